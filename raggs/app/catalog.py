@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from os.path import normpath
 from pathlib import Path
-from typing import Any
 
 from raggs import diagnosis, ranking, reporting
 from raggs.base.adapter import AdapterConfig
@@ -197,7 +196,7 @@ OTHER_KINDS: dict[str, Callable[[], dict[str, str]]] = {
 }
 
 
-def json_schema(name: str) -> dict[str, Any]:
+def json_schema(name: str) -> dict[str, object]:
     """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, or a report's file.
 
     ``llm.intents`` has one as well. Reports are ``diff``, ``sweep``, ``chunks`` and ``diagnose``.

@@ -35,7 +35,7 @@ from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.gates import Gates
-from raggs.evaluation.models import EvalReport
+from raggs.evaluation.models import ComparisonPart, EvalReport
 from raggs.evaluation.report import make_report, study_and_report
 from raggs.evaluation.samples import read_correct, read_facets
 from raggs.evaluation.study import ScoringSettings
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from raggs.app.corrections import Corrections
+    from raggs.base.document import Summary
 
 __all__ = ["EvalResult", "evaluate"]
 
@@ -154,6 +155,34 @@ class EvalResult:
     def worst(self, count: int = WORST_SHOWN, measure: str | None = None) -> tuple[WorstQuery, ...]:
         """The questions where systems do worst, or lost most against the gates' earlier result (`worst_of`)."""
         return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
+
+    def summary(self, digits: int = 3, outcomes: tuple[int, int] = (0, 0)) -> Summary:
+        """Return the default output of `raggs eval`: verdicts on one measure, a short table, what limits the result.
+
+        Without a baseline, systems are compared with the first one, on the primary measure only.
+
+        Args:
+            digits: decimals of scores in sentences.
+            outcomes: number of gates, and how many of them failed.
+        """
+        from raggs.evaluation.analyses.comparisons import compare_on
+        from raggs.evaluation.summary import SummaryContext, shown_measures, summarise
+
+        named = self._named_measures()
+        primary, study = shown_measures(self.report, named)[0], self.gates.study
+        parts: Sequence[ComparisonPart] = [part for part in self.report.comparisons if part.measure == primary]
+        if not self.report.comparisons and study is not None:
+            parts = compare_on(study, primary)
+        makers = {} if study is None else study.makers
+        lacks = "" if self.golden is None else self.golden.lacks
+        context = SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits)
+        return summarise(self.report, context)
+
+    def _named_measures(self) -> list[str]:
+        """The measures of the report that the request names, at all of their cutoffs."""
+        names = () if self.request is None else self.request.measures.names
+        stems = {at_cutoffs(name, [1])[0].name.partition("@")[0] for name in names}
+        return [name for name in self.report.measures if name.partition("@")[0] in stems]
 
     def write(self, folder: Path | str) -> list[Path]:
         """Write eval.json, eval.csv and eval.md into a folder.

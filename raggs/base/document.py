@@ -173,6 +173,7 @@ class Summary:
         trust: what limits the result, such as unjudged passages, pooling or a judge that fails its check.
         next: the one command to run next; empty if there is none.
         details: where the rest is, such as "--details: intervals of all measures"; empty if there is no more.
+        warnings: why the result may be meaningless; the first one is printed above the headline, the others counted.
     """
 
     headline: tuple[str, ...]
@@ -181,6 +182,16 @@ class Summary:
     trust: tuple[str, ...] = ()
     next: str = ""
     details: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def round_document(document: ReportDocument, digits: int) -> ReportDocument:
+    """Return the document with the scores, differences and intervals of its tables at `digits` decimals."""
+
+    def rounded(section: Section) -> Section:
+        return section if section.table is None else replace(section, table=round_table(section.table, digits))
+
+    return replace(document, scores=rounded(document.scores), sections=tuple(map(rounded, document.sections)))
 
 
 def round_table(table: Table, digits: int) -> Table:
@@ -193,7 +204,7 @@ def _round_cell(cell: Cell, digits: int) -> Cell:
         return cell
     sign = "+" if cell.form == "signed" else ""
     ranges = (
-        f" {each.brackets[0]}{each.low:z.{digits}f} {each.high:z.{digits}f}{each.brackets[1]}" for each in cell.ranges
+        f" {each.brackets[0]}{each.low:z.{digits}f}, {each.high:z.{digits}f}{each.brackets[1]}" for each in cell.ranges
     )
     return Cell(f"{cell.value:{sign}z.{digits}f}{cell.mark}{''.join(ranges)}", best=cell.best)
 

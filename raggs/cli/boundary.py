@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,6 +46,16 @@ class PlainCommand(TyperCommand):
 
     def get_help_option(self, ctx: Any) -> Any:
         return take_plainly(super().get_help_option(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, in sections if the command names them (`raggs.cli.options.with_help_sections`)."""
+        sections: Mapping[str, Sequence[str]] = getattr(self.callback, "help_sections", {})
+        if not sections:
+            super().format_options(ctx, formatter)
+        known = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        for title, names in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([known[name] for name in names])
 
 
 def take_plainly(parameter: object, annotation: object = None) -> object:

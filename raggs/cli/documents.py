@@ -9,13 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from textwrap import wrap
 
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from raggs.base.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Summary, Table, round_table
+from raggs.base.document import (
+    GLOSSARY,
+    Cell,
+    Legend,
+    ReportDocument,
+    Section,
+    Summary,
+    Table,
+    round_document,
+    round_table,
+)
 from raggs.base.text import escape_controls
 from raggs.cli.plain_text import say
 from raggs.cli.screen import hanging
@@ -27,32 +37,63 @@ SUMMARY_WIDTH = 80
 MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts
 
 
-def show(report: EvalReport, screen: Console, *, per_query: bool, files: Sequence[Path]) -> None:
-    """Print the report; nothing is computed here."""
-    if per_query:
-        _per_query(report)
-    show_document(lay_out(report), screen)
-    for file in files:
-        say(str(file))
+def show(report: EvalReport, screen: Console, digits: int | None = None) -> None:
+    """Print the full document of an evaluation.
+
+    Args:
+        digits: decimals of the tables; None: four for scores, three for intervals.
+    """
+    document = lay_out(report)
+    show_document(document if digits is None else round_document(document, digits), screen)
 
 
 DIGITS = 3  # decimals of scores, unless --precision sets another number
 
 
 def show_summary(summary: Summary, screen: Console, digits: int = DIGITS) -> None:
-    """Print a command's default output: headline, table, trust, the next command."""
-    _say(summary.headline, screen, "bold")
+    """Print the default output of a command: headline, table, trust and the next command.
+
+    Text is wrapped at 80 columns, also in a pipe; only commands and paths are not.
+    """
+    width = min(screen.width, SUMMARY_WIDTH)
+    count = len(summary.warnings)
+    for warning in summary.warnings[:1]:
+        which = f"warning (1 of {count}, all with --details)" if count > 1 else "warning"
+        _wrapped(f"{which}: {warning}", screen, width, "bold yellow")
+    show_headline(summary, screen)
     if summary.table is not None:
         screen.print()
-        shown, hidden = _fit_columns(round_table(summary.table, digits), min(screen.width, SUMMARY_WIDTH))
-        show_parts(shown, screen)
-        _say([summary.legend] if summary.legend else [], screen, "dim")
-        _say([f"not shown: {', '.join(hidden)}"] if hidden else [], screen, "dim")
+        shown, hidden = _drop_columns(round_table(summary.table, digits), width)
+        screen.print(grid(shown, " "))
+        notes = (summary.legend, f"not shown: {', '.join(hidden)}" if hidden else "")
+        _wrapped("; ".join(filter(None, notes)), screen, width, "dim")
         screen.print()
-    _say(summary.trust, screen)
+    for sentence in summary.trust:
+        _wrapped(sentence, screen, width)
     if summary.next:
         screen.print(Text(f"next: {escape_controls(summary.next)}"), soft_wrap=True)
-    _say([summary.details] if summary.details else [], screen, "dim")
+    _wrapped(summary.details, screen, width, "dim")
+
+
+def show_headline(summary: Summary, screen: Console) -> None:
+    """Print the decision or result of a command."""
+    for sentence in summary.headline:
+        _wrapped(sentence, screen, min(screen.width, SUMMARY_WIDTH), "bold")
+
+
+def _wrapped(text: str, screen: Console, width: int, style: str = "") -> None:
+    if text:
+        lines = wrap(escape_controls(text), width, break_long_words=False, break_on_hyphens=False)
+        screen.print(Text("\n".join(lines), style=style), soft_wrap=True)
+
+
+def _drop_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
+    """The table without as many of its last columns as do not fit, and their titles; two columns stay."""
+    for count in range(len(table.head), 1, -1):
+        part = columns_of(table, list(range(count)))
+        if width_of(part, " ") <= width:
+            return part, table.head[count:]
+    return _narrowed(columns_of(table, [0, 1]), width), table.head[2:]
 
 
 def show_document(document: ReportDocument, screen: Console) -> None:
@@ -217,7 +258,8 @@ def _cell(cell: Cell, between: str) -> Text:
     return text
 
 
-def _per_query(report: EvalReport) -> None:
+def show_per_query(report: EvalReport) -> None:
+    """Print one line per system and query, with the values separated by tabs."""
     say("\t".join(per_query_head(report)))
     for name, qid, values in per_query_rows(report):
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -135,7 +135,12 @@ def split(text: str) -> list[str]:
 
 GoldenPath = Annotated[
     Path | None,
-    typer.Option("--golden", "-g", metavar="RUN|FILE", help="A run directory, or qrels (TREC, BEIR, CSV, ranx JSON)."),
+    typer.Option(
+        "--golden",
+        "-g",
+        metavar="RUN|FILE",
+        help="Golden set: a run directory, or a qrels file (TREC, BEIR, CSV, ranx).",
+    ),
 ]
 Runs = Annotated[
     list[str] | None,
@@ -143,103 +148,191 @@ Runs = Annotated[
         "--run",
         "-r",
         metavar="[NAME=]FILE|RUN",
-        help="What a system returned (TREC, CSV, ranx JSON; .gz), or a run directory for its retrievers. Repeatable.",
+        help="System to score: a run file (TREC, CSV, ranx JSON; .gz), or a run directory for all of its retrievers. "
+        "Repeatable.",
     ),
 ]
 Project = Annotated[
-    bool, typer.Option("--project", help="Carry the grades over to systems whose documents are cut in another way.")
+    bool, typer.Option("--project", help="Project the grades onto systems that use other chunks of the documents.")
 ]
 Corpora = Annotated[
     list[str] | None,
     typer.Option(
         "--corpus",
         metavar="[SYSTEM=]CONFIG|RUN",
-        help="With --project: the corpus of lists that are no run directory; golden=CONFIG for labels. Repeatable.",
+        help="With --project: corpus of a run file, or of the labels (golden=CONFIG). Repeatable.",
     ),
 ]
 Measures = Annotated[
-    str | None, typer.Option("--measures", "-m", metavar="NAMES", help="With commas; see: raggs list measures.")
+    str | None,
+    typer.Option(
+        "--measures",
+        "-m",
+        metavar="NAMES",
+        help="Measures, separated by commas; the first one decides. List them with: raggs list measures.",
+    ),
 ]
 Cutoffs = Annotated[
     str,
     typer.Option(
-        "--k", "-k", metavar="5,10", help="Cutoffs of measures named without @k. [default: 10 where one is needed]"
+        "--k",
+        "-k",
+        metavar="5,10",
+        help="Cutoffs for measures that are named without one (ndcg, not ndcg@5). [default: 10]",
     ),
 ]
-Baseline = Annotated[str | None, typer.Option("--baseline", "-b", metavar="NAME", help="Test all others against it.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", "-b", metavar="NAME", help="System that all others are compared with. [default: the first one]"
+    ),
+]
 OutFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write eval.json, eval.csv and eval.md there.")
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Write eval.json, eval.csv and eval.md to this folder."),
 ]
 JunitFile = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML: a case for each gate and each score.")
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write JUnit XML with one test case per gate and per score."),
 ]
-PerQuery = Annotated[bool, typer.Option("--per-query", help="Print a line for each system and query.")]
+PerQuery = Annotated[bool, typer.Option("--per-query", help="Print one line per system and query, too.")]
 TieRule = Annotated[
-    str, typer.Option("--ties", metavar="trec|file", help="Order of equal scores: as trec_eval, or as in the file.")
+    str,
+    typer.Option(
+        "--ties", metavar="trec|file", help="Order of passages with equal scores: as in trec_eval, or as in the file."
+    ),
 ]
 ScaleText = Annotated[
-    str | None, typer.Option("--scale", metavar="1-5", help="Lowest and highest grade. [default: from the labels]")
+    str | None,
+    typer.Option("--scale", metavar="1-5", help="Lowest and highest grade. [default: read from the labels]"),
 ]
 BinaryAt = Annotated[
-    int | None, typer.Option("--binary-at", metavar="GRADE", help="Lowest relevant grade. [default: 4 of 1-5, else 1]")
+    int | None,
+    typer.Option(
+        "--binary-at",
+        metavar="GRADE",
+        help="Lowest grade that counts as relevant. [default: 4 on the scale 1-5, else 1]",
+    ),
 ]
 Gains = Annotated[
-    str | None, typer.Option("--gains", metavar="5=4,4=3,…", help="Gain of each grade. [default: grade - lowest]")
+    str | None,
+    typer.Option("--gains", metavar="5=4,4=3,…", help="Gain of each grade. [default: grade minus lowest grade]"),
 ]
-Condensed = Annotated[bool, typer.Option("--condensed", help="Leave unjudged passages out of the lists.")]
-Pool = Annotated[int, typer.Option("--pool", metavar="50", min=1, help="Candidates for the PROC ceilings.")]
-Bounds = Annotated[bool, typer.Option("--bounds", help="Scores with all holes at the lowest and the highest grade.")]
-Grid = Annotated[bool, typer.Option("--sensitivity", help="Does the order of systems depend on RA-nWG's parameters?")]
+Condensed = Annotated[bool, typer.Option("--condensed", help="Remove unjudged passages from the lists before scoring.")]
+Pool = Annotated[
+    int,
+    typer.Option("--pool", metavar="N", min=1, help="Candidates per query that the ceilings (PROC) may reorder."),
+]
+Bounds = Annotated[
+    bool,
+    typer.Option(
+        "--bounds", help="Range of each score with all unjudged passages at the lowest and at the highest grade."
+    ),
+]
+Grid = Annotated[
+    bool, typer.Option("--sensitivity", help="Changes in the order of systems under other parameters of RA-nWG.")
+]
 Robust = Annotated[bool, typer.Option("--robustness", help="Distribution of recall over queries.")]
 LeftOut = Annotated[
-    bool, typer.Option("--leave-one-out", help="Score each system without the judgments of passages only it found.")
+    bool,
+    typer.Option(
+        "--leave-one-out", help="Score of each system without the judgments of passages that only this system found."
+    ),
 ]
 AnalysesOption = Annotated[
-    str | None, typer.Option("--analyses", metavar="NAMES", help="Analyses by name, with commas, as --bounds would.")
+    str | None,
+    typer.Option("--analyses", metavar="NAMES", help="More analyses, separated by commas: raggs list analyses."),
 ]
 UncertaintyOption = Annotated[
-    bool, typer.Option("--uncertainty", help="Widen intervals by the doubt about labels (needs --golden RUN).")
+    bool,
+    typer.Option("--uncertainty", help="Widen the intervals by the uncertainty of the labels (needs --golden RUN)."),
 ]
 DefaultK = Annotated[
     int | None,
     typer.Option(
-        "--default-k", metavar="K", min=1, help="Cutoff where no name, sample or -k says one. [default: 10; samples: 5]"
+        "--default-k",
+        metavar="K",
+        min=1,
+        help="Cutoff if neither the measure, the sample nor -k sets one. [default: 10; for samples 5]",
     ),
 ]
 Facets = Annotated[
     Path | None,
-    typer.Option("--facets", metavar="FILE", help="doc_id<TAB>facet lines, for measures of novelty."),
+    typer.Option("--facets", metavar="FILE", help="Facets of passages for novelty measures: doc_id<TAB>facet lines."),
 ]
 Correct = Annotated[
-    Path | None, typer.Option("--correct", metavar="FILE", help="qid<TAB>0|1 lines: was the answer right? For Acc|Hit.")
+    Path | None,
+    typer.Option(
+        "--correct", metavar="FILE", help="Correctness of answers for Acc|Hit: qid<TAB>0|1 lines, or JSON lines."
+    ),
 ]
 AnswersModel = Annotated[
     str | None,
     typer.Option(
         "--answers",
         metavar="litellm:MODEL",
-        help="For Acc|Hit: have this model answer from the top K of each system, and check its answers. Needs --out.",
+        help="Generate answers with this model from the top K of each system and check them, for Acc|Hit. Needs --out.",
     ),
 ]
 AnswersUsd = Annotated[
     float | None,
-    typer.Option("--max-usd", metavar="USD", min=0, help="Cap on all calls of --answers with this --out. [default: 1]"),
+    typer.Option(
+        "--max-usd", metavar="USD", min=0, help="Cap in USD on all calls of --answers with this --out. [default: 1]"
+    ),
 ]
 AnswersDryRun = Annotated[
-    bool, typer.Option("--dry-run", help="With --answers: print its calls, tokens and USD, and call no model.")
+    bool,
+    typer.Option("--dry-run", help="With --answers: print the expected calls, tokens and USD without calling a model."),
 ]
 SamplesFile = Annotated[
-    Path | None, typer.Option("--samples", metavar="FILE", help="YAML or JSON samples instead of --golden.")
+    Path | None,
+    typer.Option("--samples", metavar="FILE", help="Samples with expected passages (YAML, JSON), instead of --golden."),
 ]
 OutputsFile = Annotated[
-    Path | None, typer.Option("--outputs", metavar="FILE", help="JSON lines of what was retrieved for --samples.")
+    Path | None,
+    typer.Option("--outputs", metavar="FILE", help="JSON lines with the passages retrieved for --samples."),
 ]
 Reviews = Annotated[
     Path | None,
     typer.Option(
-        "--reviews", metavar="DIR", help="Correct scores by people's grades of passages that were drawn at random."
+        "--reviews",
+        metavar="DIR",
+        help="Bias-correct the scores with human labels of a random sample (prediction-powered inference).",
     ),
 ]
+EvalPrecision = Annotated[
+    int | None,
+    typer.Option(
+        "--precision",
+        metavar="N",
+        min=1,
+        max=10,
+        help="Decimals of scores on the screen. [default: 3; with --details 4]",
+    ),
+]
+EvalDetails = Annotated[
+    bool,
+    typer.Option(
+        "--details",
+        help="Print all measures, intervals, analyses, definitions and notes. Implied by an analysis option.",
+    ),
+]
+# Sections of `raggs eval --help` by title, with the names of their parameters; the first section is what most need.
+HELP_SECTIONS: Mapping[str, Sequence[str]] = {
+    "Options": (
+        *("golden", "run", "baseline", "measures", "k", "out", "fail_under", "details", "precision", "as_json"),
+        *("quiet", "help"),
+    ),
+    "Input": ("samples", "outputs", "column", "project", "corpus"),
+    "Measures and grades": ("default_k", "ties", "condensed", "facets", "scale", "binary_at", "gains"),
+    "Analyses": (
+        *("analyses", "bounds", "sensitivity", "robustness", "leave_one_out", "uncertainty", "reviews", "pool"),
+        *("confidence", "seed"),
+    ),
+    "Answers (Acc|Hit)": ("correct", "answers", "max_usd", "allow_mixed", "dry_run"),
+    "Gates for CI": ("fail_on_regression", "max_drop", "across_sets", "lock", "if_inconclusive", "junit", "summary"),
+    "Debugging": ("per_query", "debug"),
+}
 
 
 @dataclass(frozen=True)
@@ -277,6 +370,17 @@ class SubjectFlags:
         if self.project or self.corpus:
             raise UsageError("samples have no places to project", remedy="--project goes with --golden RUN")
         return SampleFiles(self.samples, self.outputs)
+
+    def words(self) -> list[str]:
+        """Return the options of this group as words of a command."""
+        pairs = (
+            *(("--samples", self.samples), ("--outputs", self.outputs), ("-g", self.golden)),
+            *(("-r", each) for each in self.run or ()),
+            *(("--corpus", each) for each in self.corpus or ()),
+            *(("--column", each) for each in self.column or ()),
+        )
+        found = [word for flag, value in pairs if value is not None for word in (flag, str(value))]
+        return [*found, *(["--project"] if self.project else [])]
 
     def _projection(self) -> ProjectionRequest | None:
         from raggs.app.eval_request import ProjectionRequest
@@ -354,6 +458,11 @@ class AnalysisFlags:
         names = frozenset({*set_, *split(self.analyses or "")})
         return AnalysisRequest(names, self.baseline, self.pool, self.correct, self.reviews)
 
+    @property
+    def named(self) -> bool:
+        """Whether an analysis is requested, whose result only the detailed output shows."""
+        return bool(self.request().names) or self.correct is not None or self.reviews is not None
+
 
 @dataclass(frozen=True)
 class AnswerFlags:
@@ -410,6 +519,8 @@ class OutputFlags:
     """Where the result goes."""
 
     out: OutFolder = None
+    details: EvalDetails = False
+    precision: EvalPrecision = None
     per_query: PerQuery = False
     summary: Summary = False
     junit: JunitFile = None
@@ -419,27 +530,39 @@ class OutputFlags:
 
 FailUnder = Annotated[
     list[str] | None,
-    typer.Option("--fail-under", metavar="NAME=VALUE", help="Exit with 7 when a mean is below. Repeatable."),
+    typer.Option(
+        "--fail-under",
+        metavar="NAME=VALUE",
+        help="Exit with 7 if the mean of a measure is below a value, e.g. ndcg@10=0.55. Repeatable.",
+    ),
 ]
 FailOn = Annotated[
-    Path | None, typer.Option("--fail-on-regression", metavar="EVAL.JSON", help="Exit with 7 when it got worse.")
+    Path | None,
+    typer.Option(
+        "--fail-on-regression", metavar="EVAL.JSON", help="Exit with 7 if the result is worse than this earlier one."
+    ),
 ]
 MaxDrop = Annotated[
-    float, typer.Option("--max-drop", metavar="X", min=0.0, help="What a mean may lose before that is a regression.")
+    float,
+    typer.Option("--max-drop", metavar="X", min=0.0, help="Largest drop of a mean that --fail-on-regression accepts."),
 ]
 LockFile = Annotated[
-    Path | None, typer.Option("--lock", metavar="FILE", help="Exit with 5 where this golden.lock means another set.")
+    Path | None,
+    typer.Option("--lock", metavar="FILE", help="Exit with 5 if the golden set is not the one of this golden.lock."),
 ]
 AcrossSets = Annotated[
     bool,
-    typer.Option("--across-sets", help="Hold it against the earlier result on other judgments too; show what differs."),
+    typer.Option(
+        "--across-sets",
+        help="Accept an earlier result on other judgments in --fail-on-regression, and print how the sets differ.",
+    ),
 ]
 IfInconclusive = Annotated[
     str,
     typer.Option(
         "--if-inconclusive",
         metavar="fail|pass",
-        help="Outcome of a gate that unjudged passages could reverse.",
+        help="Outcome of a gate whose result unjudged passages could reverse.",
     ),
 ]
 

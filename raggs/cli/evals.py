@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from raggs.cli.boundary import Debug
 from raggs.cli.eval_options import (
+    HELP_SECTIONS,
     AnalysisFlags,
     AnswerFlags,
     GateFlags,
@@ -24,7 +26,7 @@ from raggs.cli.eval_options import (
     StatisticsFlags,
     SubjectFlags,
 )
-from raggs.cli.options import Confidence, Json, Seed, Summary, with_option_groups
+from raggs.cli.options import Confidence, Json, Seed, Summary, with_help_sections, with_option_groups
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from raggs.evaluation.diff_sets import DiffReport
 
 
+@with_help_sections(HELP_SECTIONS)
 @with_option_groups
 def eval_(
     subject: SubjectFlags,
@@ -48,10 +51,10 @@ def eval_(
     output: OutputFlags,
     debug: Debug = False,
 ) -> None:
-    """Score systems against a golden set.
+    """Score systems against a golden set and compare them.
 
-    Every judged query counts: one that a run leaves out scores 0, as with trec_eval -c. A measure that is not defined
-    for a query is left out of its mean, and the valid queries are shown.
+    Prints a verdict per system, a table of scores, and how far to trust them. Every judged query counts: a query
+    without results scores 0, as with trec_eval -c.
 
     \b
     Examples:
@@ -71,9 +74,7 @@ def eval_(
     from raggs.app.eval_request import EvalRequest
     from raggs.app.evaluate import evaluate
     from raggs.app.gates import check_gates, keep_earlier, refusals_told, sets_apart
-    from raggs.cli import documents
     from raggs.cli.plain_text import append_summary
-    from raggs.cli.screen import open_console
     from raggs.evaluation.layout import RESULT, report_json
 
     asked = answers.request(output.out, analyses.correct)
@@ -96,14 +97,54 @@ def eval_(
                 return
             result = _with_answers(result, asked, output)
     files = [] if output.out is None else result.write(output.out)
+    verdicts = check_gates(result.report, result.gates)
     if output.as_json:
         say_json(report_json(result.recorded(output.out or Path())))
     elif not output.quiet:
-        documents.show(result.report, open_console(), per_query=output.per_query, files=files)
+        _show(result, verdicts, subject, analyses.named or asked is not None, output)
+        if files:
+            say(f"written: {files[0]}, {', '.join(file.name for file in files[1:])}")
     apart = sets_apart(result.report, result.gates, tuple(subject.run or ()))
     if not output.quiet:
-        _show_set_difference(apart, as_json=output.as_json)
-    _hand_on(check_gates(result.report, result.gates), output, apart)
+        _show_set_difference(apart, as_json=output.as_json, details=output.details)
+    _hand_on(verdicts, output, apart)
+
+
+def _show(
+    result: EvalResult, verdicts: GateVerdicts, subject: SubjectFlags, analysed: bool, output: OutputFlags
+) -> None:
+    """Print the summary; with --details, or if an analysis is requested, its headline and then everything.
+
+    Args:
+        analysed: whether an analysis is requested.
+    """
+    from dataclasses import replace
+
+    from raggs.cli import documents
+    from raggs.cli.screen import open_console
+
+    screen, digits = open_console(), output.precision or documents.DIGITS
+    gates = (len(verdicts.outcomes), sum(each.failed for each in verdicts.outcomes))
+    summary = result.summary(digits, gates)
+    if output.per_query:
+        documents.show_per_query(result.report)
+    if output.details or analysed:
+        documents.show_headline(summary, screen)
+        documents.show(result.report, screen, output.precision)
+    else:
+        documents.show_summary(replace(summary, next=_next_command(result, subject)), screen, digits)
+
+
+def _next_command(result: EvalResult, subject: SubjectFlags) -> str:
+    """The command to run next: the range of scores if many passages are unjudged, else a diagnosis or all queries."""
+    from raggs.runs.manifests.store import RunStore
+
+    words = subject.words()
+    if result.report.warnings and subject.golden is not None:
+        return shlex.join(["raggs", "eval", *words, "--bounds"])
+    if subject.golden is not None and RunStore(subject.golden).exists and not (subject.project or subject.column):
+        return shlex.join(["raggs", "diagnose", "retrieval", *words])
+    return shlex.join(["raggs", "eval", *words, "--per-query"])
 
 
 def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags) -> EvalResult:
@@ -152,8 +193,8 @@ def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
     verdicts.settle()
 
 
-def _show_set_difference(found: Apart, *, as_json: bool) -> None:
-    """What differs between the sets of this result and of the earlier one, where they may differ; beside JSON aside."""
+def _show_set_difference(found: Apart, *, as_json: bool, details: bool) -> None:
+    """Print how the golden sets of this result and the earlier one differ, if they do; to stderr if stdout is JSON."""
     from raggs.cli.screen import Screen, open_console
 
     if isinstance(found, str):

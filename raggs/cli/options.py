@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from raggs.app.addresses import Approve, Destination
     from raggs.llm.budget import BudgetCap
 
+CommandFunction = Callable[..., None]
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run's YAML file.")]
 MaybeConfig = Annotated[
     Path | None,
@@ -55,7 +56,8 @@ Overrides = Annotated[
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Summary = Annotated[bool, typer.Option("--summary", help="Append the result as Markdown to $GITHUB_STEP_SUMMARY.")]
 Confidence = Annotated[
-    float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
+    float,
+    typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Confidence level of intervals and tests."),
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print all sections, definitions and notes.")]
 Precision = Annotated[
@@ -82,7 +84,7 @@ AllowMixed = Annotated[
         help="Go on when a provider answers with another snapshot of a model than before; as llm.allow_mixed.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the bootstrap.")]
 ColumnOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -140,6 +142,20 @@ def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
     ]
     command.__dict__["__signature__"] = Signature(parameters)
     return command
+
+
+def with_help_sections(sections: Mapping[str, Sequence[str]]) -> Callable[[CommandFunction], CommandFunction]:
+    """Return a decorator that divides the options in the help of a command into sections.
+
+    Args:
+        sections: names of parameters by the title of their section; ``help`` is the name of ``--help``.
+    """
+
+    def mark(function: CommandFunction) -> CommandFunction:
+        function.__dict__["help_sections"] = sections
+        return function
+
+    return mark
 
 
 def _options(group: type) -> Iterator[Parameter]:

@@ -14,8 +14,8 @@ MARKS: dict[Verdict, str] = {"win": "▲", "loss": "▼", "tie": "=", "unresolva
 VERDICTS: dict[Verdict, str] = {
     "win": "better",
     "loss": "worse",
-    "tie": "no difference that matters",
-    "unresolvable": "open",
+    "tie": "equivalent",
+    "unresolvable": "inconclusive",
     "unjudged": "inconclusive",
 }
 BOTTLENECKS: dict[Kind, str] = {

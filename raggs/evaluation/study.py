@@ -305,13 +305,13 @@ def doubt_of(study: Study, system: str) -> str:
     if hits.reading is not None:
         return _unreached(study, system, hits, k)
     if said := foreign_lists_warning(study.judgments.source, system, hits):
-        return f"{said} Its scores say nothing"
+        return f"{said}. Its scores are meaningless"
     holes = holes_at(hits, k)
     if holes is None or holes <= HOLES or not judges_both(hits.qrels):
         return ""
     return (
-        f"{system}: {holes:.0%} of what its top {k} shows is unjudged and counts as not relevant, so its scores say "
-        "little: is it of another corpus, or were its lists never pooled? --bounds shows what they could be"
+        f"{system}: {holes:.0%} of its top {k} is unjudged and counts as not relevant, so its scores mean little. "
+        "Is it from another corpus, or was it never pooled? --bounds prints the range of its scores"
     )
 
 
@@ -321,8 +321,8 @@ def foreign_lists_warning(source: str, system: str, hits: Hits) -> str:
     if met >= MIN_MET_SHARE:
         return ""
     return (
-        f"{system}: the ids of {source} hardly occur in its lists (of {met:.0%} of its queries any does): is it of "
-        "another corpus, or are its passages named or cut in another way?"
+        f"{system}: its lists hardly contain judged passages of {source} ({met:.0%} of the queries): check corpus, ids "
+        "and chunks"
     )
 
 
@@ -332,8 +332,8 @@ def _unreached(study: Study, system: str, hits: Hits, k: int) -> str:
     if holes is None or holes <= HOLES:
         return ""
     return (
-        f"{system}: {holes:.0%} of what its top {k} shows holds too little judged text for a grade, so its scores say "
-        f"little: the pool of {study.judgments.source} did not reach there; --bounds shows what they could be"
+        f"{system}: {holes:.0%} of its top {k} contains too little judged text for a grade, so its scores mean little. "
+        f"The pool of {study.judgments.source} did not cover it; --bounds prints the range of its scores"
     )
 
 

@@ -379,6 +379,7 @@ def compare_many(
     method: Method = "bca",
     draws: int = BOOTSTRAP_DRAWS,
     ends: Mapping[str, DifferenceBounds] | None = None,
+    plan: bool = True,
 ) -> dict[str, Comparison]:
     """Each system against one baseline, with Holm's correction over the systems.
 
@@ -392,6 +393,7 @@ def compare_many(
         method, draws: of the bootstrap, see `bootstrap_means`.
         ends: by system, how far unjudged passages could move the differences from the baseline; a system that is not
             named has none.
+        plan: whether to compute `queries_needed`, which imports scipy; else it is None.
 
     Returns:
         By name, in the order given; a win means that the system is better than the baseline.
@@ -420,7 +422,7 @@ def compare_many(
             intervals[place],
             {name: values[place] for name, values in raw.items()},
             {name: values[place] for name, values in corrected.items()},
-            _VerdictRule(tests[0], alpha, margin, len(pairs)),
+            _VerdictRule(tests[0], alpha, margin, len(pairs), plan),
             partial(_reversible, interval_of, rows[place], (ends or {}).get(system), margin),
         )
         for place, system in enumerate(systems)
@@ -433,6 +435,7 @@ class _VerdictRule:
     alpha: float
     margin: float
     systems: int
+    plan: bool
 
 
 def _differences(system: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
@@ -457,7 +460,7 @@ def _comparison(
     negligible = _within_margin(interval, rule.margin)
     verdict = _verdict(interval, corrected[rule.test], negligible, rule.alpha)
     # Holm asks the smallest p for alpha / systems: whoever plans for that is safe at any place.
-    needed = queries_needed(effect, alpha=rule.alpha / rule.systems)
+    needed = queries_needed(effect, alpha=rule.alpha / rule.systems) if rule.plan else None
     if verdict == "unresolvable" and needed is not None:
         needed = max(needed, differences.size + 1)
     return Comparison(

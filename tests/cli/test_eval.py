@@ -140,8 +140,9 @@ def test_a_query_that_a_run_leaves_out_scores_0_and_one_that_is_not_judged_is_le
     assert "no list for 1 judged query" in missing
     assert "scores 0" in missing
     assert "1 query without judgments" in unknown
-    shown = raggs_eval("-g", "qrels", "-r", "part", "-m", "recall@2").stdout
+    shown = raggs_eval("-g", "qrels", "-r", "part", "-m", "recall@2", "--details").stdout
     assert f"note: {missing}" in shown
+    assert "Queries without results, which score 0: part (1)." in raggs_eval("-g", "qrels", "-r", "part").stdout
 
 
 def test_negative_grades_are_unjudged(here: Path) -> None:
@@ -235,14 +236,18 @@ def test_the_bottleneck_is_told_by_query(here: Path) -> None:
     assert nwg["ordering"] == pytest.approx(nwg["ceiling"] - nwg["actual"]) == pytest.approx(2 / 3)
     narrow = scored("-g", "full", "-r", "a", "-k", "1", "--pool", "1")["systems"][0]["bottleneck"][0]
     assert narrow["by_query"] == {"q1": "retrieval", "q2": "none", "q3": "retrieval"}
-    assert "a: ra_nwg@1 0.3333 of 1.0000, the ceiling" in raggs_eval("-g", "full", "-r", "a", "-k", "1").stdout
+    assert (
+        "a: ra_nwg@1 0.3333 of 1.0000, the ceiling"
+        in raggs_eval("-g", "full", "-r", "a", "-k", "1", "--details").stdout
+    )
 
 
 def test_advice_is_given_on_the_measures_that_were_asked_for(here: Path) -> None:
     write(here, full=QRELS + "q1 0 doc-7 1\nq3 0 doc-8 1\n")
     files = ("-g", "full", "-r", "a", "-k", "1")
     shown = {
-        names: raggs_eval(*files, "-m", names).stdout for names in ("mrr", "n_recall4", "proc_ra_nwg", "E[ra_nwg]")
+        names: raggs_eval(*files, "-m", names, "--details").stdout
+        for names in ("mrr", "n_recall4", "proc_ra_nwg", "E[ra_nwg]")
     }
     assert {names: text.count("the ceiling that") for names, text in shown.items()} == {
         "mrr": 0, "n_recall4": 1, "proc_ra_nwg": 1, "E[ra_nwg]": 1,
@@ -287,9 +292,16 @@ def test_a_baseline_gives_verdicts(here: Path) -> None:
     assert (harm["verdict"], harm["difference"], harm["high"] <= 0) == ("win", -1.0, True)
     assert (tie["verdict"], tie["difference"], tie["ties"]) == ("tie", 0.0, 12)
     assert {"holes@1", "holes@10"}.isdisjoint(part["measure"] for part in report["comparisons"])
-    shown = raggs_eval("-g", "many", "-r", "poor", "-r", "good", "-b", "poor", "-m", "mrr").stdout
-    assert "1.0000▲" in shown
-    assert "against poor" in shown
+    arguments = ("-g", "many", "-r", "poor", "-r", "good", "-r", "same", "-m", "mrr")
+    for headline in (raggs_eval(*arguments), raggs_eval(*arguments, "-b", "poor")):
+        assert "good is better than poor on mrr by 0.500 [0.500, 0.500]." in headline.stdout
+        assert "same and poor are equivalent on mrr (difference 0.000 [0.000, 0.000])." in headline.stdout
+    reversed_ = " ".join(raggs_eval(*arguments, "-b", "good", "--precision", "1").stdout.split())
+    assert "poor is worse than good on mrr by 0.5 [0.5, 0.5]. same is worse than good" in reversed_
+    details = raggs_eval(*arguments, "-b", "poor", "--details").stdout
+    assert "1.0000▲" in details
+    assert "same against poor: equivalent in mrr" in details
+    assert "1.00▲" in raggs_eval(*arguments, "-b", "poor", "--details", "--precision", "2").stdout
 
 
 def test_facets_discount_repeated_passages(here: Path) -> None:
@@ -367,8 +379,7 @@ def test_files_hold_what_is_printed(here: Path) -> None:
     result = raggs_eval(*arguments, "--out", "new/folder")
     assert result.exit_code == 0, result.output
     folder = here / "new" / "folder"
-    names = ["eval.json", "eval.csv", "eval.md"]
-    assert [Path(line).name for line in result.stdout.splitlines()[-3:]] == names
+    assert result.stdout.splitlines()[-1] == f"written: {Path('new/folder/eval.json')}, eval.csv, eval.md"
     written = json.loads((folder / "eval.json").read_text())
     printed = scored(*arguments)
     assert {**written, "sources": {}} == {**printed, "sources": {}}, "paths are relative to the file"

@@ -20,7 +20,7 @@ MANY = tuple(NamedSystem(f"system-{number}", "f", Run.of(GOOD)) for number in ra
 
 def shown(width: int, *analyses, systems=SYSTEMS) -> list[str]:
     screen = Console(width=width, file=io.StringIO(), highlight=False, force_terminal=True, color_system=None)
-    show(reported(*analyses, systems=systems), screen, per_query=False, files=[])
+    show(reported(*analyses, systems=systems), screen)
     return screen.file.getvalue().splitlines()
 
 
@@ -69,7 +69,7 @@ def test_the_legend_explains_what_is_shown_and_nothing_else():
     assert "{ }" not in alone
     assert "against" not in alone
     judged = "\n".join(shown(200, Comparisons("good")))
-    assert ("? open: too few queries to tell" in judged, "▲" in judged) == (True, False)
+    assert ("? inconclusive: too few queries" in judged, "▲" in judged) == (True, False)
 
 
 @pytest.mark.parametrize("width", [80, 40])
@@ -91,5 +91,5 @@ def test_a_section_is_shown_once():
 
 def test_what_goes_into_a_pipe_has_one_line_a_sentence():
     screen = Console(width=30, file=io.StringIO(), highlight=False)
-    show(reported(), screen, per_query=False, files=[])
+    show(reported(), screen)
     assert "qrels: 5 labels for 3 queries, grades 1 to 5, relevant from 4" in screen.file.getvalue().splitlines()

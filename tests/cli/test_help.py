@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,40 @@ def test_a_variable_is_named_by_the_option_as_it_is_written(tmp_path: Path) -> N
 def test_the_option_wins_over_its_variable() -> None:
     result = invoke("prompts", "show", "grade@1", "-l", "en", env={"RAGGS_PROMPTS_SHOW_LANGUAGE": "fr"})
     assert "# system\n\nYou grade" in result.stdout
+
+
+def options(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
+    """Command, short flag and long flag of every option in the CLI that has a short one."""
+    if isinstance(command, TyperGroup):
+        for name in list(command.commands):
+            yield from options(command.commands[name], (*words, name))
+        return
+    for parameter in command.params:  # type: ignore[attr-defined]
+        long = max(parameter.opts, key=len)
+        yield from ((" ".join(words), flag, long) for flag in parameter.opts if re.fullmatch("-[a-z]", flag))
+
+
+def test_a_short_flag_has_one_meaning_in_all_commands() -> None:
+    meanings: dict[str, set[str]] = {}
+    for _, short, long in options(ROOT):
+        same = {"--k": "cutoff", "-k": "cutoff", "--measures": "measure", "--systems": "system"}
+        meanings.setdefault(short, set()).add(same.get(long, long.lstrip("-")))
+    assert len(meanings) > 10
+    assert {short: found for short, found in meanings.items() if len(found) > 1} == {}
+    assert meanings["-q"] == {"quiet"}
+
+
+def test_eval_lists_the_usual_options_first_and_all_others_under_a_title() -> None:
+    from raggs.cli.eval_options import HELP_SECTIONS
+
+    command = ROOT.commands["eval"]
+    named = [name for names in HELP_SECTIONS.values() for name in names]
+    assert sorted(named) == sorted({parameter.name for parameter in command.params} | {"help"})
+    assert len(HELP_SECTIONS["Options"]) == 12
+    shown = help_of("eval")
+    assert [line for line in shown.splitlines() if line in {f"{title}:" for title in HELP_SECTIONS}] == [
+        f"{title}:" for title in HELP_SECTIONS
+    ]
+    first = shown.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    assert {"--golden", "--run", "--fail-under", "--details", "--help"} <= set(re.findall("--[a-z-]+", first))
+    assert "--junit" not in first

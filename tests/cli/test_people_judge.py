@@ -69,12 +69,12 @@ def test_status_exports_and_evaluations_say_how_many_grades_are_by_people(projec
         assert raggs("export", project.run, "--format", form, "--out", out).returncode == 0
         provenance = json.loads((out / sidecar).read_text())["provenance"]
         assert provenance["sources"] == {"human": 3, "qrels qrels.txt": others}
-        exported = raggs("eval", "-g", out, "-r", project.run)
+        exported = raggs("eval", "-g", out, "-r", project.run, "--details")
         assert exported.returncode == 0, exported.stderr
         assert f"grades: {told}" in exported.stdout, "the sidecar tells it on"
     lines = [json.loads(line) for line in (tmp_path / "jsonl" / "judgments.jsonl").read_text().splitlines()]
     assert {line["judge"] for line in lines} == {"human: ada", "qrels qrels.txt"}
-    shown = raggs("eval", "-g", project.run, "-r", project.run)
+    shown = raggs("eval", "-g", project.run, "-r", project.run, "--details")
     assert f"grades: {told}" in shown.stdout
 
 

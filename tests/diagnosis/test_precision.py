@@ -162,7 +162,7 @@ def test_a_reranker_is_scored_by_its_own_last_step(golden: Path, tmp_path: Path,
         ({"measures": ()}, UsageError, "measures"),
         ({"runs": ("none.trec",)}, NotFoundError, "none.trec"),
         ({"runs": ("strange",)}, DataError, "has none of the questions"),
-        ({"runs": ("foreign",)}, DataError, "hardly occur in its lists"),
+        ({"runs": ("foreign",)}, DataError, "hardly contain judged passages"),
     ],
 )
 def test_what_cannot_be_measured_is_a_sentence(

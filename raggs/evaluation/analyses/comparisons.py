@@ -14,9 +14,9 @@ from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart
 from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import SPREADS, MeasureSpec
-from raggs.stats.comparison import Comparison, DifferenceBounds, compare_many
+from raggs.stats.comparison import TESTS, Comparison, DifferenceBounds, compare_many
 
-CAUSES = {"unresolvable": ": too few queries to tell", "unjudged": ": unjudged passages could reverse it"}
+CAUSES = {"unresolvable": ": too few queries", "unjudged": ": unjudged passages could reverse it"}
 UNCOMPARED = {"holes", "judged", "unj"}  # they tell how far a score can be trusted, not how good it is
 
 
@@ -58,7 +58,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return [
             AnalysisFinding(part.system, part)
             for named in study.scoring.measures
-            if named.mode not in SPREADS and named.measure.NAME not in UNCOMPARED
+            if _is_compared(named)
             for part in _on_measure(study, named, baseline)
         ]
 
@@ -90,14 +90,36 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return Legend("", f"against {report.comparisons[0].baseline}: {said}")
 
 
-def _on_measure(study: Study, named: MeasureSpec, baseline: str) -> Iterator[ComparisonPart]:
+def compare_on(study: Study, measure: str, baseline: str | None = None) -> Sequence[ComparisonPart]:
+    """Return the comparisons of all other systems with a baseline on one measure, by the randomisation test only.
+
+    Args:
+        measure: canonical name of a measure of the study.
+        baseline: name of a system [default: the first one].
+
+    Returns:
+        One comparison per system; empty for a single system, and for measures that do not rate quality, e.g. holes.
+    """
+    named = next(each for each in study.scoring.measures if each.name == measure)
+    if len(study.values) < 2 or not _is_compared(named):
+        return ()
+    return tuple(_on_measure(study, named, baseline or next(iter(study.values)), ("randomisation",), plan=False))
+
+
+def _is_compared(named: MeasureSpec) -> bool:
+    return named.mode not in SPREADS and named.measure.NAME not in UNCOMPARED
+
+
+def _on_measure(
+    study: Study, named: MeasureSpec, baseline: str, tests: Sequence[str] = tuple(TESTS), *, plan: bool = True
+) -> Iterator[ComparisonPart]:
     sign = 1.0 if named.higher else -1.0
     columns = {name: sign * evaluation.column(named.name) for name, evaluation in study.values.items()}
     base = columns.pop(baseline)
     found = {name: ends_between(named, study.shown(name), study.shown(baseline)) for name in columns}
     ends = {name: each for name, each in found.items() if each is not None}
     alpha = 1.0 - study.scoring.confidence
-    several = compare_many(base, columns, seed=study.scoring.seed, alpha=alpha, ends=ends)
+    several = compare_many(base, columns, seed=study.scoring.seed, alpha=alpha, tests=tests, ends=ends, plan=plan)
     for name, result in several.items():
         why = _unjudged_reason(study, named, name, baseline, ends[name]) if result.verdict == "unjudged" else None
         yield comparison_part(name, baseline, named.name, result, sign, why)
@@ -150,7 +172,7 @@ def comparison_part(
 def _verdict(part: ComparisonPart) -> str:
     if part.unjudged is not None:
         return f"{MARKS[part.verdict]} {inconclusive(part.unjudged)}"
-    return ", ".join(filter(None, (f"{MARKS[part.verdict]} {part.verdict}", would_tell(part))))
+    return ", ".join(filter(None, (f"{MARKS[part.verdict]} {VERDICTS[part.verdict]}", would_tell(part))))
 
 
 def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:

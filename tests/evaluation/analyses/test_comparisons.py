@@ -43,14 +43,12 @@ def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
     report = reported().model_copy(update={"comparisons": parts})
     section = Comparisons().section(report)
     assert section.title == "Against old"
-    assert section.sentences == (
-        "new against old: better in a, c; worse in e; no difference that matters in d; open in b",
-    )
+    assert section.sentences == ("new against old: better in a, c; worse in e; equivalent in d; inconclusive in b",)
     texts = [[cell.text for cell in row] for row in section.table.rows]
-    assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.2500", "+0.5000", "1/2/3", "▲ win"]
-    assert texts[1][-1] == "? unresolvable, 70 queries would tell"
+    assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.2500", "+0.5000", "1/2/3", "▲ better"]
+    assert texts[1][-1] == "? inconclusive, 70 queries would tell"
     assert Comparisons().legend(report).text == (
-        "against old: ▲ better, ▼ worse, = no difference that matters, ? open: too few queries to tell"
+        "against old: ▲ better, ▼ worse, = equivalent, ? inconclusive: too few queries"
     )
     some = report.model_copy(update={"comparisons": parts[:1]})
     assert Comparisons().legend(some).text == "against old: ▲ better"

@@ -1,0 +1,90 @@
+"""Default outputs lead with the answer: at most 25 lines of 80 columns and 200 words, also with many systems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import invoke
+from support.scoring import QRELS, RUN, write
+
+LINES, COLUMNS, WORDS = 25, 80, 200
+LONG = "a-retriever-with-a-very-long-name-and-a-version-1.2.3+reranker"
+
+
+def summary(*words: object, code: int = 0) -> list[str]:
+    """The lines of a default output, which fit the screen; a command may be longer than a line."""
+    done = invoke(*words, env={"COLUMNS": str(COLUMNS)})
+    assert done.exit_code == code, done.output
+    lines = done.stdout.rstrip("\n").split("\n")
+    wrapped = sum(-(-max(len(line), 1) // COLUMNS) for line in lines)
+    assert wrapped <= LINES, done.stdout
+    assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("next: ")], done.stdout
+    assert len(done.stdout.split()) <= WORDS, len(done.stdout.split())
+    return lines
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Labels of thirty queries, with eight systems of which some are better, some worse and some unjudged."""
+    monkeypatch.chdir(tmp_path)
+    queries = [f"q{number:02}" for number in range(30)]
+    write(tmp_path, many="".join(f"{qid} 0 good 5\n{qid} 0 fair 4\n{qid} 0 poor 1\n{qid} 0 bad 1\n" for qid in queries))
+    orders = {
+        "first": "poor fair good", "best": "good fair poor", "same": "poor fair good", "worst": "bad poor",
+        "strange": "x1 x2 x3", "holes": "x1 good x2 fair", "half": "good poor fair", LONG: "fair good bad",
+    }  # fmt: skip
+    for name, order in orders.items():
+        rows = (f"{qid} Q0 {doc} {rank} {9 - rank} s\n" for qid in queries for rank, doc in enumerate(order.split(), 1))
+        (tmp_path / name).write_text("".join(rows))
+    return tmp_path
+
+
+def test_eval_with_eight_systems_and_warnings(here: Path) -> None:
+    names = ["first", "best", "same", "worst", "strange", "holes", "half", LONG]
+    lines = summary("eval", "-g", "many", *(word for name in names for word in ("-r", name)))
+    text = " ".join(lines)
+    assert lines[0].startswith("warning: strange")
+    assert "Better than first on ndcg@10: best by 0." in text
+    assert "Equivalent to first on ndcg@10: same." in text
+    assert "Worse than first on ndcg@10: worst by 0." in text
+    assert "unjudged" in text.split("Inconclusive against first")[1]
+    assert [line.split()[0] for line in lines if "  " in line and "[" in line][:7] == names[:7]
+
+
+def test_eval_of_one_system_gives_its_score_and_of_two_a_verdict(here: Path) -> None:
+    assert summary("eval", "-g", "many", "-r", "best")[0] == "best has ndcg@10 1.000 [1.000, 1.000] on 30 queries."
+    two = summary("eval", "-g", "many", "-r", "first", "-r", "worst", "-m", "recall@2,mrr", "--precision", "2")
+    assert two[0] == "worst is worse than first on recall@2 by 0.50 [0.50, 0.50]."
+    head = next(line for line in two if line.startswith("system"))
+    assert head.split() == ["system", "recall@2", "mrr"]
+
+
+def test_the_verdict_without_baseline_is_that_against_the_first_and_json_has_none(here: Path) -> None:
+    plain = summary("eval", "-g", "many", "-r", "first", "-r", "best")
+    assert plain == [
+        line.replace(" -b first", "")
+        for line in summary("eval", "-g", "many", "-r", "first", "-r", "best", "-b", "first")
+    ]
+    report = json.loads(invoke("eval", "-g", "many", "-r", "first", "-r", "best", "--json").stdout)
+    assert report["comparisons"] == []
+
+
+def test_an_analysis_that_is_named_is_printed_without_details(here: Path) -> None:
+    text = invoke("eval", "-g", "many", "-r", "best", "-r", "half", "--robustness").stdout
+    assert "best: recall@10 mean 1.0000" in text
+    assert "best: recall@10 mean 1.0000" not in " ".join(summary("eval", "-g", "many", "-r", "best", "-r", "half"))
+
+
+def test_gates_come_first(here: Path) -> None:
+    arguments = ("eval", "-g", "many", "-r", "best", "-r", "worst", "--fail-under")
+    assert summary(*arguments, "ndcg@10=0.9", code=7)[0] == "1 of 2 gates failed."
+    assert summary(*arguments, "ndcg@10=0.0")[0] == "All gates passed (2)."
+
+
+def test_labels_of_relevant_passages_only_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    positive = "".join(line for line in QRELS.splitlines(keepends=True) if line.rstrip()[-1] in "45")
+    write(tmp_path, qrels=positive, a=RUN)
+    assert "The labels name relevant passages only" in " ".join(summary("eval", "-g", "qrels", "-r", "a"))
