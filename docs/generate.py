@@ -90,14 +90,14 @@ def artifacts() -> str:
 
 
 def glossary() -> str:
-    """Every word that a table uses; measures stand in docs/reference/metrics.md."""
+    """Return the page of the glossary; metrics have a page of their own, docs/reference/metrics.md."""
     return GLOSSARY_HEAD + GLOSSARY_FILE.read_text(encoding="utf-8")
 
 
 def with_measures(text: str) -> str:
     """Return the page `text` with the list of measures in place of its mark."""
-    head = "| measure | what it says | formula | range | better | parameters | ties | source |\n" + "|---" * 8 + "|\n"
-    rows = "".join(_measure(entry) for entry in measure_entries().values())
+    head = "| metric | meaning | formula | range | better | parameters | ties | source |\n" + "|---" * 8 + "|\n"
+    rows = "".join(_measure(entry) for _, entry in sorted(measure_entries().items()))
     return text.replace(MEASURES, head + rows)
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/metrics.md: every number on the page is recomputed, twice: from its arithmetic and by the code."""
+"""Recompute every number of docs/reference/metrics.md twice: from its arithmetic and by the code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from raggs.metrics import evaluate, parse_measure
 from raggs.metrics.measures import REGISTRY
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
+VERDICTS = PAGE.parents[1] / "concepts" / "intervals-and-verdicts.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 OPERATORS = {
     ast.Add: operator.add,
@@ -99,7 +100,7 @@ def worked():
         elif "by hand" in header and not part.startswith("|---"):
             row = dict(zip(header, cells(part), strict=True))
             mine = graded(row["pool"], row["list"]) if "pool" in row else example
-            yield Row(row["measure"], row["by hand"], row["value"], mine)
+            yield Row(row["metric"], row["by hand"], row["value"], mine)
 
 
 ROWS = list(worked())
@@ -125,9 +126,11 @@ def test_every_measure_with_a_plain_twin_is_worked_by_hand():
     assert set(PLAIN) <= worked_measures <= set(REGISTRY)
 
 
-def test_the_code_on_the_page_runs():
+@pytest.mark.parametrize(("page", "least"), [(PAGE, 10), (VERDICTS, 10)], ids=["metrics", "verdicts"])
+def test_the_code_on_the_page_runs(page, least):
     runner, output = doctest.DocTestRunner(), []
-    test = doctest.DocTestParser().get_doctest(re.sub(r"^```.*$", "", TEXT, flags=re.MULTILINE), {}, PAGE.name, None, 0)
-    assert len(test.examples) > 20
+    text = re.sub(r"^```.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, None, 0)
+    assert len(test.examples) > least
     failed = runner.run(test, out=output.append).failed
     assert not failed, "".join(output)
