@@ -67,7 +67,7 @@ UNTIED = [
     "Judged",
     "Compat(p=0.8)",
     "Compat(p=0.9,normalize=False)",
-]  # see docs/how-to/import-export.md
+]  # see docs/reference/formats.md
 ROUNDED = ["ERR@3", "ERR@20", "nDCG(dcg='exp-log2')@3"]  # gdeval gives five places
 WALKED = [
     "INST(T=2.0,max_rel=4)",

@@ -130,7 +130,7 @@ def test_infap_counts_what_is_pooled_but_unjudged():
 
 
 def test_ties_of_measures_that_ir_measures_computes_without_trec_eval():
-    """Break ties by ascending id there, by descending id in trec_eval and here (docs/how-to/import-export.md)."""
+    """Break ties by ascending id there, by descending id in trec_eval and here (docs/reference/formats.md)."""
     judged, found = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0, "b": 1.0}}
     assert ir_measures.calc_aggregate([RR @ 10, RR], judged, found) == {RR @ 10: 1.0, RR: 0.5}
     ours = evaluate(judged, found, ["RR@10", "RR"], scale=(0, 4))
