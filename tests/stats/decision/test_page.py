@@ -1,11 +1,11 @@
-"""docs/how-to/compare-configurations.md: its examples are run, and its memory and prices are those of the code."""
+"""docs/reference/recommendation.md: its examples are run, and its memory and prices are those of the code."""
 
 from __future__ import annotations
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "compare-configurations.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "recommendation.md"
 
 
 def test_every_example_on_the_page_gives_what_it_says():
