@@ -1,11 +1,11 @@
-"""Measures of retrieval: pure mathematics, columns in and frozen results out.
+"""Retrieval measures: pure mathematics, from columns to frozen results.
 
-evaluate, names     the function that scores a run, and how measures are written
-columns, hits       judgments and runs as columns; where a run ranked the judged passages
-measure, measures   what a measure is, and the measures by name; `weights`: what several of them share
+evaluate, names     the function that scores a run, and the notation of measures
+columns, hits       judgments and runs as columns, and the ranks of judged passages in a run
+measure, measures   base class of measures, and the measures by name; `weights`: their shared functions
 unjudged            bounds for unjudged passages
 bottleneck          losses by retrieval and by order
-spans               measures over characters, and grades projected to another chunking
+spans               measures over characters, and projection of grades to other chunks
 """
 
 from __future__ import annotations

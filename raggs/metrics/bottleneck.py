@@ -1,22 +1,27 @@
-"""Where a system loses: by what it retrieves, or by how it orders that.
+"""Where a system loses: by retrieval or by order. Also the distribution of recall, and sensitivity of RA-nWG.
 
-With its own top `pool` as candidates, 1 - PROC is what better retrieval could give at most, and PROC - actual what a
-perfect order of the same candidates would give (Dallaire 2025, sections 2.3 and 3).
+Two losses (`bottleneck`): the candidates are the system's own top `pool`. 1 - PROC is the most that better retrieval
+could gain, and PROC - actual is what a perfect order of the same candidates would gain (Dallaire 2025, sections 2.3 and
+3).
 
-From a perfect list down to a system's own, in steps that each have a cause: where the points of a measure go.
+Four losses (`loss_ladder`): the same measure scores five lists of each query.
 
-Five lists of a query are scored by the same measure: the best one that the labels allow; the best of what any of
-several systems has among its first `pool`; the best of what this system has there; its own order of that without the
-unjudged passages; and its list as it stands. Each step down is lost by something else: by what no system found, by this
-system's candidates (1 - PROC of Dallaire 2025, section 2.3, where it is the only system), by its order, and by unjudged
-passages, which take places and count as not relevant.
+1. The best list that the labels allow.
+2. The best order of all passages in the first `pool` of any of several systems.
+3. The best order of the passages in the first `pool` of this system.
+4. This system's own order of these, without unjudged passages.
+5. This system's actual list.
 
-How evenly queries are served: the distribution of recall, and the share of queries above each threshold.
+The differences are the losses by passages that no system found, by this system's candidates, by its order, and by
+unjudged passages, which take ranks and count as not relevant. With a single system, the loss by its candidates is
+1 - PROC.
 
-Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025); over all delta in 0..1 the area
+Recall profile (`recall_profile`): the distribution of recall, and the share of queries above each threshold.
+Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Over all delta in 0..1, the area
 under it is the mean recall.
 
-Does the order of the systems depend on the parameters of RA-nWG? (Dallaire 2025, appendix A)
+Sensitivity (`sensitivity`): does the order of the systems depend on the parameters of RA-nWG? (Dallaire 2025, appendix
+A)
 """
 
 from __future__ import annotations
@@ -35,9 +40,9 @@ from raggs.metrics.measures.gains import NRecall4, NRecall5, RaNwg
 from raggs.metrics.names import MeasureSpec
 
 BottleneckKind = Literal["retrieval", "ordering", "none"]
-NEGLIGIBLE = 0.01  # losses below this are no bottleneck
+NEGLIGIBLE = 0.01  # smaller losses are not a bottleneck
 
-PUBLISHED = (10, 30)  # the cutoffs at which the source gives ceilings
+PUBLISHED = (10, 30)  # cutoffs at which the source reports ceilings
 PAIRS = {
     "ra_nwg": (RaNwg, ProcRaNwg),
     "n_recall4": (NRecall4, ProcNRecall4),
@@ -47,17 +52,17 @@ PAIRS = {
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The losses of a system on one measure, over the queries where it is defined.
+    """Losses of a system on one measure, over the queries for which it is defined.
 
     Attributes:
         measure: "ra_nwg", "n_recall4" or "n_recall5".
-        k, pool: the cutoff and the candidates.
+        k, pool: cutoff, and number of candidates.
         actual, ceiling: mean values.
-        share: the mean over queries of actual / ceiling, where the ceiling is not 0; NaN without any.
-        retrieval, ordering: the mean gain that perfect retrieval, or a perfect order of the pool, could bring.
-        kind: the larger loss, "none" where both are negligible.
-        by_query: the larger loss of each query, "" where the measure is not defined.
-        losses: shape (queries, 2), the loss of each query by retrieval and by ordering; NaN where not defined.
+        share: mean over queries of actual / ceiling, if the ceiling is not 0; NaN without any.
+        retrieval, ordering: mean gain from perfect retrieval, and from a perfect order of the pool.
+        kind: the larger loss, "none" if both are negligible.
+        by_query: the larger loss of each query, "" if the measure is undefined.
+        losses: shape (queries, 2), loss of each query by retrieval and by ordering; NaN if undefined.
     """
 
     measure: str
@@ -74,18 +79,21 @@ class Bottleneck:
 
     @property
     def share_of_means(self) -> float:
-        """actual / ceiling: %PROC as published; it weighs queries by their ceiling, as `share` does not. NaN over 0."""
+        """Ratio of means actual / ceiling: %PROC as published; NaN if the ceiling is 0.
+
+        It weights queries by their ceiling, unlike `share`.
+        """
         return self.actual / self.ceiling if self.ceiling > 0 else np.nan
 
 
 def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 50) -> Bottleneck:
-    """Find where a system loses.
+    """Return the losses of a system by retrieval and by order.
 
     Args:
         hits: the run.
         measure: "ra_nwg", "n_recall4" or "n_recall5".
         k: the cutoff.
-        pool: how many of its passages are its candidates; at least `k` of them.
+        pool: number of its first passages that are its candidates; at least `k` are used.
 
     Raises:
         DataError: the labels are not grades 1 to 5.
@@ -118,35 +126,37 @@ def _bottleneck_kind(retrieval: float, ordering: float) -> BottleneckKind:
     return "retrieval" if retrieval >= ordering else "ordering"
 
 
-# Measures that never fall when a passage of more weight takes a better place.
+# Measures that never decrease if a passage of more weight moves to a better rank.
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "hit_all", "ndcg", "ndcg_exp", "rbp")
 STEADY = frozenset((*GRADED, "recall", "precision", "f1", "map", "mrr", "hit", "hits"))
 
 
 @dataclass(frozen=True)
 class LossLadder:
-    """The values of one measure on the five lists.
+    """Values of one measure on the five lists.
 
     Attributes:
-        values: shape (queries, 5), non-increasing along a row; NaN where the measure is not defined.
+        values: shape (queries, 5), non-increasing along a row; NaN if the measure is undefined.
     """
 
     values: Floats
 
     @property
     def losses(self) -> Floats:
-        """Shape (queries, 4): by what no system found, by candidates, by order, by unjudged passages; none below 0."""
+        """Shape (queries, 4): losses by passages no system found, by candidates, by order, by unjudged passages;
+        never negative.
+        """
         steps: Floats = np.maximum(self.values[:, :-1] - self.values[:, 1:], 0.0)
         return steps
 
 
 def steady(named: MeasureSpec) -> bool:
-    """Whether the losses of a measure can be told: by ranks as they stand, and never negative."""
+    """Return whether losses are defined for a measure: a plain value whose losses are never negative."""
     return not named.mode and named.measure.NAME in STEADY
 
 
 def found_by(systems: Iterable[Hits], pool: int) -> Flags:
-    """Shape (m,): which judged passages any of some systems has among its first `pool`; all of the same judgments."""
+    """Return which judged passages are in the first `pool` of any system, shape (m,); all have the same judgments."""
     lists = list(systems)
     found = np.zeros(len(lists[0].qrels.query), dtype=bool)
     for hits in lists:
@@ -155,12 +165,13 @@ def found_by(systems: Iterable[Hits], pool: int) -> Flags:
 
 
 def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: int) -> LossLadder:
-    """The five values of each query.
+    """Return the five values of each query.
 
     Args:
-        hits: the system; `pool` of its passages, and at least the measure's cutoff, are its candidates.
+        hits: the system.
         named: a `steady` measure.
-        found: shape (m,), the judged passages that any system found, this one among them; None: all of them.
+        found: shape (m,), the judged passages that any system found, including this one; None: all of them.
+        pool: number of its first passages that are its candidates, at least the measure's cutoff.
 
     Raises:
         DataError: the measure is not defined on these judgments.
@@ -176,7 +187,7 @@ def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: in
 
 
 def _ideal_list(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
-    """A list of some judged passages, those of most weight first, given for every query."""
+    """Return a list of some judged passages for every query, highest weight first."""
     qrels, item = hits.qrels, np.flatnonzero(wanted)
     query = qrels.query[item]
     table = named.measure.table(qrels)
@@ -217,10 +228,10 @@ class RecallProfile:
     Attributes:
         mean: mean recall.
         shares: for each delta in 0.1 .. 1.0, the share of queries with at least that recall.
-        area: under the whole curve; equal to the mean but for rounding.
-        zero: share of queries with no relevant passage at all.
-        histogram: queries in [0, 0.1), [0.1, 0.2), ..., [0.9, 1], 10 counts.
-        percentiles: recall that all but the worst p % of the queries reach, by p in 1, 5, 10, 25, 50.
+        area: area under the complete curve; equal to the mean up to rounding.
+        zero: share of queries without any retrieved relevant passage.
+        histogram: number of queries in [0, 0.1), [0.1, 0.2), ..., [0.9, 1], 10 counts.
+        percentiles: percentiles of recall, by p in 1, 5, 10, 25, 50.
     """
 
     mean: float
@@ -232,14 +243,14 @@ class RecallProfile:
 
 
 def recall_profile(recall: Floats) -> RecallProfile:
-    """The distribution of `recall`, shape (queries,), in 0..1; NaN is left out.
+    """Return the distribution of `recall`, shape (queries,), in 0..1; NaN is ignored.
 
     Raises:
-        ValueError: no value, or one outside 0..1.
+        ValueError: no value is given, or one is outside 0..1.
     """
     values = np.sort(recall[np.isfinite(recall)])
     if not len(values) or values[0] < 0 or values[-1] > 1 + EPSILON:
-        raise ValueError("recall values in 0 to 1 are needed")
+        raise ValueError("recall must have at least one value, all in 0 to 1")
     steps = np.diff(values, prepend=0.0)
     above = 1.0 - np.arange(len(values)) / len(values)
     bins = np.minimum((values * 10 + EPSILON).astype(int), 9)
@@ -254,13 +265,13 @@ def recall_profile(recall: Floats) -> RecallProfile:
 
 
 def true_recall(returned: list[list[str]], truth: list[list[str]], k: int) -> Floats:
-    """Shape (queries,): the share of the exact `k` nearest passages among the `k` returned ones.
+    """Return the share of the exact `k` nearest passages among the `k` returned ones, shape (queries,).
 
     Raises:
-        ValueError: not as many lists as truths.
+        ValueError: the numbers of lists and truths differ.
     """
     if len(returned) != len(truth):
-        raise ValueError(f"{len(returned)} lists and {len(truth)} truths")
+        raise ValueError(f"{len(returned)} lists and {len(truth)} truth lists: the numbers must be equal")
     pairs = zip(returned, truth, strict=True)
     return np.array([len(set(found[:k]) & set(exact[:k])) / k for found, exact in pairs])
 
@@ -273,13 +284,13 @@ USUAL_PARAMETERS = (1.0, 1.0, 0.25)
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of the grid.
+    """One point of the parameter grid.
 
     Attributes:
         alpha, cap4, cap3: the parameters.
         means: mean RA-nWG by system.
         order: the systems, best first; equal means by name.
-        swapped: pairs of systems whose order differs from that under the usual parameters.
+        swapped: pairs of systems whose order differs from that with the default parameters.
     """
 
     alpha: float
@@ -291,7 +302,7 @@ class Setting:
 
 
 def sensitivity(systems: Mapping[str, Hits], *, k: int = 10) -> list[Setting]:
-    """The whole grid, the usual parameters among it.
+    """Return all points of the grid, including the default parameters.
 
     Raises:
         DataError: the labels are not grades 1 to 5.

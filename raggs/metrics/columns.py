@@ -1,19 +1,17 @@
-"""Judgments and runs as columns: what every measure is computed from.
+"""Judgments and runs as columns, from which every measure is computed.
 
-A `Qrels` knows its scale, so that a grade outside it is an error and never a gain; a `Run` is what a system returned.
-Both can be made from dictionaries, or from arrays when files are large; neither keeps the dictionaries.
+A `Qrels` has a scale, so a grade outside it is an error and never a gain. A `Run` is what a system returned. Both can
+be created from dictionaries, or from arrays if files are large. The dictionaries are not kept.
 
-Columns of ids: passages by their bytes, without a Python object for each.
+Id columns store passage ids as bytes, without a Python object per id. Ids are UTF-8 bytes in NumPy arrays of fixed
+width, in chunks, so that a long id widens only its own chunk. Byte order is the order of code points, in which
+trec_eval also breaks ties. A key is a 64-bit hash of the bytes and does not depend on the width of the array. Keys
+depend on a secret of the process, so that ids with equal keys cannot be constructed. Do not store keys or compare them
+between processes.
 
-Ids are UTF-8 bytes in NumPy arrays of fixed width, in chunks, so that one long id widens its own chunk alone. Byte
-order is the order of code points, which is also the order in which trec_eval breaks ties. A key is a 64-bit hash of
-the bytes; it does not depend on the width of the array that holds the id. Keys are drawn by a secret of the process, so
-that nobody can make two ids that share one; they must not be stored, nor compared with those of another process.
-
-What a ranking believes of passages, and what a passage is then worth: its expected gain, grade and order together.
-
-A ranked passage lies at a score on the scale of the grades, with a standard error. Between two grades a gain is taken
-to be linear, and beyond the scale it is that of its end, so its expectation has a closed form and nothing is drawn.
+Utility estimates are the posterior of a ranking: a score on the scale of the grades with a standard error. Between two
+grades, a gain is interpolated linearly; beyond the scale, it is that of the end. Therefore the expected gain of a
+passage has a closed form, and no sampling is needed.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HASH_WORD_BYTES = 8
-FILTER_BITS = 22  # a table of as many bits' values tells most unknown keys at one look
+FILTER_BITS = 22  # a table of 2^22 bits that rejects most unknown keys with one lookup
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
@@ -47,7 +45,7 @@ class IdColumn:
     """Immutable ids, row by row.
 
     Args:
-        chunks: arrays of bytes (dtype ``S``), one after the other. Ids hold no NUL.
+        chunks: consecutive arrays of bytes (dtype ``S``). Ids contain no NUL.
     """
 
     def __init__(self, chunks: Sequence[ByteTexts]) -> None:
@@ -56,10 +54,10 @@ class IdColumn:
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> IdColumn:
-        """The column of some strings.
+        """Return the column of some strings.
 
         Raises:
-            DataError: one holds a NUL, which would be lost, or half of a surrogate pair.
+            DataError: an id contains a NUL, which would be lost, or an unpaired surrogate.
         """
         return cls([np.array([_encoded(name) for name in ids], dtype=np.bytes_)])
 
@@ -67,15 +65,18 @@ class IdColumn:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def and_also(self, ids: Iterable[str]) -> IdColumn:
-        """The column with more rows below."""
+        """Return the column with more rows appended."""
         return IdColumn([*self._chunks, *IdColumn.of(ids)._chunks])
 
     def keys(self) -> Keys:
-        """A 64-bit hash of each id, this process's own."""
+        """Return a 64-bit hash of each id, specific to this process."""
         return self._hashed(secret=True)
 
     def lasting_keys(self) -> Keys:
-        """A 64-bit hash of each id, the same everywhere. Ids that share one can be made: use it for order alone."""
+        """Return a 64-bit hash of each id that is the same everywhere.
+
+        Collisions can be constructed, so use it only for ordering.
+        """
         return self._hashed(secret=False)
 
     def _hashed(self, *, secret: bool) -> Keys:
@@ -83,7 +84,7 @@ class IdColumn:
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def take(self, rows: Ints) -> ByteTexts:
-        """The ids of some rows, in one array."""
+        """Return the ids of some rows in one array."""
         if len(self._chunks) == 1:
             return self._chunks[0][rows]
         place = np.searchsorted(self._ends, rows, side="right")
@@ -95,16 +96,16 @@ class IdColumn:
         return taken
 
     def text(self, row: int) -> str:
-        """The id of one row."""
+        """Return the id of one row."""
         return str(self.take(np.array([row]))[0].decode())
 
 
 class KeyTable:
-    """Rows by their keys, sorted once for all who look something up.
+    """Rows by their keys, sorted once for all lookups.
 
     Args:
-        keys: of all rows.
-        rows: those that can be found.
+        keys: keys of all rows.
+        rows: the rows that can be found.
     """
 
     def __init__(self, keys: Keys, rows: Ints) -> None:
@@ -114,7 +115,7 @@ class KeyTable:
         self._maybe[_low_bits(self._keys)] = True
 
     def find(self, keys: Keys) -> tuple[Ints, Ints]:
-        """The places in `keys` that are known, and their rows. Different ids may share a key."""
+        """Return the positions in `keys` that are known, and their rows. Different ids may share a key."""
         places = np.flatnonzero(self._maybe[_low_bits(keys)])
         if not len(self._keys) or not len(places):
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -128,7 +129,7 @@ def _low_bits(keys: Keys) -> Ints:
 
 
 def mix_bits(values: Keys) -> Keys:
-    """Bits well mixed, one value to one value (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
+    """Return well-mixed bits, a bijection (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
     z = values + GOLDEN
     z = (z ^ (z >> SHIFTS[0])) * MIX[0]
     z = (z ^ (z >> SHIFTS[1])) * MIX[1]
@@ -136,9 +137,9 @@ def mix_bits(values: Keys) -> Keys:
 
 
 def pair_keys(queries: Ints, docs: Keys) -> Keys:
-    """A key for each (query number, passage key)."""
-    # The complement of a number has bytes that no UTF-8 holds. A number itself may be the word of a short id, and then
-    # (48, "1") and (49, "0") would share their key.
+    """Return a key for each (query number, passage key)."""
+    # The complement of a number has bytes that never occur in UTF-8. The number itself may equal a word of a short id,
+    # so that (48, "1") and (49, "0") would share their key.
     return mix_bits(docs ^ mix_bits(~queries.astype(np.uint64)))
 
 
@@ -146,9 +147,9 @@ def _encoded(name: str) -> bytes:
     try:
         found = name.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"id {name!a} is no text", remedy="write ids in Unicode") from error
+        raise DataError(f"id {name!a} is not valid Unicode", remedy="write ids in Unicode") from error
     if b"\0" in found:
-        raise DataError(f"id {one_line(name)!r} holds a NUL", remedy="ids are text")
+        raise DataError(f"id {one_line(name)!r} contains a NUL character", remedy="remove it")
     return found
 
 
@@ -160,17 +161,17 @@ def _keys(ids: ByteTexts, *, secret: bool) -> Keys:
     keys = np.zeros(len(ids), dtype=np.uint64)
     salts = np.arange(words, dtype=np.uint64) * MIX[0]
     for word, salt in zip(table.T, mix_bits(salts + SECRET) if secret else salts, strict=True):
-        # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
+        # A zero word is padding after the end of the id. It must not count, for any width of the array.
         keys ^= np.where(word == 0, np.uint64(0), mix_bits(word + salt))
     return keys
 
 
 @dataclass(frozen=True)
 class UtilityEstimates:
-    """Where the ranking of passages puts them, a row for each judgment of a `Qrels`.
+    """Posterior of the ranked passages, one row per judgment of a `Qrels`.
 
     Attributes:
-        score: shape (m,), in grades; NaN where a passage was not ranked, whose grade then stands.
+        score: shape (m,), posterior mean in grades; NaN for an unranked passage, for which its grade is used.
         sigma: shape (m,), standard error of the score, >= 0.
     """
 
@@ -183,29 +184,31 @@ class UtilityEstimates:
         return np.isfinite(self.score)
 
     def moved(self, shift: Floats, doubt: Floats) -> UtilityEstimates:
-        """A draw: scores moved by `shift`, and sure from there on where `doubt` (shape (m,)) is above 0."""
+        """Return a draw: scores changed by `shift`, with standard error 0 where `doubt` (shape (m,)) is above 0."""
         return UtilityEstimates(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
 
     def only(self, kept: Flags) -> UtilityEstimates:
-        """The same where others count as not ranked."""
+        """Return the estimates with passages outside `kept` marked as unranked."""
         return UtilityEstimates(np.where(kept, self.score, np.nan), self.sigma)
 
     def taken(self, rows: Ints) -> UtilityEstimates:
-        """Some rows."""
+        """Return some rows."""
         return UtilityEstimates(self.score[rows], self.sigma[rows])
 
     def extended(self, more: int) -> UtilityEstimates:
-        """The same with rows behind it for passages that were not ranked."""
+        """Return the estimates with rows appended for unranked passages."""
         return UtilityEstimates(np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)))
 
 
 def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Floats:
-    """Shape (n,): the expected gain of N(score, sigma): piecewise linear in the grade, constant beyond the scale.
+    """Return the expected gain of N(score, sigma), shape (n,).
+
+    The gain is piecewise linear in the grade and constant beyond the scale.
 
     Args:
         score, sigma: shape (n,), sigma >= 0.
-        gains: shape (grades,) or (n, grades): the gain of each grade.
-        low: the lowest grade.
+        gains: shape (grades,) or (n, grades): gain of each grade.
+        low: lowest grade.
     """
     knots = low + np.arange(gains.shape[-1], dtype=np.float64)
     above = _mean_above(score[:, None] - knots, sigma[:, None])
@@ -214,8 +217,8 @@ def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Flo
 
 
 def _mean_above(gap: Floats, sigma: Floats) -> Floats:
-    """The mean of what N(gap, sigma) is above 0."""
-    from scipy.special import ndtr  # late: most evaluations ask for no utility
+    """Return the expected value of max(x, 0) for x ~ N(gap, sigma)."""
+    from scipy.special import ndtr  # imported lazily: most evaluations use no expected gains
 
     wide = np.maximum(sigma, np.finfo(float).tiny)
     with np.errstate(over="ignore"):
@@ -229,7 +232,7 @@ RankedUtilities = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id)
 
 
 def belief_of(pairs: Iterable[tuple[str, str]], placed: RankedUtilities) -> UtilityEstimates | None:
-    """Rows for judgments by query and passage; None where none of them was ranked."""
+    """Return the estimates for (query, passage) pairs; None if none of them was ranked."""
     rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
     found = UtilityEstimates(rows[:, 0], rows[:, 1])
     return found if found.ranked.any() else None
@@ -239,19 +242,19 @@ Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade
 Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or doc_ids best first
 
 GOLDEN_HIGH = 5
-MAX_GAIN = 1000.0  # ndcg_exp still is a number there
+MAX_GAIN = 1000.0  # ndcg_exp is still finite at this gain
 ZERO_HIGH = 4
-NAME_IT = "name the scale: 0 to {high} for labels that start from 0, 1 to 5 to insist"
+NAME_IT = "give the scale: 0 to {high} if the lowest possible grade is 0, else 1 to 5"
 
 
 @dataclass(frozen=True)
 class GradeScale:
-    """What grades mean.
+    """Meaning of grades.
 
     Attributes:
-        low, high: the lowest and the highest grade; a negative grade is always "pooled but unjudged".
-        relevant: the lowest grade that counts as relevant where relevance is yes or no.
-        gains: the gain of each grade from `low` to `high`, in 0 to `MAX_GAIN`.
+        low, high: lowest and highest grade; a negative grade always means pooled but unjudged.
+        relevant: lowest relevant grade for measures with binary relevance.
+        gains: gain of each grade from `low` to `high`, in 0 to `MAX_GAIN`.
     """
 
     low: int
@@ -261,24 +264,26 @@ class GradeScale:
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high:
-            raise DataError(f"a scale of grades from {self.low} to {self.high} is none", remedy="e.g. 1-5 or 0-3")
+            raise DataError(f"the scale {self.low} to {self.high} is not valid", remedy="use e.g. 1-5 or 0-3")
         if not self.low < self.relevant <= self.high:
             raise DataError(
-                f"relevance from grade {self.relevant} on divides nothing",
+                f"grade {self.relevant} cannot be the lowest relevant grade on the scale {self.low} to {self.high}",
                 remedy=f"choose a grade in {self.low + 1} to {self.high}",
             )
         if len(self.gains) != self.size:
-            raise DataError(f"{self.size} gains are needed, one for each grade", remedy="give all of them")
+            raise DataError(f"expected {self.size} gains, one per grade", remedy="give a gain for each grade")
         for grade, gain in zip(self.grades().tolist(), self.gains, strict=True):
             if not 0 <= gain <= MAX_GAIN:
-                said = f"the gain of grade {grade} is {gain:g}, which does not lie in 0 to {MAX_GAIN:g}"
-                raise DataError(said, remedy="scale all gains alike")
+                said = f"the gain of grade {grade} is {gain:g}, which is not in 0 to {MAX_GAIN:g}"
+                raise DataError(said, remedy="scale all gains by one factor")
 
     @classmethod
     def of(
         cls, low: int, high: int, relevant: int | None = None, gains: Mapping[int, float] | None = None
     ) -> GradeScale:
-        """A scale with the usual meaning: gain = grade - low; relevant from 4 on where 1 is lowest, else from 1 on."""
+        """Return a scale with defaults: gain = grade - low; relevant from grade 4 if the lowest is 1, else from low
+        + 1.
+        """
         usual = 4 if low == 1 else low + 1
         every = range(low, high + 1)
         if gains is not None and (missing := [grade for grade in every if grade not in gains]):
@@ -288,32 +293,32 @@ class GradeScale:
 
     @property
     def size(self) -> int:
-        """How many grades there are."""
+        """Number of grades."""
         return self.high - self.low + 1
 
     @property
     def golden(self) -> bool:
-        """Whether these are the grades 1 to 5 of a golden set."""
+        """Whether the scale is 1 to 5, as in a golden set."""
         return (self.low, self.high) == (1, GOLDEN_HIGH)
 
     def holds(self, grades: NDArray[np.integer]) -> Flags:
-        """Which grades are possible here."""
+        """Return which grades are valid on the scale."""
         return (grades < 0) | ((grades >= self.low) & (grades <= self.high))
 
     def grades(self) -> Ints:
-        """Every grade, ascending."""
+        """Return all grades, ascending."""
         return np.arange(self.low, self.high + 1)
 
 
 def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str = NAME_IT) -> GradeScale:
-    """The scale that some grades seem to be on: 0 to 4 if a 0 is among them or all are 1, else 1 to 5.
+    """Return the probable scale of some grades: 0 to 4 if a grade is 0 or all are 1, else 1 to 5.
 
-    Labels that are all 1 say yes and leave out every no, as in many data sets of BEIR.
+    Labels that are all 1 list only the relevant passages, as in many data sets of BEIR.
 
     Args:
-        grades: all that occur; negative ones say nothing.
+        grades: all grades that occur; negative ones are ignored.
         where: the file that they are from.
-        remedy: what to do where they could be on either; {high} is the highest of them.
+        remedy: advice if the scale is ambiguous; {high} is replaced by the highest grade.
 
     Raises:
         DataError: no grade is 0, some are 2 or 3, and none would be relevant on the scale 1 to 5.
@@ -323,7 +328,7 @@ def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str
         return GradeScale.of(0, ZERO_HIGH)
     scale, high = GradeScale.of(1, GOLDEN_HIGH), max(1, max(found, default=1))
     if found and high < scale.relevant:
-        said = f"no grade is above {high}, so nothing would be relevant on the scale 1 to {GOLDEN_HIGH}"
+        said = f"no grade is above {high}, so no passage would be relevant on the scale 1 to {GOLDEN_HIGH}"
         raise DataError(said, where=where, remedy=remedy.format(high=high))
     return scale
 
@@ -333,15 +338,15 @@ class Qrels:
     """Judgments as columns.
 
     Attributes:
-        qids: the judged queries, sorted.
-        query: shape (m,), the number of each judgment's query in `qids`, non-decreasing.
-        grade: shape (m,), its grade; negative means pooled but unjudged.
-        docs: its passage.
-        scale: what the grades mean.
-        belief: where a ranking puts them; None where nothing was ranked.
+        qids: judged queries, sorted.
+        query: shape (m,), number of each judgment's query in `qids`, non-decreasing.
+        grade: shape (m,), grade; negative means pooled but unjudged.
+        docs: passage of each judgment.
+        scale: meaning of the grades.
+        belief: posterior of a ranking; None if nothing was ranked.
 
     Raises:
-        DataError: a grade outside the scale, or a passage judged twice for a query.
+        DataError: a grade is outside the scale, or a passage is judged twice for a query.
     """
 
     qids: tuple[str, ...]
@@ -356,19 +361,19 @@ class Qrels:
         if len(wrong):
             row = int(wrong[0])
             raise DataError(
-                f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: grade {self.grade[row]} lies "
+                f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: grade {self.grade[row]} is "
                 f"outside the scale {self.scale.low} to {self.scale.high}",
-                remedy="correct it, or name the scale",
+                remedy="correct it, or give the scale",
             )
         if (row_twice := _repeated(self.keys)) is not None:
             raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
 
     @classmethod
     def of(cls, labels: Labels, scale: GradeScale | None = None) -> Qrels:
-        """The columns of ``{qid: {doc_id: grade}}``. A query without any label is left out, as in a file.
+        """Return the columns of ``{qid: {doc_id: grade}}``. A query without labels is ignored, as in a file.
 
         Raises:
-            DataError: as the class; without `scale`, labels from which none can be guessed (`usual_scale`).
+            DataError: as for the class; or no `scale` is given and it cannot be inferred (`usual_scale`).
         """
         qids = tuple(sorted(qid for qid, judged in labels.items() if judged))
         grades = np.array([_whole_grade(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)
@@ -380,10 +385,12 @@ class Qrels:
     def from_columns(
         cls, qids: Sequence[str], doc_ids: Sequence[str], grades: ArrayLike, scale: GradeScale | None = None
     ) -> Qrels:
-        """The columns of three sequences of equal length, a label each, in any order."""
+        """Return the columns of three sequences of equal length, one label per row, in any order."""
         grade = np.asarray(grades)
         if not len(qids) == len(doc_ids) == len(grade):
-            raise DataError(f"{len(qids)} queries, {len(doc_ids)} passages and {len(grade)} grades do not make rows")
+            raise DataError(
+                f"{len(qids)} queries, {len(doc_ids)} passages and {len(grade)} grades: the numbers must be equal"
+            )
         if (wrong := np.flatnonzero(grade != np.rint(grade))).size:
             raise _no_whole_number(qids[wrong[0]], grade[wrong[0]])
         names = tuple(sorted(set(qids)))
@@ -396,7 +403,7 @@ class Qrels:
 
     @classmethod
     def of_counts(cls, counts: Ints, scale: GradeScale) -> Qrels:
-        """Judgments of which only the numbers are known, shape (queries, grades): enough for the norms of measures."""
+        """Return judgments known only by their counts, shape (queries, grades): enough for the norms of measures."""
         none = np.empty(0, dtype=np.int64)
         made = cls((), none, none, IdColumn([]), scale)
         made.__dict__["counts"] = counts
@@ -404,32 +411,34 @@ class Qrels:
 
     @cached_property
     def keys(self) -> Keys:
-        """A key for each (query, passage)."""
+        """Key of each (query, passage)."""
         return pair_keys(self.query, self.docs.keys())
 
     @cached_property
     def judged(self) -> KeyTable:
-        """What finds the rows of judged passages by their keys."""
+        """Table that finds the rows of judged passages by their keys."""
         return KeyTable(self.keys, np.flatnonzero(self.grade >= 0))
 
     @cached_property
     def counts(self) -> Ints:
-        """Shape (queries, grades): how many passages of each grade were judged."""
+        """Shape (queries, grades): number of judged passages of each grade."""
         return self.counted(np.flatnonzero(self.grade >= 0))
 
     def counted(self, rows: Ints) -> Ints:
-        """Shape (queries, grades): how many of some judged passages, by their rows here, have each grade."""
+        """Return the number of passages of each grade among some judged passages, given by row; shape (queries,
+        grades).
+        """
         shape = len(self.qids), self.scale.size
         cells = self.query[rows] * self.scale.size + self.grade[rows] - self.scale.low
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     def relabelled(self, grade: Ints) -> Qrels:
-        """The same passages with other grades, shape (m,); what was believed of a passage goes with its grade."""
+        """Return the judgments with other grades, shape (m,). A passage whose grade changes loses its posterior."""
         belief = None if self.belief is None else self.belief.only(grade == self.grade)
         return replace(self, grade=grade, belief=belief)
 
     def facets(self, facet_of: Mapping[str, str]) -> Ints:
-        """Shape (m,): a number for the facet of each judged passage; -1 where none is known."""
+        """Return a number for the facet of each judged passage, shape (m,); -1 if unknown."""
         numbers = {name: number for number, name in enumerate(sorted(set(facet_of.values())))}
         docs = self.docs.take(np.arange(len(self.docs)))
         return np.array([numbers.get(facet_of.get(doc.decode(), ""), -1) for doc in docs.tolist()], dtype=np.int64)
@@ -437,14 +446,14 @@ class Qrels:
 
 @dataclass(frozen=True)
 class Run:
-    """What a system returned, as columns, in the order of its file.
+    """Ranked lists of a system as columns, in the order of its file.
 
     Attributes:
-        qids: its queries.
-        query: shape (n,), the number of each row's query in `qids`.
+        qids: queries of the run.
+        query: shape (n,), number of each row's query in `qids`.
         score: shape (n,), finite; higher is better.
-        docs: the passages.
-        note: a sentence about what is odd in its file; empty if nothing is.
+        docs: passage of each row.
+        note: a sentence about anomalies of its file; empty if there are none.
     """
 
     qids: tuple[str, ...]
@@ -454,10 +463,10 @@ class Run:
     note: str = ""
 
     def checked(self) -> Run:
-        """The same, once its scores are known to be finite and its passages to stand once for a query.
+        """Return the run after checking that scores are finite and that no query has a passage twice.
 
         Raises:
-            DataError: they are not.
+            DataError: a check fails.
         """
         wrong = np.flatnonzero(~np.isfinite(self.score))
         if len(wrong):
@@ -465,19 +474,21 @@ class Run:
             raise DataError(
                 f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: score {self.score[row]} is not "
                 "a finite number",
-                remedy="remove or repair it",
+                remedy="remove or correct it",
             )
         if (row_twice := self.twice()) is not None:
             raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
         return self
 
     def twice(self) -> int | None:
-        """A row whose passage stands above it for the same query already, if there is one."""
+        """Return a row whose passage already occurs above for the same query; None if there is none."""
         return _repeated(pair_keys(self.query, self.doc_keys))
 
     @classmethod
     def of(cls, lists: Lists) -> Run:
-        """The columns of ``{qid: {doc_id: score}}`` or ``{qid: [doc_id, ...]}`` (best first, so without ties)."""
+        """Return the columns of ``{qid: {doc_id: score}}`` or ``{qid: [doc_id, ...]}`` (best first, so without
+        ties).
+        """
         qids = tuple(lists)
         scores: list[ArrayLike] = [
             list(found.values()) if isinstance(found, Mapping) else -np.arange(len(found)) for found in lists.values()
@@ -489,30 +500,32 @@ class Run:
 
     @classmethod
     def from_columns(cls, qids: Sequence[str], doc_ids: Sequence[str], scores: ArrayLike) -> Run:
-        """The columns of three sequences of equal length, a row each."""
+        """Return the columns of three sequences of equal length, one row each."""
         names = tuple(dict.fromkeys(qids))
         numbers = {qid: number for number, qid in enumerate(names)}
         query = np.fromiter((numbers[qid] for qid in qids), dtype=np.int64, count=len(qids))
         score = np.asarray(scores, dtype=np.float64)
         if not len(qids) == len(doc_ids) == len(score):
-            raise DataError(f"{len(qids)} queries, {len(doc_ids)} passages and {len(score)} scores do not make rows")
+            raise DataError(
+                f"{len(qids)} queries, {len(doc_ids)} passages and {len(score)} scores: the numbers must be equal"
+            )
         return cls(names, query, score, IdColumn.of(doc_ids)).checked()
 
     @cached_property
     def doc_keys(self) -> Keys:
-        """A key for each row's passage."""
+        """Key of each row's passage."""
         return self.docs.keys()
 
 
 def _repeated(keys: Keys) -> int | None:
-    """The second row of a key that stands twice, if one does."""
+    """Return the second row of a key that occurs twice, or None."""
     ordered = np.sort(keys)
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     return int(np.flatnonzero(keys == again[0])[1]) if len(again) else None
 
 
 def _stands_twice(qid: str, doc_id: str) -> DataError:
-    return DataError(f"query {qid} and passage {doc_id} stand twice", remedy="keep one")
+    return DataError(f"query {qid} and passage {doc_id} occur twice", remedy="keep one row")
 
 
 def _whole_grade(grade: float, qid: str) -> int:
@@ -522,4 +535,4 @@ def _whole_grade(grade: float, qid: str) -> int:
 
 
 def _no_whole_number(qid: str, grade: float) -> DataError:
-    return DataError(f"query {qid}: grade {grade} is not a whole number", remedy="grades are whole numbers")
+    return DataError(f"query {qid}: grade {grade} is not a whole number", remedy="use whole numbers as grades")

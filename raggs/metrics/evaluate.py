@@ -1,7 +1,7 @@
-"""Score a run against judgments: the one function that callers need.
+"""Score a run against judgments: `evaluate` is the function that callers need.
 
-Every query of the judgments counts: one without a list scores 0. Not a number means "not defined for this query"; it
-is left out of the mean and counted. Nothing here reads a file.
+Every query of the judgments counts; one without a list scores 0. NaN means "undefined for this query"; such queries are
+excluded from the mean and counted. This module reads no files.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ BOOTSTRAP_DRAWS = 2000
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The values of some measures for a run.
+    """Values of some measures for a run.
 
-    Mappings are by measure, under any spelling of its name.
+    Mappings are by measure and accept any spelling of its name.
 
     Attributes:
-        measures: canonical names, in the order asked for.
-        qids: the judged queries, sorted.
-        values: shape (measures, queries); NaN where a measure is not defined.
-        hits: what the values were computed from.
-        confidence: of the intervals.
-        seed: of the intervals.
+        measures: canonical names, in the requested order.
+        qids: judged queries, sorted.
+        values: shape (measures, queries); NaN if undefined.
+        hits: the hits from which the values were computed.
+        confidence: confidence level of the intervals.
+        seed: random seed of the intervals.
     """
 
     measures: tuple[str, ...]
@@ -55,28 +55,28 @@ class Evaluation:
 
     @cached_property
     def mean(self) -> ByMeasure[float]:
-        """The mean over the queries where the measure is defined; NaN without any."""
+        """Mean over the queries for which the measure is defined; NaN without any."""
         valid = np.isfinite(self.values)
         sums = np.where(valid, self.values, 0.0).sum(axis=1)
         return self._by(np.where(valid.any(axis=1), sums / np.maximum(valid.sum(axis=1), 1), np.nan).tolist())
 
     @cached_property
     def valid(self) -> ByMeasure[int]:
-        """How many queries the mean is over."""
+        """Number of queries in the mean."""
         return self._by(np.isfinite(self.values).sum(axis=1).tolist())
 
     @cached_property
     def interval(self) -> ByMeasure[Interval]:
-        """A bootstrap interval of the mean over queries (BCa, seeded)."""
+        """Bootstrap interval of the mean over queries (BCa, seeded)."""
         return self._by(bootstrap_means(self.values, confidence=self.confidence, draws=BOOTSTRAP_DRAWS, seed=self.seed))
 
     @cached_property
     def per_query(self) -> ByMeasure[dict[str, float]]:
-        """The value of each query."""
+        """Value of each query."""
         return self._by([dict(zip(self.qids, row.tolist(), strict=True)) for row in self.values])
 
     def column(self, measure: str) -> Floats:
-        """Shape (queries,): the values of one measure, in the order of `qids`."""
+        """Return the values of one measure in the order of `qids`, shape (queries,)."""
         found: Floats = self.values[self._by(list(range(len(self.measures))))[measure]]
         return found
 
@@ -104,22 +104,21 @@ def evaluate(
     Args:
         qrels: ``{qid: {doc_id: grade}}`` or columns; a negative grade means pooled but unjudged.
         run: ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}`` best first, or columns.
-        measures: names, such as "ra_nwg@10", "nDCG@10", "E[recall@5]"; a usual selection if left out.
-        binary_at: the lowest grade that is relevant where relevance is yes or no (default: 4 on the scale 1 to 5,
-            else 1).
-        gains: the gain of each grade (default: grade - lowest grade).
-        scale: the lowest and highest grade (default: 0 to 4 when a 0 is among the grades, else 1 to 5; it must be
-            named where no grade would be relevant on that).
-        ties: how equal scores are put in order where a measure needs one (see `raggs.metrics.hits.find_hits`).
-        condensed: leave unjudged passages out of the lists.
-        facets: the facet or source of passages, judged or not, for ra_nwg_novel, alpha_ndcg and nrbp.
-        answer_rank: by query, the first rank whose text holds the answer, inf for none, for containment (see
+        measures: names, such as "ra_nwg@10", "nDCG@10" or "E[recall@5]"; None: a default selection.
+        binary_at: lowest relevant grade for measures with binary relevance (default: 4 on the scale 1 to 5, else 1).
+        gains: gain of each grade (default: grade - lowest grade).
+        scale: lowest and highest grade (default: 0 to 4 if a grade is 0, else 1 to 5). It is required if no grade would
+            be relevant on the default scale.
+        ties: order of equal scores for measures that need one (see `raggs.metrics.hits.find_hits`).
+        condensed: remove unjudged passages from the lists.
+        facets: facet or source of passages, judged or not, for ra_nwg_novel, alpha_ndcg and nrbp.
+        answer_rank: for containment, the first rank whose text contains the answer, by query; inf for none (see
             `raggs.evaluation.samples.answer_rank`).
-        confidence: of the intervals, in 0 to 1.
-        seed: of the intervals.
+        confidence: confidence level of the intervals, in 0 to 1.
+        seed: random seed of the intervals.
 
     Raises:
-        DataError: a grade outside the scale, a score that is no finite number, a passage twice, no query in common.
+        DataError: a grade outside the scale, a score that is not finite, a duplicate passage, or no common query.
         UsageError: an unknown measure.
     """
     labels = _qrels(qrels, binary_at, gains, scale)
@@ -134,15 +133,15 @@ def evaluate(
 
 
 def measure_hits(hits: Hits, measures: Sequence[MeasureSpec], *, confidence: float = 0.95, seed: int = 1) -> Evaluation:
-    """As `evaluate`, for hits that are known.
+    """Return the values of measures for hits, as `evaluate` does for a run.
 
     Raises:
-        DataError: no query in common, or a measure that is not defined on these judgments.
+        DataError: no common query, or a measure that is not defined on these judgments.
     """
     if not hits.returned.any():
         raise DataError(
-            "the run has none of the judged queries" if len(hits.length) else "there are no judgments",
-            remedy="check that both name queries in the same way",
+            "the run contains none of the judged queries" if len(hits.length) else "the judgments are empty",
+            remedy="check that both use the same query ids",
         )
     values = np.array([named.values(hits) for named in measures])
     names = tuple(named.name for named in measures)

@@ -1,7 +1,7 @@
-"""Where a run put the judged passages: the small table that all measures are computed from.
+"""Ranks of the judged passages in a run: the small table from which all measures are computed.
 
-Only judged passages carry weight, so a run of ten million rows becomes a table of at most as many rows as there are
-judgments. Each row knows its rank and its tie group, so expectations over ties need nothing else.
+Only judged passages have a weight. So a run of ten million rows becomes a table with at most one row per judgment. Each
+row has its rank and its tie group, which is all that expectations over ties need.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Hits:
 
     Attributes:
         qrels: the judgments.
-        query: shape (n,), the number of the row's query in `qrels.qids`.
+        query: shape (n,), number of the row's query in `qrels.qids`.
         item: shape (n,), its row in `qrels`.
         rank: shape (n,), from 1.
-        start: shape (n,), how many passages of its list stand above its tie group.
-        size: shape (n,), how many passages its tie group holds; 1 without a tie.
-        length: shape (queries,), how many passages were retrieved.
-        tied: shape (queries,), how many of these share their score with another.
+        start: shape (n,), number of passages of the list above its tie group.
+        size: shape (n,), number of passages in its tie group; 1 without a tie.
+        length: shape (queries,), number of retrieved passages.
+        tied: shape (queries,), number of retrieved passages that share their score with another.
         returned: shape (queries,), whether the run has a list for the query.
-        unknown: how many queries of the run are not judged, and so left out.
-        facet: shape (m,), a number for the facet of each judgment, -1 for none; None where facets are not known.
-        first: shape (n,), the rank of the first passage of the row's facet in the whole list, judged or not; None where
-            whole lists were not looked at.
-        answer_rank: shape (queries,), the first rank whose text contains the answer, inf for none, NaN where there is
-            no answer to look for; None where texts are not known.
-        reading: the retrieved passages in characters; None where places are not known, or of condensed lists.
-        pooled: shape (n,), how many passages above the row are pooled but unjudged; None if there are none.
+        unknown: number of queries of the run that are not judged and therefore ignored.
+        facet: shape (m,), number of each judgment's facet, -1 for none; None if facets are unknown.
+        first: shape (n,), rank of the first passage of the row's facet in the complete list, judged or not; None if the
+            complete lists were not used.
+        answer_rank: shape (queries,), first rank whose text contains the answer, inf for none, NaN if no answer is
+            expected; None if texts are unknown.
+        reading: the retrieved passages in characters; None if offsets are unknown, and for condensed lists.
+        pooled: shape (n,), number of pooled but unjudged passages above the row; None if there are none.
     """
 
     qrels: Qrels
@@ -61,22 +61,24 @@ class Hits:
 
     @cached_property
     def grade(self) -> Ints:
-        """Shape (n,), the grade of each row."""
+        """Shape (n,): grade of each row."""
         found: Ints = self.qrels.grade[self.item]
         return found
 
     def weigh(self, table: Floats) -> Floats:
-        """Shape (n,): the weight of each row, by a table of shape (queries, grades) or (grades,)."""
+        """Return the weight of each row by a table of shape (queries, grades) or (grades,); shape (n,)."""
         column = self.grade - self.qrels.scale.low
         found: Floats = table[self.query, column] if table.ndim > 1 else table[column]
         return found
 
     def total(self, values: Floats) -> Floats:
-        """Shape (queries,): the sum of a column of values over each query's rows."""
+        """Return the sum of values over each query's rows, shape (queries,)."""
         return per_query(self, self.query, values)
 
     def arranged(self, weights: Floats) -> Hits:
-        """The same with each tie group in descending order of `weights` (shape (n,)); unjudged passages weigh 0."""
+        """Return the hits with each tie group sorted by descending `weights` (shape (n,)); unjudged passages weigh
+        0.
+        """
         tied = np.flatnonzero(self.size > 1)  # a group fills the same rows before and after
         query, start, size = self.query[tied], self.start[tied], self.size[tied]
         order = np.lexsort((-weights[tied], start, query))
@@ -89,7 +91,7 @@ class Hits:
         return replace(self, item=item, rank=rank, first=None)
 
     def only(self, queries: Flags) -> Hits:
-        """The same without the rows of other queries, whose values then mean nothing.
+        """Return the hits of some queries; the values of the other queries are then meaningless.
 
         Args:
             queries: shape (queries,), which to keep.
@@ -102,12 +104,14 @@ class Hits:
         return replace(self, query=query, item=item, rank=rank, start=start, size=size, first=first, pooled=pooled)
 
     def across(self, k: int) -> Hits:
-        """The same with only the tie groups left open that lie across the cutoff `k`; all others stand as they do."""
+        """Return the hits with only the tie groups at the cutoff `k` kept as ties; all other passages keep their
+        rank.
+        """
         open_ = (self.start < k) & (self.start + self.size > k)
         return replace(self, start=np.where(open_, self.start, self.rank - 1), size=np.where(open_, self.size, 1))
 
     def condensed(self) -> Hits:
-        """The same as if the run had not returned any unjudged passage (Sakai 2007)."""
+        """Return the hits as if the run had returned no unjudged passages (Sakai 2007)."""
         first_row = np.searchsorted(self.query, np.arange(len(self.length)))
         length = np.bincount(self.query, minlength=len(self.length))
         first = _run_starts(self.query, self.start)
@@ -126,7 +130,7 @@ class Hits:
 
 
 def per_query(hits: Hits, query: Ints, values: Floats) -> Floats:
-    """Shape (queries,): the sums of `values`, each of the query that `query` says."""
+    """Return the sums of `values` by query, shape (queries,); `query` is the query of each value."""
     return np.bincount(query, weights=values, minlength=len(hits.length)).astype(np.float64)
 
 
@@ -136,8 +140,8 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
     Args:
         qrels: the judgments.
         run: the run.
-        ties: how equal scores are put in order: "trec" as trec_eval does, by descending passage id; "file" as the run
-            has them. (trec_eval compares scores in single precision, this function in double.)
+        ties: order of equal scores: "trec" sorts by descending passage id, as trec_eval does; "file" keeps the order of
+            the run. (trec_eval compares scores in single precision, this function in double precision.)
     """
     known = _query_numbers(qrels, run)
     rows, query, score = _sorted(run, known)
@@ -185,10 +189,10 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
 
 
 def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, Ints, Ints]:
-    """Query, rank and row of the first passages of each list of a judged query, in the order of `find_hits`.
+    """Return query, rank and row of the first passages of each list of a judged query, in the order of `find_hits`.
 
     Args:
-        qrels, run, ties: as of `find_hits`.
+        qrels, run, ties: as for `find_hits`.
         depth: the last rank, at least 1.
     """
     rows, query, score = _sorted(run, _query_numbers(qrels, run))
@@ -196,7 +200,8 @@ def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, I
     offset = np.concatenate([[0], np.cumsum(length)[:-1]])
     groups = group_starts(query, score)
     start = np.repeat(groups, np.diff(np.append(groups, len(rows))))
-    near = np.flatnonzero(start - offset[query] < depth)  # whole tie groups, for any of their passages may come first
+    # complete tie groups, because any of their passages may come first
+    near = np.flatnonzero(start - offset[query] < depth)
     rows, query, start = rows[near], query[near], start[near]
     if ties == "trec" and len(np.unique(start)) < len(start):
         _, name = np.unique(run.docs.take(rows), return_inverse=True)
@@ -208,13 +213,13 @@ def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, I
 
 
 def _query_numbers(qrels: Qrels, run: Run) -> Ints:
-    """The number of each query of a run in the judgments, -1 for none."""
+    """Return the number of each query of a run in the judgments, -1 if absent."""
     numbers = {qid: number for number, qid in enumerate(qrels.qids)}
     return np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)
 
 
 def _sorted(run: Run, known: Ints) -> tuple[Ints, Ints, Floats]:
-    """Row, query and score of all passages of judged queries, by query and descending score."""
+    """Return row, query and score of all passages of judged queries, by query and descending score."""
     rows = np.arange(len(run.query))
     if (known < 0).any():
         rows = rows[known[run.query] >= 0]
@@ -225,9 +230,9 @@ def _sorted(run: Run, known: Ints) -> tuple[Ints, Ints, Floats]:
 
 
 def _sorting_order(query: Ints, score: Floats) -> Ints | None:
-    """What sorts rows by query and descending score, equal ones as they stand; None where they are sorted.
+    """Return the order that sorts rows by query and descending score (stable), or None if they are sorted.
 
-    Most runs hold each query in one piece and in order, so that only the pieces need to be sorted.
+    In most runs, the rows of each query are contiguous and sorted, so only these blocks need to be sorted.
     """
     step = np.diff(query)
     rising = np.append(score[1:] > score[:-1], False)
@@ -245,14 +250,14 @@ def _sorting_order(query: Ints, score: Floats) -> Ints | None:
 
 
 def group_starts(query: Ints, place: Ints | Floats) -> Ints:
-    """The first rows of all groups of equal query and place (or score), among sorted rows."""
+    """Return the first rows of all groups of equal query and rank (or score), among sorted rows."""
     changed = np.ones(len(query), dtype=bool)
     changed[1:] = (query[1:] != query[:-1]) | (place[1:] != place[:-1])
     return np.flatnonzero(changed)
 
 
 def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: Ints) -> Ints:
-    """The places of judged passages once each tie group stands by descending passage id."""
+    """Return the positions of judged passages after each tie group is sorted by descending passage id."""
     open_ = np.unique(group[sizes[group] > 1])
     if not len(open_):
         return place
@@ -262,7 +267,7 @@ def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: 
     _, name = np.unique(run.docs.take(rows[members]), return_inverse=True)
     order = np.lexsort((-name, np.repeat(open_, count)))
     moved = np.empty(len(members), dtype=np.int64)
-    moved[order] = members  # the groups stand in ascending order, so their places are handed out from the first on
+    moved[order] = members  # groups are in ascending order, so positions are assigned from the first on
     tied = sizes[group] > 1
     result = place.copy()
     result[tied] = moved[np.searchsorted(members, place[tied])]
@@ -270,6 +275,6 @@ def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: 
 
 
 def _run_starts(query: Ints, start: Ints) -> Ints:
-    """For each row of sorted rows, the first row of its tie group."""
+    """Return the first row of the tie group of each row, among sorted rows."""
     firsts = group_starts(query, start)
     return np.repeat(firsts, np.diff(np.append(firsts, len(query))))

@@ -1,10 +1,11 @@
-"""What a measure is: a name, a sentence, and a number for each query from a table of hits.
+"""Base classes of measures: a measure has a name, a description, and a value per query computed from hits.
 
-A measure is a frozen object with a cutoff and parameters; its class says what it means. `Linear` measures are sums of
-weight times worth of rank over a norm, so their expectation over ties follows; others say theirs, or have none.
-Not a number means "not defined for this query". A query without a list scores 0, unless it is undefined for all.
+A measure is a frozen object with a cutoff and parameters; its class docstring describes it. `Linear` measures are sums
+of weight times worth of the rank, divided by a norm. This form gives their expectation over ties; other measures
+implement their own or have none. NaN means "undefined for this query". A query without a list scores 0, unless the
+measure is undefined for that query with any list.
 
-Parameters that several measures have.
+The module also defines parameters that several measures share.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Parameter:
     """A parameter of a measure.
 
     Attributes:
-        usual: its value where none is given; None where the scale of the judgments says, or it is off.
-        low, high: its least and its largest value.
-        whole: whether it is a whole number.
+        usual: default value; None if the default depends on the scale of the judgments, or if the parameter is off.
+        low, high: smallest and largest allowed value.
+        whole: whether the value must be a whole number.
     """
 
     usual: float | None
@@ -43,17 +44,17 @@ class Parameter:
 
 
 def parameters(**named: Parameter) -> Mapping[str, Parameter]:
-    """The parameters of a measure by name."""
+    """Return the parameters of a measure by name."""
     return MappingProxyType(named)
 
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """A measure at a cutoff. The first line of its docstring is its line in `raggs list measures`.
+    """A measure at a cutoff. The first line of its docstring is its description in `raggs list measures`.
 
     Args:
-        k: how many passages of the list count; None for all.
-        params: what `PARAMS` allows; `rel`, where allowed, is the lowest relevant grade.
+        k: number of passages of the list that count; None for all.
+        params: values of the parameters in `PARAMS`; `rel`, if allowed, is the lowest relevant grade.
     """
 
     k: int | None = None
@@ -63,21 +64,21 @@ class Measure(ABC):
     FORMULA: ClassVar[str]
     SOURCE: ClassVar[str]
     RANGE: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    HIGHER: ClassVar[bool] = True  # is better
+    HIGHER: ClassVar[bool] = True  # whether higher is better
     CUTOFF: ClassVar[Cutoff] = "needed"
     PARAMS: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
-    AT: ClassVar[str | None] = None  # the parameter that is written behind "@", in place of a cutoff
-    FIRST: ClassVar[str | None] = None  # the parameter that may stand without its name
+    AT: ClassVar[str | None] = None  # the parameter written after "@" in place of a cutoff
+    FIRST: ClassVar[str | None] = None  # the parameter whose name may be omitted
     ALIASES: ClassVar[tuple[str, ...]] = ()
     GOLDEN: ClassVar[bool] = False  # whether it needs the grades 1 to 5 of a golden set
-    FACETS: ClassVar[bool] = False  # whether it needs to know which facets a list has shown
-    TIES: ClassVar[bool] = True  # whether E, range, bias, min and max are known
+    FACETS: ClassVar[bool] = False  # whether it needs the facets of the passages in a list
+    TIES: ClassVar[bool] = True  # whether E, range, bias, min and max are implemented
 
     def __getitem__(self, name: str) -> float:
-        """The value of a parameter that has one.
+        """Return the value of a parameter.
 
         Raises:
-            KeyError: there is no such parameter, or the scale of the judgments says it.
+            KeyError: the parameter does not exist, or its default depends on the scale of the judgments.
         """
         value = self.params.get(name, self.PARAMS[name].usual)
         if value is None:
@@ -86,74 +87,77 @@ class Measure(ABC):
 
     @property
     def cutoff(self) -> int:
-        """`k`, or a number that no list reaches."""
+        """`k`, or a number larger than any list."""
         return w.NO_CUTOFF if self.k is None else self.k
 
     def table(self, qrels: Qrels) -> Floats:
-        """What each grade weighs, shape (queries, grades) or (grades,); it also orders ties for the extremes."""
+        """Return the weight of each grade, shape (queries, grades) or (grades,); it also orders ties for the
+        extremes.
+        """
         rel = self.params.get("rel")
         return w.at_least(qrels, None if rel is None else int(rel))
 
     def weights(self, hits: Hits) -> Floats:
-        """Shape (n,): what each row weighs, by the grade of its passage."""
+        """Return the weight of each row by the grade of its passage, shape (n,)."""
         return hits.weigh(self.table(hits.qrels))
 
     def check(self, hits: Hits) -> None:
-        """Refuse judgments that the measure is not defined on.
+        """Check that the measure is defined on the judgments.
 
         Raises:
-            DataError: they are.
+            DataError: it is not.
         """
         scale, rel = hits.qrels.scale, self.params.get("rel")
         if self.GOLDEN and not scale.golden:
             raise DataError(
-                f"{self.NAME} is defined on grades 1 to 5, and these labels are on {scale.low} to {scale.high}",
-                remedy="choose ndcg, recall, map, ..., or judge on the scale 1 to 5",
+                f"{self.NAME} needs grades 1 to 5, but these labels have the scale {scale.low} to {scale.high}",
+                remedy="use ndcg, recall, map or similar, or judge on the scale 1 to 5",
             )
         if rel is not None and not scale.low < rel <= scale.high:
-            raise DataError(f"rel={rel:g} divides nothing on the scale {scale.low} to {scale.high}")
+            raise DataError(f"rel={rel:g} must be above {scale.low} and at most {scale.high}")
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): the value of each query, by ranks as they stand."""
+        """Return the value of each query by the ranks in the list, shape (queries,)."""
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): the mean over all orders of tied passages."""
+        """Return the mean over all orders of tied passages, shape (queries,)."""
         raise NotImplementedError(self.NAME)
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
-        """Shape (queries,): the largest or least value over all orders of tied passages."""
+        """Return the largest or smallest value over all orders of tied passages, shape (queries,)."""
         weights = self.weights(hits)
         return self.score(hits.arranged(weights if most else -weights))
 
 
 class Linear(Measure):
-    """A measure of the form: sum over the top k of weight(grade) * worth(rank), over a norm."""
+    """A measure of the form: sum over the top k of weight(grade) * worth(rank), divided by a norm."""
 
-    UNDEFINED: ClassVar[float] = 0.0  # the value where the norm is 0
-    FIXED: ClassVar[bool] = False  # whether a passage counts what its own grade says, whatever grades others have
+    UNDEFINED: ClassVar[float] = 0.0  # the value if the norm is 0
+    # whether the weight of a passage depends only on its own grade, not on the query's other grades
+    FIXED: ClassVar[bool] = False
 
     def worth(self, ranks: Floats) -> Floats:
-        """What the ranks (from 1) are worth."""
+        """Return the worth of ranks (from 1)."""
         return w.flat(ranks)
 
     @abstractmethod
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,) or a number: what the sum is divided by."""
+        """Return the divisor of the sum, shape (queries,) or a number."""
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): the weighed sum over the ranks as they stand, over its norm."""
+        """Return the weighted sum over the ranks in the list, divided by its norm, shape (queries,)."""
         return self._of(hits, w.worth_at(hits, self.cutoff, self._discount))
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): the same with the mean worth of the places that tied passages share."""
+        """Return the value with the mean worth of the ranks that tied passages share, shape (queries,)."""
         return self._of(hits, w.mean_worth(hits, self.cutoff, self._discount))
 
     def shares(self, hits: Hits, *, expected: bool = False) -> Floats:
-        """Shape (n,): what the weight of each row's grade counts in its query's value: worth over norm.
+        """Return worth over norm for each row: the factor of its weight in the query's value, shape (n,).
 
         Args:
-            expected: by the mean over all orders of tied passages, rather than by ranks as they stand.
+            expected: use the mean over all orders of tied passages instead of the ranks in the list.
         """
         worth = (w.mean_worth if expected else w.worth_at)(hits, self.cutoff, self._discount)
         norm = np.broadcast_to(self.norm(hits, self.table(hits.qrels)), len(hits.length))
@@ -161,7 +165,7 @@ class Linear(Measure):
 
     @property
     def _discount(self) -> w.Discount:
-        # The function itself, so that sets are recognised and cost no logarithms.
+        # The function itself, so that set measures are recognised and compute no logarithms.
         return w.flat if type(self).worth is Linear.worth else self.worth
 
     def _of(self, hits: Hits, worth: Floats) -> Floats:
@@ -169,9 +173,10 @@ class Linear(Measure):
         return w.ratio(hits.total(self.weights(hits) * worth), self.norm(hits, table), self.UNDEFINED)
 
 
-ALPHA = Parameter(1.0, 0, 10)  # how much rarity counts
-CAP4 = Parameter(1.0, 0, 1)  # what a grade 4 is worth at most, beside a grade 5
+ALPHA = Parameter(1.0, 0, 10)  # how strongly rarity counts
+CAP4 = Parameter(1.0, 0, 1)  # maximum weight of grade 4, relative to grade 5
 CAP3 = Parameter(0.25, 0, 1)
-POOL = Parameter(50, 1, 1e9, whole=True)  # the system's own passages that a ceiling may choose from
+POOL = Parameter(50, 1, 1e9, whole=True)  # number of the system's own passages from which a ceiling may choose
 REL = Parameter(None, 1, 1e9, whole=True)  # the lowest relevant grade
-FLAG = Parameter(None, 0, 1, whole=True)  # 0 unless given; without a usual value it does not change what a lock holds
+# 0 by default; without a `usual` value, the parameter does not change the definition in a lock
+FLAG = Parameter(None, 0, 1, whole=True)

@@ -1,12 +1,11 @@
-"""How measures are written: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``ndcg[utility]@10``.
+"""Notation of measures: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``ndcg[utility]@10``.
 
-Case does not matter, and ir_measures' spelling is understood; a name that ends in ``-at-k`` wants a cutoff. Each
-measure has one canonical name, which parses back to itself.
+Case is ignored, and ir_measures' spelling is accepted. A name that ends in ``-at-k`` needs a cutoff. Each measure has
+one canonical name, which parses to the same measure.
 
-What each measure of raggs is, in a line that a file can keep: its formula, its usual parameters, and an example.
-
-Two versions of raggs whose lines differ may not have their scores compared. A formula is words; the example is what the
-code makes of a small world that never changes, so a line differs also where the words were forgotten.
+`definitions` describes each measure of raggs in one line for a lock file: formula, default parameters, and an example
+value. If the lines of two versions of raggs differ, their scores must not be compared. The formula is text. The example
+is computed from fixed data, so a line also changes if the code changes but the text does not.
 """
 
 from __future__ import annotations
@@ -31,30 +30,30 @@ V = TypeVar("V")
 
 MODE_WORDS = {
     "E": "the mean over all orders of passages with equal scores",
-    "min": "the least over those orders",
-    "max": "the largest over those orders",
-    "range": "the largest less the least over those orders",
-    "range_at_k": "the largest less the least over the orders of the tie group that lies across the cutoff",
-    "bias": "the value as the list stands less that mean",
+    "min": "the minimum over those orders",
+    "max": "the maximum over those orders",
+    "range": "the maximum minus the minimum over those orders",
+    "range_at_k": "the maximum minus the minimum over the orders of the tie group at the cutoff",
+    "bias": "the value in list order minus that mean",
 }
 MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
-SPREADS = frozenset({"range", "range_at_k", "bias"})  # best at 0, and no scores
+SPREADS = frozenset({"range", "range_at_k", "bias"})  # 0 is best, and they are not scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 NAME_SEPARATOR = re.compile(r",(?![^(\[]*[)\]])")
 MEASURE_PATTERN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+(?:\.\d+)?|\.\d+))?")
 FLAGS = {"true": "1", "false": "0"}  # as ir_measures writes them
-MAX_CUTOFF = 10**9  # the cutoff
+MAX_CUTOFF = 10**9
 AT_K = "-at-k"
 
 
 @dataclass(frozen=True)
 class MeasureSpec:
-    """A measure, and what of its values over tied orders is wanted.
+    """A measure, and how its values over tied orders are aggregated.
 
     Attributes:
         measure: the measure.
-        mode: "" for its value by the order as it stands; "E", "min", "max", "range" (max - min), "range_at_k" (the
-            same over the orders of the group across the cutoff) or "bias" (the value as it stands - E).
+        mode: "" for the value in list order; "E", "min", "max", "range" (max - min), "range_at_k" (range over the
+            orders of the tie group at the cutoff) or "bias" (value in list order minus E).
     """
 
     measure: Measure
@@ -62,7 +61,7 @@ class MeasureSpec:
 
     @property
     def name(self) -> str:
-        """The canonical name."""
+        """Canonical name."""
         measure = self.measure
         changed = [
             f"{key}={_format_number(measure.params[key])}"
@@ -76,11 +75,11 @@ class MeasureSpec:
 
     @property
     def higher(self) -> bool:
-        """Whether a higher value is better; a range or bias is best at 0."""
+        """Whether a higher value is better; False for a range or bias, which are best at 0."""
         return self.measure.HIGHER and self.mode not in SPREADS
 
     def values(self, hits: Hits) -> Floats:
-        """Shape (queries,): the value of each query, NaN where it is not defined.
+        """Return the value of each query, shape (queries,); NaN if undefined.
 
         Raises:
             DataError: the measure is not defined on these judgments.
@@ -101,18 +100,18 @@ class MeasureSpec:
 
 
 def parse_measure(text: str) -> MeasureSpec:
-    """The measure that `text` names.
+    """Return the measure with the name `text`.
 
     Raises:
-        UsageError: no such measure or parameter, a value out of range, or a missing cutoff.
+        UsageError: the measure or a parameter is unknown, a value is out of range, or the cutoff is missing.
     """
     if wrapped := _wrapped(text):
         mode = MODES.get(wrapped[1].lower())
         if mode is None:
-            raise UsageError(f"{wrapped[1]}[...] is not known", remedy=f"known: {', '.join(MODES.values())}")
+            raise UsageError(f"unknown mode {wrapped[1]}[...]", remedy=f"known: {', '.join(MODES.values())}")
         inner = parse_measure(wrapped[2])
         if inner.mode or not inner.measure.TIES:
-            raise UsageError(f"{mode}[...] is not defined for {inner.name}", remedy="take the plain measure")
+            raise UsageError(f"{mode}[...] is not defined for {inner.name}", remedy="use the measure without brackets")
         if mode == "range_at_k" and inner.measure.k is None:
             raise UsageError(f"{text.strip()} needs a cutoff", remedy=f"write range_at_k[{inner.name}@10]")
         return replace(inner, mode=mode)
@@ -123,30 +122,32 @@ def parse_measure(text: str) -> MeasureSpec:
     if kind.AT is not None:
         return MeasureSpec(kind(None, _params(kind, found[2] or "", at=found[3])))
     if found[3] is not None and not found[3].isdecimal():
-        raise UsageError(f"{text}: a cutoff is a whole number", remedy=f"write e.g. {kind.NAME}@10")
+        raise UsageError(f"{text}: the cutoff must be a whole number", remedy=f"write e.g. {kind.NAME}@10")
     k = None if found[3] is None else int(found[3])
     if k is not None and not 1 <= k <= MAX_CUTOFF:
-        raise UsageError(f"{text}: a cutoff lies in 1 to {MAX_CUTOFF}")
+        raise UsageError(f"{text}: the cutoff must be in 1 to {MAX_CUTOFF}")
     if k is None and (kind.CUTOFF == "needed" or found[1].lower().endswith(AT_K)):
         raise UsageError(f"{text} needs a cutoff", remedy=f"write e.g. {text}@10")
     return MeasureSpec(kind(k, _params(kind, found[2] or "")))
 
 
 def parse_measures(texts: Sequence[str]) -> list[MeasureSpec]:
-    """As `parse_measure`, each measure once."""
+    """Parse several names; duplicates are removed."""
     return list({named.name: named for named in map(parse_measure, texts)}.values())
 
 
 def split_names(text: str) -> list[str]:
-    """Names between commas; a comma inside brackets belongs to its name."""
+    """Split names at commas; commas within brackets do not separate names."""
     return [part.strip() for part in NAME_SEPARATOR.split(text) if part.strip()]
 
 
 def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[MeasureSpec]:
-    """The measure that `text` names at some cutoffs, unless it names its own; without any, as it stands.
+    """Return the measure `text` at each of the cutoffs.
+
+    If `text` has its own cutoff, or no cutoffs are given, it is parsed as it is.
 
     Raises:
-        UsageError: as `parse_measure`.
+        UsageError: as for `parse_measure`.
     """
     if "@" in text or not cutoffs:
         return [parse_measure(text)]
@@ -155,7 +156,7 @@ def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[MeasureSpec]:
 
 
 def needs_cutoff(text: str) -> bool:
-    """Whether the measure that `text` names is defined at a cutoff only; False where there is no such measure."""
+    """Return whether the measure `text` needs a cutoff; False if the measure is unknown."""
     wrapped = _wrapped(text)
     found = MEASURE_PATTERN.fullmatch((wrapped[2] if wrapped else text).strip())
     name = _registered_name(found[1]) if found else ""
@@ -165,9 +166,9 @@ def needs_cutoff(text: str) -> bool:
 
 
 def glossary(names: Iterable[str]) -> dict[str, str]:
-    """What measures are, in a clause each by their names without cutoffs, and what brackets around them mean.
+    """Return a short description of each measure by its name without cutoff, and of each mode in brackets.
 
-    A measure that is not installed here is left out.
+    Measures that are not installed are omitted.
     """
     measures: dict[str, str] = {}
     modes: dict[str, str] = {}
@@ -183,16 +184,16 @@ def glossary(names: Iterable[str]) -> dict[str, str]:
 
 
 def _clause(kind: type[Measure]) -> str:
-    """What stands before the first colon or semicolon of a measure's first line."""
+    """Return the text before the first colon or semicolon of a measure's first docstring line."""
     line = (inspect.getdoc(kind) or "").partition("\n")[0]
     return re.split("[:;]", line)[0].rstrip(".")
 
 
 class ByMeasure(Mapping[str, V]):
-    """Values by measure, found under any spelling of its name.
+    """Values by measure, accessible by any spelling of its name.
 
     Args:
-        values: by canonical name.
+        values: values by canonical name.
     """
 
     def __init__(self, values: Mapping[str, V]) -> None:
@@ -217,21 +218,21 @@ class ByMeasure(Mapping[str, V]):
 
 
 def _wrapped(text: str) -> re.Match[str] | None:
-    """A mode and what stands in its brackets; None for a measure by itself, whose own name may end in some."""
+    """Return the match of a mode and its brackets; None for a plain measure (whose name may contain brackets)."""
     return None if MEASURE_PATTERN.fullmatch(text.strip()) else WRAPPED.fullmatch(text.strip())
 
 
 def _measure_class(name: str) -> type[Measure]:
     known = _registered_name(name)
     if known not in REGISTRY:
-        names = [*REGISTRY, *(alias for alias in aliases() if len(alias) > 2)]  # "r" is near to all
+        names = [*REGISTRY, *(alias for alias in aliases() if len(alias) > 2)]  # "r" is similar to everything
         remedy = did_you_mean(known, names, "see: raggs list measures")
         raise UsageError(f"unknown measure {name!r}", remedy=remedy)
     return REGISTRY.load(known)
 
 
 def _registered_name(name: str) -> str:
-    """The name under which the registry would have it. Other names are looked for only where it is none itself."""
+    """Return the registered name. Aliases are looked up only if `name` itself is not registered."""
     known = name.lower()
     if known in REGISTRY.builtin:
         return known
@@ -239,7 +240,7 @@ def _registered_name(name: str) -> str:
 
 
 def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, float]:
-    """Return the parameters that differ from the usual ones. `at`: the value behind "@", if it is one of them."""
+    """Return the parameters that differ from the defaults; `at` is the value after "@" if that is a parameter."""
     given: dict[str, float] = {}
     behind = [] if kind.AT is None or at is None else [f"{kind.AT}={at}"]
     for part in filter(None, (piece.strip() for piece in [*text.split(","), *behind])):
@@ -254,16 +255,16 @@ def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, 
             raise UsageError(f"{kind.NAME}: {part!r} is not a number") from None
         wanted = kind.PARAMS[key]
         if not wanted.low <= given[key] <= wanted.high:
-            raise UsageError(f"{kind.NAME}: {key} lies in {wanted.low:g} to {wanted.high:g}, not {given[key]:g}")
+            raise UsageError(f"{kind.NAME}: {key} must be in {wanted.low:g} to {wanted.high:g}, got {given[key]:g}")
         if wanted.whole and not given[key].is_integer():
-            raise UsageError(f"{kind.NAME}: {key} is a whole number, not {given[key]:g}")
+            raise UsageError(f"{kind.NAME}: {key} must be a whole number, got {given[key]:g}")
     if kind.AT is not None and kind.AT not in given:
-        raise UsageError(f"{kind.NAME} needs a {kind.AT} behind @", remedy=f"write e.g. {kind.NAME}@0.5")
+        raise UsageError(f"{kind.NAME} needs a {kind.AT} after @", remedy=f"write e.g. {kind.NAME}@0.5")
     return {key: value for key, value in given.items() if value != kind.PARAMS[key].usual}
 
 
 def _format_number(value: float) -> str:
-    """The shortest text that reads back as `value`."""
+    """Return the shortest text that parses to `value`."""
     return repr(int(value) if float(value).is_integer() else value)
 
 
@@ -282,7 +283,7 @@ LISTS = {
 
 
 def definitions() -> dict[str, str]:
-    """A line for each measure that comes with raggs, by name."""
+    """Return the definition line of each built-in measure, by name."""
     qrels = Qrels.of(LABELS, GradeScale.of(1, 5))
     pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in LABELS[qid])
     hits = find_hits(replace(qrels, belief=belief_of(pairs, RANKED)), Run.of(LISTS), "trec")
@@ -297,10 +298,10 @@ def _line(name: str, hits: Hits) -> str:
 
 
 def _example(name: str, hits: Hits) -> str:
-    """The mean at the cutoff; nothing where the world lacks what the measure looks at."""
+    """Return the mean at the cutoff as an example; empty if the example data lack something the measure needs."""
     try:
         values = parse_measure(f"{name}@{CUTOFF if REGISTRY.load(name).AT is None else 0.5}").values(hits)
-    except DataError:  # it needs places
+    except DataError:  # the measure needs character offsets
         return ""
     valid = values[np.isfinite(values)]
     return f"example {float(valid.mean()) + 0.0:.6f}" if len(valid) else ""

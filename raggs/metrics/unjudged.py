@@ -1,28 +1,24 @@
-"""Bounds of a difference: how far unjudged passages could move the value of each query, for two systems at once.
+"""Effects of unjudged passages and of uncertain labels on scores.
 
-Each unjudged passage in the top k of either system may have any grade of the scale. A passage that both systems show
-gets one grade. A passage that gets a grade also counts in the best possible list, as every judged passage does.
+Bounds of a difference (`difference_ends`): how far labels of unjudged passages could move the value of each query, for
+one system or the difference of two. Each unjudged passage in the top k of either system may get any grade of the scale.
+A passage that both systems show gets the same grade in both. A graded passage also counts in the best possible list, as
+every judged passage does. The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg, ra_nwg, ...),
+for mrr and hit, and for map, if a query has few unjudged passages. Otherwise they are wider than necessary, never too
+narrow: a query with an unjudged passage may have any value of the measure's range. A query without one keeps its value.
 
-The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg, ra_nwg, ...), for mrr and hit, and for map,
-as long as a query has few unjudged passages. Otherwise they are wider than they need to be, and never too narrow: a
-query with an unjudged passage may then have any value of the measure's range. A query without one keeps its value.
+Bounds of a score (`unjudged_bounds`): the values with all unjudged passages at the lowest grade, and at the highest. A
+filled passage becomes a judged passage of its query, so it counts in the ideal as well. Only passages within the cutoff
+are filled.
 
-What unjudged passages could make of a score: all of them at the lowest grade, all at the highest.
+Label uncertainty (`with_doubt`): labels are resampled around their grades and widen the interval of a score. A ranked
+passage varies by the posterior's standard error, else by the judge's repeated grades if there are any; else its label
+is fixed. The posterior of a passage moves with its label. Labels and queries are resampled together, so the interval
+covers both; it is never narrower than the one over queries.
 
-A hole that is filled becomes a judged passage of its query, so it counts in the ideal as well. Only holes within the
-cutoff are filled; what lies behind it cannot be seen.
-
-Doubt about labels, carried into the interval of a score.
-
-A label is drawn around its grade: by the standard error of the ranking's posterior where the passage was ranked, by
-the judge's own repeated grades where there are any, else it stays. What a ranking believes of a passage moves with
-its label. Labels and queries are drawn together, so the
-interval covers both; it is never narrower than the one over queries alone.
-
-What each query's value becomes if one label were another: what a person's word on a passage can change.
-
-Queries do not touch each other, so one passage of each is relabelled in one go: as many turns as the largest query has
-passages, whatever the number of queries. Every measure will do, since each turn is measured as everything else is.
+Effects of single labels (`flip_effects`): the value of each query if one label were different, to plan human labels.
+Queries are independent, so one passage per query is relabelled at a time. The number of passes is the number of
+passages of the largest query. This works for every measure, because each pass is evaluated in the usual way.
 """
 
 from __future__ import annotations
@@ -47,11 +43,11 @@ from raggs.metrics.names import MeasureSpec
 from raggs.stats.comparison import DifferenceBounds
 from raggs.stats.intervals import Interval
 
-MAX_DEPTH = 100  # ranks; below them an unjudged passage counts as not relevant, as a pool of that depth supposes
-MAX_GRADINGS = 1024  # of a query's unjudged passages that are looked at one by one
-MAX_CELLS = 2_000_000  # numbers in memory at a time: 16 MB
-ROW = ("query", "rank", "docs")  # of a top
-PLAIN_MODES = ("", "E", "min", "max")  # all the same where no scores are tied
+MAX_DEPTH = 100  # maximum rank; passages below count as not relevant, as for a pool of that depth
+MAX_GRADINGS = 1024  # maximum number of grade combinations that are enumerated per query
+MAX_CELLS = 2_000_000  # numbers held in memory at a time: 16 MB
+ROW = ("query", "rank", "docs")  # columns of a top
+PLAIN_MODES = ("", "E", "min", "max")  # equal if no scores are tied
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,8 @@ class TopPassages:
     """The first passages of each list of a run, in the order in which they are scored.
 
     Attributes:
-        depth: ranks that are held, from 1.
-        query: shape (n,), the number of the query in the judgments, ascending.
+        depth: number of ranks, from 1.
+        query: shape (n,), number of the query in the judgments, ascending.
         rank: shape (n,), ascending within a query.
         docs: shape (n,), ids.
         judged: shape (n,), whether the passage has a grade.
@@ -73,32 +69,33 @@ class TopPassages:
     judged: Flags
 
     def share(self, k: int) -> float:
-        """The mean over lists of the unjudged share of the top k, as `holes@k` has it; 0 where nothing is shown."""
+        """Return the mean unjudged share of the top k over the lists, as `holes@k`; 0 if all lists are empty."""
         near = self.rank <= k
         shown, open_ = np.bincount(self.query[near]), np.bincount(self.query[near], ~self.judged[near])
         return float((open_[shown > 0] / shown[shown > 0]).mean()) if near.any() else 0.0
 
     def lists(self, qids: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        """The ids by query, best first."""
+        """Return the ids by query, best first."""
         names = [name.decode() for name in self.docs.tolist()]
         ends = np.searchsorted(self.query, np.arange(len(qids) + 1)).tolist()
         return {qid: tuple(names[ends[at] : ends[at + 1]]) for at, qid in enumerate(qids) if ends[at] < ends[at + 1]}
 
 
 class ShownPassages(NamedTuple):
-    """A system: where it put the judged passages, and the top of its lists."""
+    """A system: its hits, and the top of its lists."""
 
     hits: Hits
     top: TopPassages
 
 
 def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
-    """The first passages of a run's lists.
+    """Return the first passages of a run's lists.
 
     Args:
-        hits: of the run; not condensed.
-        ties: the order of equal scores, as of `hits`.
-        depth: ranks; `MAX_DEPTH` at most.
+        hits: hits of the run; not condensed.
+        run: the run.
+        ties: order of equal scores, as for `hits`.
+        depth: number of ranks; at most `MAX_DEPTH`.
     """
     depth = min(depth, MAX_DEPTH)
     query, rank, row = ranked_rows(hits.qrels, run, ties, depth)
@@ -109,18 +106,18 @@ def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
 
 
 def unjudged_depth(named: MeasureSpec, depth: int) -> int:
-    """The ranks within which unjudged passages matter: the measure's cutoff, or `depth` where it has none."""
+    """Return the rank down to which unjudged passages matter: the measure's cutoff, but at most `depth`."""
     own: int = getattr(named.measure, "depth", named.measure.cutoff)
     return min(own, depth)
 
 
 def difference_ends(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages) -> DifferenceBounds:
-    """The least and the most that each query's difference of two systems can be, the first minus the second.
+    """Return the smallest and largest possible difference of each query, the first system minus the second.
 
-    Systems that are scored by different judgments share no passage, and are bounded one by one.
+    Systems with different judgments share no passages, so their bounds are computed separately.
 
     Returns:
-        Shape (queries,) each, NaN where the difference is not defined by any grades.
+        Shape (queries,) each, NaN if no grades make the difference defined.
     """
     if ours.hits.qrels is theirs.hits.qrels:
         return _Bounder(named, ours, theirs).ends()
@@ -129,12 +126,14 @@ def difference_ends(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassag
 
 
 def value_ends(named: MeasureSpec, shown: ShownPassages) -> DifferenceBounds:
-    """The least and the most that each query's value of one system can be."""
+    """Return the smallest and largest possible value of each query for one system."""
     return _Bounder(named, shown, None).ends()
 
 
 class _OpenQueries(NamedTuple):
-    """Queries with equally many unjudged passages: their numbers, and each passage's rank in both lists, 0 for none."""
+    """Queries with equally many unjudged passages: their numbers, and each passage's rank in both lists (0 if
+    absent).
+    """
 
     query: Ints
     ours: Ints
@@ -142,7 +141,7 @@ class _OpenQueries(NamedTuple):
 
 
 class _Bounder:
-    """One measure and two systems over the same judgments; without a second one, its values count as 0."""
+    """Bounds for one measure and two systems over the same judgments; a missing second system has the value 0."""
 
     def __init__(self, named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages | None) -> None:
         self._named, self._measure = named, named.measure
@@ -152,7 +151,7 @@ class _Bounder:
 
     @cached_property
     def _values(self) -> Floats:
-        """The values of the queries, or their differences, by the judged passages alone."""
+        """Values of the queries, or their differences, by the judged passages only."""
         values = self._named.values(self._hits)
         return values if self._other is None else values - self._named.values(self._other)
 
@@ -165,7 +164,7 @@ class _Bounder:
         return DifferenceBounds(low, high)
 
     def _groups(self) -> Iterator[_OpenQueries]:
-        """All queries with unjudged passages within the reach, by how many there are."""
+        """Yield all queries with unjudged passages within the reach, grouped by the number of these."""
         parts = [(top.query, top.rank, top.docs) for top in map(self._unjudged, self._tops)]
         if len(parts) == 1:
             parts.append((parts[0][0][:0], parts[0][1][:0], parts[0][2][:0]))
@@ -190,7 +189,7 @@ class _Bounder:
 
     def _bounds(self, group: _OpenQueries) -> DifferenceBounds:
         measure = self._measure
-        if isinstance(measure, Containment):  # looks at texts, not at grades
+        if isinstance(measure, Containment):  # depends on texts, not on grades
             return DifferenceBounds(np.full(len(group.query), np.nan), np.full(len(group.query), np.nan))
         found = None
         if not self._named.mode or (self._named.mode in PLAIN_MODES and not self._tied):
@@ -207,10 +206,10 @@ class _Bounder:
         return any(hits.tied.any() for hits in (self._hits, self._other) if hits is not None)
 
     def _range(self, group: _OpenQueries) -> DifferenceBounds:
-        """Return the range of the measure for both systems.
+        """Return bounds from the range of the measure, for one system or the difference of two.
 
-        If both systems show the same list, their difference keeps its value. If that value is not defined by the
-        judged passages alone, it is 0 by every grading that defines it.
+        If both systems show the same list, their difference keeps its value. If that value is undefined by the judged
+        passages only, it is 0 for every grading that defines it.
         """
         low, high = self._measure.RANGE
         ends = (low, high) if self._other is None else (low - high, high - low)
@@ -219,7 +218,7 @@ class _Bounder:
 
     @cached_property
     def _alike(self) -> Ints:
-        """The queries for which both tops are the same."""
+        """Queries for which both tops are equal."""
         if len(self._tops) == 1:
             return np.empty(0, dtype=np.int64)
         query, rank, docs = (np.concatenate([getattr(top, name) for top in self._tops]) for name in ROW)
@@ -232,7 +231,10 @@ class _Bounder:
     # --- sums of weights ------------------------------------------------------------------------------------------
 
     def _linear(self, measure: Linear, group: _OpenQueries) -> DifferenceBounds | None:
-        """By every number of passages of each grade; the best passages for a difference then get the best grades."""
+        """Return exact bounds by enumerating the number of passages of each grade.
+
+        For each enumeration, the passages with the largest effect on the difference get the best (or worst) grades.
+        """
         qrels, holes = self._hits.qrels, group.ours.shape[1]
         table = measure.table(qrels)
         grades = np.arange(qrels.scale.size) if table.ndim > 1 else np.unique(table, return_index=True)[1]
@@ -250,7 +252,7 @@ class _Bounder:
         return DifferenceBounds(ends[0], ends[1])
 
     def _coarse(self, measure: Linear, table: Floats, group: _OpenQueries) -> DifferenceBounds:
-        """Each passage by itself, over the least and the most that there is to divide by."""
+        """Return bounds from each passage's smallest and largest effect, and the smallest and largest norm."""
         gain = self._worths(measure, group)[:, :, None] * table
         base = self._by_grade(measure)[group.query] @ table
         sums = base + gain.min(axis=2).sum(axis=1), base + gain.max(axis=2).sum(axis=1)
@@ -266,12 +268,12 @@ class _Bounder:
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.where(sums[0] < 0, sums[0] / norms[0], sums[0] / norms[1])
             high = np.where(sums[1] > 0, sums[1] / norms[0], sums[1] / norms[1])
-        # Nothing to divide by: 0 over 0, and any value once something is relevant.
+        # A norm of 0: the value is undefined now, and may be anything once a passage is relevant.
         low, high = np.where(norms[0] > 0, low, -np.inf), np.where(norms[0] > 0, high, np.inf)
         return DifferenceBounds(np.maximum(low, span.low), np.minimum(high, span.high))
 
     def _worths(self, measure: Linear, group: _OpenQueries) -> Floats:
-        """What a weight of 1 adds to the sum, for each unjudged passage."""
+        """Return the change of the sum by a weight of 1, for each unjudged passage."""
         ours, theirs = (
             np.where((rank > 0) & (rank <= measure.cutoff), measure.worth(np.maximum(rank, 1).astype(np.float64)), 0.0)
             for rank in (group.ours, group.theirs)
@@ -280,7 +282,7 @@ class _Bounder:
         return found
 
     def _by_grade(self, measure: Linear) -> Floats:
-        """Shape (queries, grades): the worth of all judged passages of a grade, ours less theirs."""
+        """Return the worth of all judged passages by grade, first system minus second; shape (queries, grades)."""
         found = np.zeros((len(self._hits.length), self._hits.qrels.scale.size))
         for hits, sign in ((self._hits, 1.0), (self._other, -1.0)):
             if hits is not None:
@@ -291,7 +293,7 @@ class _Bounder:
     # --- the first relevant passage -------------------------------------------------------------------------------
 
     def _first(self, group: _OpenQueries) -> DifferenceBounds:
-        """One relevant passage, the best one for the difference, moves it most."""
+        """Return bounds for mrr and hit: the extremes are reached with at most one relevant unjudged passage."""
 
         def worth(ranks: Floats) -> Floats:
             return 1.0 / ranks if isinstance(self._measure, Mrr) else np.ones_like(ranks)
@@ -311,7 +313,9 @@ class _Bounder:
     # --- average precision ----------------------------------------------------------------------------------------
 
     def _precisions(self, group: _OpenQueries) -> DifferenceBounds | None:
-        """Every choice of relevant ones; the sum of precisions is a quadratic form of it."""
+        """Return bounds for map over all choices of relevant passages; the sum of precisions is a quadratic form of
+        the choice.
+        """
         holes = group.ours.shape[1]
         if 2**holes > MAX_GRADINGS:
             return None
@@ -325,7 +329,7 @@ class _Bounder:
         return DifferenceBounds(values.min(axis=1), values.max(axis=1))
 
     def _summed(self, hits: Hits, query: Ints, ranks: Ints, chosen: Floats, relevant: Floats) -> Floats:
-        """Shape (queries, choices): the sum of precisions at relevant ranks."""
+        """Return the sum of precisions at relevant ranks, shape (queries, choices)."""
         cutoff = self._measure.cutoff
         good = (hits.weigh(self._measure.table(hits.qrels)) > 0) & (hits.rank <= cutoff)
         rows, at = hits.query[good], hits.rank[good]
@@ -347,14 +351,17 @@ class _Bounder:
 
 
 def _is_weighted_sum(measure: Linear) -> bool:
-    """Whether a measure is a weighed sum over a norm, with the weights of grades, and nothing else."""
+    """Return whether a measure is only a weighted sum over a norm, with weights of grades."""
     kind = type(measure)
     return all(getattr(kind, name) is getattr(Linear, name) for name in ("score", "weights"))
 
 
 @lru_cache(maxsize=64)
 def _fills(holes: int, grades: tuple[int, ...]) -> Ints | None:
-    """Shape (fills, holes): every number of passages of each grade, as places of grades; None where they are many."""
+    """Return every combination of grades for the unjudged passages, as grade indices; None if there are too many.
+
+    Shape (fills, holes).
+    """
     count = 1
     for step in range(1, len(grades)):
         count = count * (holes + step) // step
@@ -366,11 +373,15 @@ def _fills(holes: int, grades: tuple[int, ...]) -> Ints | None:
 def _extremes(
     measure: Linear, hits: Hits, query: Ints, sums: tuple[Floats, Floats], fills: Ints, added: Ints
 ) -> Floats:
-    """Shape (2, queries): the least and the largest value over all fills.
+    """Return the smallest and the largest value over all fills, shape (2, queries).
 
     Args:
-        sums: by query the worths of unjudged passages, largest first, and those of judged ones by grade.
-        added: shape (fills, grades), how many passages of each grade a fill has.
+        measure: the measure.
+        hits: hits of the first system.
+        query: numbers of the queries.
+        sums: by query, the worths of unjudged passages (largest first), and those of judged passages by grade.
+        fills: shape (fills, holes), grade indices.
+        added: shape (fills, grades), number of passages of each grade in a fill.
     """
     gain, shown = sums
     size, many = len(query), len(fills)
@@ -391,7 +402,7 @@ def _extremes(
 
 
 def _hits_of_counts(hits: Hits, query: Ints, counts: Ints) -> Hits:
-    """Lists of some queries, with other numbers of judged passages: all that norms of measures look at."""
+    """Return hits of some queries with other numbers of judged passages; norms of measures use nothing else."""
     empty = np.empty(0, dtype=np.int64)
     length = hits.length[query]
     return Hits(
@@ -401,14 +412,14 @@ def _hits_of_counts(hits: Hits, query: Ints, counts: Ints) -> Hits:
 
 
 class UnjudgedBounds(NamedTuple):
-    """Values by query, shape (queries,), with the holes at the lowest and at the highest grade."""
+    """Values by query, shape (queries,), with unjudged passages at the lowest and at the highest grade."""
 
     lowest: Floats
     highest: Floats
 
 
 class Fillings:
-    """A run whose holes are filled once for each cutoff and grade, however many measures ask.
+    """A run whose unjudged passages are filled once per cutoff and grade, for any number of measures.
 
     Args:
         hits: the run.
@@ -420,10 +431,10 @@ class Fillings:
         self._made: dict[tuple[int, int], Hits] = {}
 
     def bounds(self, named: MeasureSpec) -> UnjudgedBounds:
-        """The values of a measure with its holes filled.
+        """Return the values of a measure with its unjudged passages filled.
 
         Raises:
-            DataError: as `MeasureSpec.values`.
+            DataError: as for `MeasureSpec.values`.
         """
         scale, cutoff = self._hits.qrels.scale, min(named.measure.cutoff, self._deepest)
         return UnjudgedBounds(*(named.values(self._filled(cutoff, grade)) for grade in (scale.low, scale.high)))
@@ -435,15 +446,15 @@ class Fillings:
 
 
 def unjudged_bounds(hits: Hits, named: MeasureSpec) -> UnjudgedBounds:
-    """As `Fillings.bounds`, for one measure."""
+    """Return `Fillings.bounds` for one measure."""
     return Fillings(hits).bounds(named)
 
 
 def fill_holes(hits: Hits, k: int, grade: int) -> Hits:
-    """The same run where each unjudged passage within the cutoff is judged with `grade`. Ties are kept as ranked."""
+    """Return the hits with each unjudged passage within the cutoff judged as `grade`. Ties keep their ranks."""
     query, rank = _holes(hits, k)
     qrels = hits.qrels
-    names = (f"\x01{number}" for number in rank.tolist())  # no id of a file begins so
+    names = (f"\x01{number}" for number in rank.tolist())  # no id in a file starts with this character
     more = replace(
         qrels,
         query=np.concatenate([qrels.query, query]),
@@ -467,12 +478,12 @@ def fill_holes(hits: Hits, k: int, grade: int) -> Hits:
         rank=places[order],
         start=places[order] - 1,
         size=np.ones(size, dtype=np.int64),
-        pooled=None,  # within the cutoff all are judged now
+        pooled=None,  # within the cutoff, all passages are judged now
     )
 
 
 def _holes(hits: Hits, k: int) -> tuple[Ints, Ints]:
-    """Query and rank of each unjudged passage within the cutoff."""
+    """Return query and rank of each unjudged passage within the cutoff."""
     depth = np.minimum(hits.length, k)
     query = np.repeat(np.arange(len(depth)), depth)
     ends = np.cumsum(depth)
@@ -488,22 +499,22 @@ LABEL_DRAWS = 200
 
 @dataclass(frozen=True)
 class LabelUncertainty:
-    """What is known about the labels, a row for each judgment of a `Qrels`.
+    """Uncertainty of the labels, one row per judgment of a `Qrels`.
 
     Attributes:
-        sigma: shape (m,), standard error of the grade by the ranking; 0 where it was not ranked.
-        samples: the judge's repeated grades of each; empty where it was asked once.
+        sigma: shape (m,), standard error of the grade from the ranking; 0 if not ranked.
+        samples: repeated grades of the judge for each judgment; empty if it was judged once.
     """
 
     sigma: Floats
     samples: tuple[tuple[int, ...], ...]
 
     def draw(self, qrels: Qrels, rng: np.random.Generator) -> Ints:
-        """Shape (m,): one draw of all grades. Negative ones stay."""
+        """Return one draw of all grades, shape (m,). Negative grades do not change."""
         return self.drawn(qrels, rng).grade
 
     def drawn(self, qrels: Qrels, rng: np.random.Generator) -> Qrels:
-        """One draw of all labels, and of what the ranking believes of the passages that it moved."""
+        """Return one draw of all labels, with the posterior of the passages that changed."""
         scale = qrels.scale
         shift = rng.normal(size=len(self.sigma)) * self.sigma
         drawn = np.clip(np.rint(qrels.grade + shift), scale.low, scale.high).astype(np.int64)
@@ -523,15 +534,15 @@ def with_doubt(
     seed: int,
     draws: int = LABEL_DRAWS,
 ) -> list[Interval]:
-    """The intervals of some measures, widened by the doubt about the labels.
+    """Return the intervals of some measures, widened by the uncertainty of the labels.
 
     Args:
         hits: the run.
-        measures: what to measure.
-        doubt: about the labels of `hits.qrels`.
-        intervals: those over queries alone, one a measure.
-        seed: of the draws.
-        draws: how many.
+        measures: the measures.
+        doubt: uncertainty of the labels of `hits.qrels`.
+        intervals: intervals over queries, one per measure.
+        seed: random seed of the draws.
+        draws: number of draws.
     """
     rng = generator(seed, "labels")
     queries = len(hits.length)
@@ -547,7 +558,9 @@ def with_doubt(
 
 
 def _wider(interval: Interval, means: Floats) -> Interval:
-    """The interval of the draws, moved so that the measured mean is its centre of mass."""
+    """Return the interval of the draws, shifted so that their mean is the measured one, and at least as wide as
+    `interval`.
+    """
     if not len(means):
         return interval
     tail = (1.0 - interval.confidence) / 2
@@ -556,18 +569,18 @@ def _wider(interval: Interval, means: Floats) -> Interval:
 
 
 def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item: Ints) -> Floats:
-    """How values change if an item had another grade.
+    """Return how the values of queries change if the label of an item were different.
 
-    A query on which a measure is not defined counts as 0.
+    A query for which a measure is undefined counts as 0.
 
     Args:
-        systems: lists over the same judgments, each of which has a grade.
-        measures: what to measure.
-        item: shape (m,), for each judgment the number of the item that it belongs to, from 0 without gaps; -1 where
-            the label stays. Judgments of one item are of one query, and change together: near-duplicates.
+        systems: hits with the same judgments, all of which have a grade.
+        measures: the measures.
+        item: shape (m,), number of the item of each judgment, from 0 without gaps; -1 if the label is fixed. Judgments
+            of one item belong to one query and change together (near-duplicates).
 
     Returns:
-        Shape (items, grades, systems, measures): the value of the item's query with that grade, less the value now.
+        Shape (items, grades, systems, measures): value of the item's query with that grade, minus the current value.
     """
     qrels = systems[0].qrels
     numbers, first = np.unique(item, return_index=True)
@@ -589,7 +602,7 @@ def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item:
 
 
 def _numbers_within_query(query: Ints) -> Ints:
-    """The number of each item within its query."""
+    """Return the number of each item within its query."""
     order = np.argsort(query, kind="stable")
     ordered = query[order]
     turn = np.empty(len(query), dtype=np.int64)
@@ -598,6 +611,6 @@ def _numbers_within_query(query: Ints) -> Ints:
 
 
 def _values(systems: Sequence[Hits], measures: Sequence[MeasureSpec]) -> Floats:
-    """Shape (queries, systems, measures)."""
+    """Return the values, NaN as 0; shape (queries, systems, measures)."""
     found = [[np.nan_to_num(named.values(hits)) for named in measures] for hits in systems]
     return np.array(found).transpose(2, 0, 1)

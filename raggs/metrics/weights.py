@@ -1,10 +1,9 @@
-"""What several measures share: weights by grade, the best that k passages can bring, averages over tied positions.
+"""Shared functions of measures: weights by grade, best possible sums, averages over tied ranks.
 
 Tables have the shape (queries, grades) or (grades,), with grades ascending as in the scale.
 
-Expectations over ties that are not sums: first hits, all hits, average precision.
-
-Every order of the passages of a tie group is equally likely (McSherry and Najork 2008).
+The expectations over ties that are not sums (first hit, all hits, average precision) assume that every order within a
+tie group is equally likely (McSherry and Najork 2008).
 """
 
 from __future__ import annotations
@@ -18,40 +17,40 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits, group_starts, per_query
 
-Discount = Callable[[Floats], Floats]  # ranks, from 1, to the worth of a passage there
+Discount = Callable[[Floats], Floats]  # maps ranks (from 1) to the worth of a passage at that rank
 
 UTILITY = np.array([0.0, 0.0, 0.1, 0.5, 1.0])  # b1 .. b5
-FALLBACK_WEIGHTS = np.array([0.0, 0.0, 0.2, 1.0, 1.0])  # w1 .. w5 where no passage has grade 5
-NO_CUTOFF = np.iinfo(np.int64).max  # the cutoff of a measure without one
+FALLBACK_WEIGHTS = np.array([0.0, 0.0, 0.2, 1.0, 1.0])  # w1 .. w5 if no passage has grade 5
+NO_CUTOFF = np.iinfo(np.int64).max  # cutoff of a measure without one
 
 
 def flat(ranks: Floats) -> Floats:
-    """Every rank is worth the same: a set."""
+    """Return 1 for every rank, for set measures."""
     return np.ones_like(ranks)
 
 
 def logarithmic(ranks: Floats) -> Floats:
-    """1 / log2(rank + 1) (Jaervelin and Kekaelaeinen 2002, as used today)."""
+    """Return 1 / log2(rank + 1) (Jaervelin and Kekaelaeinen 2002, in the form used today)."""
     worth: Floats = 1.0 / np.log2(ranks + 1.0)
     return worth
 
 
 def at_least(qrels: Qrels, grade: int | None) -> Floats:
-    """1 for each grade from `grade` on (default: where relevance begins), else 0. Shape (grades,)."""
+    """Return 1 for each grade from `grade` (default: the lowest relevant grade), else 0; shape (grades,)."""
     return (qrels.scale.grades() >= (qrels.scale.relevant if grade is None else grade)).astype(np.float64)
 
 
 def number_of(qrels: Qrels, table: Floats) -> Floats:
-    """Shape (queries,): how many judged passages a 0/1 table marks."""
+    """Return the number of judged passages that a 0/1 table marks, shape (queries,)."""
     found: Floats = (qrels.counts * table).sum(axis=1)
     return found
 
 
 def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.25) -> Floats:
-    """Rarity-aware weights w1 .. w5 of each query, shape (queries, 5) (Dallaire 2025, section 2.4).
+    """Return the rarity-aware weights w1 .. w5 of each query, shape (queries, 5) (Dallaire 2025, section 2.4).
 
-    w_g = min(r_g / r_5, cap_g) with r_g = b_g / p_g^alpha, so r_g / r_5 = b_g (n_5 / n_g)^alpha. A grade that no
-    passage has weighs 0; where none has grade 5, a fixed schedule stands in.
+    w_g = min(r_g / r_5, cap_g) with r_g = b_g / p_g^alpha, so r_g / r_5 = b_g (n_5 / n_g)^alpha. A grade without
+    passages has weight 0. If no passage has grade 5, a fixed schedule is used.
     """
     counted = counts.astype(np.float64)
     ratio = counted[:, 4:5] / np.maximum(counted, 1.0)
@@ -63,9 +62,9 @@ def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.
 
 
 def best_sum(table: Floats, counts: Ints, k: int, discount: Discount = flat) -> Floats:
-    """Shape (queries,): what the best k of the counted passages bring, in their best order.
+    """Return the largest possible sum of k of the counted passages, in their best order, shape (queries,).
 
-    Weights below 0 are never chosen. Cost: a sort of the grades of each query.
+    Passages of negative weight are never chosen. Cost: one sort of the grades per query.
     """
     weights = np.broadcast_to(table, counts.shape)
     order = np.argsort(-weights, axis=1, kind="stable")
@@ -82,20 +81,20 @@ def best_sum(table: Floats, counts: Ints, k: int, discount: Discount = flat) -> 
 
 
 def cumulative(discount: Discount, ranks: int) -> Floats:
-    """Shape (ranks + 1,): the worth of the first r ranks together, from r = 0."""
+    """Return the total worth of the first r ranks for r = 0..ranks, shape (ranks + 1,)."""
     return np.concatenate([[0.0], np.cumsum(discount(np.arange(1, ranks + 1, dtype=np.float64)))])
 
 
 def worth_at(hits: Hits, k: int, discount: Discount) -> Floats:
-    """Shape (n,): what the rank of each row is worth, 0 behind the cutoff."""
+    """Return the worth of each row's rank, shape (n,); 0 below the cutoff."""
     return np.where(hits.rank <= k, discount(hits.rank.astype(np.float64)), 0.0)
 
 
 def mean_worth(hits: Hits, k: int, discount: Discount) -> Floats:
-    """Shape (n,): the mean worth of the positions of each row's tie group, 0 behind the cutoff.
+    """Return the mean worth of the ranks of each row's tie group, shape (n,); 0 below the cutoff.
 
-    A passage stands at each position of its group equally often, so expectations of sums need no more than this
-    (McSherry and Najork 2008).
+    A passage is equally likely at each rank of its group, so expectations of sums need no more than this (McSherry and
+    Najork 2008).
     """
     end = hits.start + positions_within(hits, k)
     if discount is flat:
@@ -106,18 +105,18 @@ def mean_worth(hits: Hits, k: int, discount: Discount) -> Floats:
 
 
 def positions_within(hits: Hits, k: int) -> Ints:
-    """Shape (n,): how many positions of each row's tie group lie within the cutoff."""
+    """Return how many ranks of each row's tie group are within the cutoff, shape (n,)."""
     return np.clip(k - hits.start, 0, hits.size)
 
 
 def ratio(above: Floats | Ints, below: Floats | Ints, otherwise: float) -> Floats:
-    """above / below, and `otherwise` where below is 0."""
+    """Return above / below, and `otherwise` if below is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(below > 0, above / below, otherwise)
 
 
 def by_place(hits: Hits) -> Iterator[Ints]:
-    """Yield rows of `hits`: the best placed row of each query, then the second best, and so on."""
+    """Yield rows of `hits`: the best ranked row of each query, then the second best, and so on."""
     order = np.lexsort((hits.rank, hits.query))
     query = hits.query[order]
     place = np.arange(len(order)) - np.searchsorted(query, query)
@@ -126,10 +125,11 @@ def by_place(hits: Hits) -> Iterator[Ints]:
 
 
 class Groups(NamedTuple):
-    """The tie groups that hold relevant passages, by query and position.
+    """Tie groups that contain relevant passages, by query and rank; each field has the shape (groups,).
 
-    `above`: passages of the list before the group; `size`: its passages; `good`: its relevant ones; `slots`: its
-    positions within the cutoff. Each of shape (groups,).
+    `above`: number of passages above the group. `size`: number of its passages. `good`: number of its relevant
+    passages.
+    `slots`: number of its ranks within the cutoff.
     """
 
     query: Ints
@@ -140,7 +140,7 @@ class Groups(NamedTuple):
 
 
 def relevant_groups(hits: Hits, good: Flags, k: int) -> Groups:
-    """The groups with at least one row of `good` (shape (n,))."""
+    """Return the groups with at least one row of `good` (shape (n,))."""
     order = np.lexsort((hits.start[good], hits.query[good]))
     query, start, size = (column[good][order] for column in (hits.query, hits.start, hits.size))
     rows = group_starts(query, start)
@@ -150,25 +150,25 @@ def relevant_groups(hits: Hits, good: Flags, k: int) -> Groups:
 
 
 def none_within(hits: Hits, good: Flags, k: int) -> Floats:
-    """Shape (queries,): the probability that no relevant passage is within the cutoff."""
+    """Return the probability that no relevant passage is within the cutoff, shape (queries,)."""
     groups = relevant_groups(hits, good, k)
     return _product(hits, groups.query, _draw_probability(groups.size - groups.good, groups.size, groups.slots))
 
 
 def all_within(hits: Hits, good: Flags, k: int) -> Floats:
-    """Shape (queries,): the probability that all retrieved relevant passages are within the cutoff."""
+    """Return the probability that all retrieved relevant passages are within the cutoff, shape (queries,)."""
     groups = relevant_groups(hits, good, k)
     return _product(hits, groups.query, _draw_probability(groups.slots, groups.size, groups.good))
 
 
 def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
-    """Shape (queries,): the mean of 1 / rank of the first relevant passage, 0 behind the cutoff."""
+    """Return the mean of 1 / rank of the first relevant passage (0 below the cutoff), shape (queries,)."""
     groups = relevant_groups(hits, good, k)
     first = np.ones(len(groups.query), dtype=bool)
     first[1:] = groups.query[1:] != groups.query[:-1]
     query, above, size, held, slots = (column[first] for column in groups)
     total = np.zeros(len(hits.length))
-    missed = np.ones(len(query))  # the probability that the positions so far hold no relevant passage
+    missed = np.ones(len(query))  # probability that the ranks so far hold no relevant passage
     place = 0
     while (open_ := np.flatnonzero((slots > place) & (missed > 0))).size:
         query, above, size, held, slots = (column[open_] for column in (query, above, size, held, slots))
@@ -180,10 +180,10 @@ def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
 
 
 def expected_precision_sum(hits: Hits, good: Flags, k: int) -> Floats:
-    """Shape (queries,): the mean of the sum of precision@rank over relevant passages within the cutoff.
+    """Return the mean of the sum of precision@rank over relevant passages within the cutoff, shape (queries,).
 
-    At the t-th position of a group stands a relevant passage with p = r/s; then R + 1 + t (r-1)/(s-1) relevant ones
-    stand at or above it in the mean. The sum over t of (a + b t) / (c + 1 + t) is written by harmonic numbers.
+    The t-th rank of a group holds a relevant passage with p = r/s. Then R + 1 + t (r-1)/(s-1) relevant passages are at
+    or above it on average. The sum over t of (a + b t) / (c + 1 + t) is expressed by harmonic numbers.
     """
     groups = relevant_groups(hits, good, k)
     before = np.cumsum(groups.good) - groups.good
@@ -197,7 +197,7 @@ def expected_precision_sum(hits: Hits, good: Flags, k: int) -> Floats:
 
 
 def _draw_probability(marked: Ints, size: Ints, drawn: Ints) -> Floats:
-    """The probability that all of `drawn` draws without return from `size` are among the `marked`."""
+    """Return the probability that all `drawn` draws without replacement from `size` are among the `marked`."""
     chance = np.ones(len(size))
     for turn in range(int(drawn.max(initial=0))):
         chance *= np.where(turn < drawn, np.maximum(marked - turn, 0) / np.maximum(size - turn, 1), 1.0)

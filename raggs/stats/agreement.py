@@ -1,18 +1,16 @@
-"""Label against label: how far two judges, or many, agree beyond chance.
+"""Agreement of labels beyond chance, accuracy given a hit, and agreement of a judge with human labels.
 
-Units are what was labelled. An interval comes from resampling the units (percentile bootstrap, Efron and Tibshirani,
-1993): units with the same labels are interchangeable, so that one multinomial draw of the kinds of units is a whole
-resample. Missing labels are NaN; what they leave out is counted.
+Coefficients of two or more judges: their intervals are percentile bootstrap intervals over units (Efron and Tibshirani,
+1993). A unit is one labelled item. Units with the same labels are interchangeable, so one multinomial draw of the label
+patterns is a complete resample. NaN marks a missing label. Units without enough labels are excluded and counted.
 
-Shares and how sure they are; how often a system is right once it has found what it needs.
+Accuracy given a hit: the share of correct answers among queries whose evidence was retrieved, with Wilson's interval.
+Flags are 1, 0 or NaN (unknown). Queries with an unknown flag are excluded and counted.
 
-Flags are 1, 0 or NaN for unknown; what the unknown leaves out is counted.
-
-A judge against people: every figure of one table of grades, with intervals that know of questions.
-
-Passages of one question are not independent: a judge that misreads the question errs on all of them. So whole
-questions are resampled (the cluster bootstrap of Davison and Hinkley, 1997, section 3.8): each keeps a table of its
-own, and a resample is a weighed sum of tables. Rows are the judge's grades, columns the people's.
+Agreement of a judge with human labels: all figures are computed from one table of grades. Rows are the judge's grades,
+columns the human grades. Passages of one question are not independent, because a judge that misreads the question is
+wrong on all of them. The bootstrap therefore resamples whole questions (cluster bootstrap, Davison and Hinkley, 1997,
+section 3.8). Each question has its own table, and a resample is a weighted sum of tables.
 """
 
 from __future__ import annotations
@@ -40,15 +38,15 @@ MAX_RATING_VALUES = 50  # different ratings of `krippendorff_alpha`: its work gr
 
 @dataclass(frozen=True)
 class Agreement:
-    """A coefficient of agreement: 1 is perfect, 0 what chance brings, below 0 worse than chance.
+    """A coefficient of agreement: 1 is perfect, 0 is chance level, negative is worse than chance.
 
     Attributes:
-        value: NaN where chance alone agrees perfectly (nothing but one label was given) or nothing was compared.
-        low, high: the bootstrap bounds; NaN below two units or where `value` is.
-        confidence: of the interval, in 0..1.
-        units: compared.
-        missing: units left out for want of labels.
-        undefined: resamples left out of the interval because they held but one label.
+        value: NaN if chance agreement is already perfect (only one label occurs) or if no unit was compared.
+        low, high: bounds of the bootstrap interval. NaN with fewer than two units or if `value` is NaN.
+        confidence: confidence level of the interval, in 0..1.
+        units: number of units compared.
+        missing: number of units excluded because they have too few labels.
+        undefined: number of resamples excluded because the coefficient is undefined for them (only one label occurs).
     """
 
     value: float
@@ -62,12 +60,12 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often the second judge gave each label where the first gave another.
+    """Confusion matrix of two judges.
 
     Attributes:
-        labels: of rows and columns, in order.
-        counts: one row for each label of the first judge, one column for each of the second.
-        missing: units that one of both left without a label.
+        labels: labels of the rows and columns, in order.
+        counts: number of units; one row per label of the first judge, one column per label of the second.
+        missing: number of units without a label from at least one of the judges.
     """
 
     labels: tuple[float, ...]
@@ -76,34 +74,34 @@ class Confusion:
 
     @property
     def total(self) -> int:
-        """Units that both judges labelled."""
+        """Number of units labelled by both judges."""
         return sum(map(sum, self.counts))
 
     @property
     def observed(self) -> float:
-        """The share of units with equal labels, in 0..1; NaN without units."""
+        """Share of units with equal labels, in 0..1; NaN without units."""
         equal = sum(row[place] for place, row in enumerate(self.counts))
         return equal / self.total if self.total else math.nan
 
     def kappa(self, weights: Weights | None = None) -> float:
-        """The value of `cohen_kappa`, without an interval."""
+        """Return the value of `cohen_kappa` without an interval."""
         return float(kappa_of(self.array, costs_of(len(self.labels), weights))[0])
 
     @property
     def array(self) -> Ints:
-        """The counts, shape (labels, labels)."""
+        """Counts as an array of shape (labels, labels)."""
         return np.array(self.counts, dtype=np.int64)
 
 
 def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[float] = GRADES) -> Confusion:
-    """The table of two judges' labels.
+    """Return the confusion matrix of two judges' labels.
 
     Args:
-        first, second: shape (units,), NaN where a judge gave none.
-        labels: all that may occur, in their order.
+        first, second: shape (units,), NaN for a missing label.
+        labels: all possible labels, in order.
 
     Raises:
-        ValueError: the shapes differ, or a label is not among `labels`.
+        ValueError: the shapes differ, or a label is not in `labels`.
     """
     sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in check_paired(first, second))
     return count_pairs(Counter(zip(*sides, strict=True)), labels=labels)
@@ -112,19 +110,21 @@ def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[f
 def count_pairs(
     pairs: Mapping[tuple[float | None, float | None], int], *, labels: Sequence[float] = GRADES
 ) -> Confusion:
-    """The table of pairs of labels, of the first judge and of the second, that were counted already.
+    """Return the confusion matrix from counts of label pairs.
 
     Args:
-        pairs: how many units were given each pair; None where a judge gave no label.
-        labels: all that may occur, in their order.
+        pairs: number of units per pair (label of the first judge, label of the second); None for a missing label.
+        labels: all possible labels, in order.
 
     Raises:
-        ValueError: a label is not among `labels`.
+        ValueError: a label is not in `labels`.
     """
     known = {pair: count for pair, count in pairs.items() if None not in pair}
     for one, other in known:
         if one not in labels or other not in labels:
-            raise ValueError(f"the pair of labels {one:g}, {other:g} is not within {', '.join(map(str, labels))}")
+            raise ValueError(
+                f"the pair of labels {one:g}, {other:g} is not among the labels {', '.join(map(str, labels))}"
+            )
     counts = tuple(tuple(known.get((one, other), 0) for other in labels) for one in labels)
     return Confusion(tuple(labels), counts, sum(pairs.values()) - sum(known.values()))
 
@@ -139,19 +139,19 @@ def cohen_kappa(
     draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> Agreement:
-    """Cohen's kappa: 1 - sum(w O) / sum(w E), with O the observed shares and E those of independent judges.
+    """Return Cohen's kappa: 1 - sum(w O) / sum(w E), with O the observed shares and E those of independent judges.
 
     Cohen, 1960; weighted: Cohen, 1968.
 
     Args:
-        first, second: shape (units,), NaN where a judge gave none.
-        weights: of a disagreement between the i-th and the j-th label: None counts all alike, "linear" |i - j|,
-            "quadratic" (i - j)^2.
-        labels: all that may occur, in their order.
-        confidence, draws, seed: of the interval over units.
+        first, second: shape (units,), NaN for a missing label.
+        weights: weight of a disagreement between the i-th and the j-th label: None gives all disagreements the weight
+            1, "linear" |i - j|, "quadratic" (i - j)^2.
+        labels: all possible labels, in order.
+        confidence, draws, seed: parameters of the bootstrap interval over units.
 
     Raises:
-        ValueError: as `confusion`, or an argument is out of its range.
+        ValueError: as for `confusion`, or an argument is out of its range.
     """
     table = confusion(first, second, labels=labels)
     costs = costs_of(len(labels), weights)
@@ -166,29 +166,29 @@ def krippendorff_alpha(
     draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> Agreement:
-    """Krippendorff's alpha for any number of raters: 1 - observed / expected disagreement.
+    """Return Krippendorff's alpha for any number of raters: 1 - observed / expected disagreement.
 
-    Krippendorff, "Content Analysis", chapter 12. The difference of two values is 1 ("nominal"), their distance
-    squared ("interval"), or the squared distance of their mid-ranks among all paired values ("ordinal"), which is
-    what the usual sum over the values in between comes to. The interval resamples units, not pairs.
+    Krippendorff, "Content Analysis", chapter 12. The difference of two different values is 1 ("nominal"), their squared
+    distance ("interval"), or the squared distance of their mid-ranks among all paired values ("ordinal"). The last is
+    equal to the usual sum over the values in between. The interval resamples units, not pairs.
 
     Args:
-        ratings: shape (raters, units), NaN where a rater gave none. Units with fewer than two ratings are left out.
-        level: of measurement.
-        confidence, draws, seed: of the interval over units.
+        ratings: shape (raters, units), NaN for a missing rating. Units with fewer than two ratings are excluded.
+        level: level of measurement.
+        confidence, draws, seed: parameters of the bootstrap interval over units.
 
     Raises:
-        ValueError: the shape is not two-dimensional, a rating is infinite, there are more than 50 different ones, or
+        ValueError: the array is not two-dimensional, a rating is infinite, there are more than 50 different ratings, or
             an argument is out of its range.
     """
     matrix = np.asarray(ratings, dtype=np.float64)
     if matrix.ndim != 2 or np.isinf(matrix).any():
-        raise ValueError(f"finite ratings of shape (raters, units) are needed, got the shape {matrix.shape}")
+        raise ValueError(f"ratings must be finite and of shape (raters, units), got shape {matrix.shape}")
     if level not in get_args(MeasurementLevel):
         raise ValueError(f"unknown level {level!r}; known: {', '.join(get_args(MeasurementLevel))}")
     values = np.unique(matrix[~np.isnan(matrix)])
     if values.size > MAX_RATING_VALUES:
-        raise ValueError(f"{values.size} different ratings are scores rather than labels; round them first")
+        raise ValueError(f"{values.size} different ratings: alpha needs labels, not scores; round them first")
     given = (matrix[:, :, None] == values).sum(axis=0)
     given = given[given.sum(axis=1) >= 2]
     kinds, counts = np.unique(given, axis=0, return_counts=True)
@@ -205,7 +205,7 @@ def krippendorff_alpha(
 
 
 def costs_of(size: int, weights: Weights | None) -> Ints:
-    """What each pair of `size` labels costs, shape (size, size)."""
+    """Return the weight of a disagreement for each pair of `size` labels, shape (size, size)."""
     powers = {None: 0, "linear": 1, "quadratic": 2}
     if weights not in powers:
         raise ValueError(f"unknown weights {weights!r}; known: None, linear, quadratic")
@@ -214,7 +214,7 @@ def costs_of(size: int, weights: Weights | None) -> Ints:
 
 
 def kappa_of(tables: Ints | Floats, costs: Ints) -> Floats:
-    """Kappa of each table, flat or square; in floats, for products of counts can pass 2^63."""
+    """Return kappa for each table, flat or square. Computed in floats, because products of counts can exceed 2^63."""
     given = tables.reshape(-1, *costs.shape).astype(np.float64)
     chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
     observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))
@@ -222,9 +222,10 @@ def kappa_of(tables: Ints | Floats, costs: Ints) -> Floats:
 
 
 def _pairs(kinds: Ints) -> Floats:
-    """The coincidences that a unit of each kind brings, shape (kinds, values, values).
+    """Return the coincidence matrix of one unit of each kind, shape (kinds, values, values).
 
-    Each ordered pair of its ratings counts 1 / (ratings - 1), so that a unit counts as many times as it was rated.
+    Each ordered pair of a unit's ratings counts 1 / (ratings - 1), so the matrix of a unit sums to its number of
+    ratings.
     """
     diagonal = np.eye(kinds.shape[1]) * kinds[:, None, :]
     together = kinds[:, :, None] * kinds[:, None, :] - diagonal
@@ -232,7 +233,7 @@ def _pairs(kinds: Ints) -> Floats:
 
 
 def difference_of(totals: Floats, values: Floats, level: MeasurementLevel) -> Floats:
-    """The squared difference of every two values, by resample: shape (resamples or 1, values, values)."""
+    """Return the squared difference of each pair of values per resample, shape (resamples or 1, values, values)."""
     if level == "nominal":
         return 1 - np.eye(values.size)[None]
     places = values[None] if level == "interval" else totals.cumsum(axis=1) - totals / 2
@@ -240,19 +241,19 @@ def difference_of(totals: Floats, values: Floats, level: MeasurementLevel) -> Fl
 
 
 def check_paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Two arrays of shape (units,) as float64.
+    """Return two arrays of shape (units,) as float64.
 
     Raises:
-        ValueError: their shapes differ, or are not one-dimensional.
+        ValueError: the shapes differ or are not one-dimensional.
     """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if ours.ndim != 1 or ours.shape != theirs.shape:
-        raise ValueError(f"two arrays over the same units are needed, got the shapes {ours.shape}, {theirs.shape}")
+        raise ValueError(f"expected two arrays of the same length, got shapes {ours.shape}, {theirs.shape}")
     return ours, theirs
 
 
 def beyond_chance(observed: Floats | Ints, expected: Floats | Ints) -> Floats:
-    """1 - observed / expected; NaN where nothing else could be expected."""
+    """Return 1 - observed / expected; NaN if the expected disagreement is 0."""
     possible = expected > 0
     return np.where(possible, 1 - observed / np.where(possible, expected, 1), math.nan)
 
@@ -260,7 +261,7 @@ def beyond_chance(observed: Floats | Ints, expected: Floats | Ints) -> Floats:
 def _agreement(
     counts: Ints, coefficient: Callable[[Ints], Floats], missing: int, confidence: float, draws: int, seed: int
 ) -> Agreement:
-    """The coefficient of units of which there are `counts` by kind, with its interval."""
+    """Return the coefficient and its bootstrap interval; `counts` is the number of units of each kind."""
     check_confidence(confidence, draws)
     units = int(counts.sum())
     value = float(coefficient(counts[None])[0]) if units else math.nan
@@ -275,24 +276,24 @@ def _agreement(
 
 
 def check_confidence(confidence: float, draws: int) -> None:
-    """Refuse what no bootstrap can use.
+    """Check the parameters of a bootstrap interval.
 
     Raises:
-        ValueError: `confidence` is not inside 0..1, or `draws` is below 1.
+        ValueError: `confidence` is not strictly between 0 and 1, or `draws` is below 1.
     """
     if not (0 < confidence < 1 and draws >= 1):
         raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")
 
 
 def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval (Wilson, 1927) of the share `count` / `total`, within 0..1; all of it where total is 0.
+    """Return Wilson's score interval (Wilson, 1927) of the share `count` / `total`; (0, 1) if `total` is 0.
 
     Raises:
-        ValueError: not 0 <= count <= total, or the confidence is not inside 0..1.
+        ValueError: not 0 <= count <= total, or the confidence is not strictly between 0 and 1.
     """
     check_confidence(confidence, draws=1)
     if not 0 <= count <= total:
-        raise ValueError(f"a share counts some of a total, not {count} of {total}")
+        raise ValueError(f"0 <= count <= total does not hold for count={count}, total={total}")
     if not total:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -304,16 +305,16 @@ def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, flo
 
 @dataclass(frozen=True)
 class AccuracyGivenHit:
-    """Acc|Hit@K: how often the answer is correct where retrieval brought all the evidence.
+    """Acc|Hit@K: the share of correct answers among queries for which retrieval returned all the evidence.
 
     Attributes:
         value: correct / hits; NaN without hits.
         low, high: Wilson's score interval; 0 and 1 without hits.
-        confidence: of the interval, in 0..1.
-        correct: hits with a correct answer.
-        hits: queries with a hit and a known answer.
-        missed: queries without a hit.
-        missing: queries left out: no flag for the hit, or a hit without one for the answer.
+        confidence: confidence level of the interval, in 0..1.
+        correct: number of hits with a correct answer.
+        hits: number of queries with a hit and a known answer flag.
+        missed: number of queries without a hit.
+        missing: number of queries excluded: the hit flag is unknown, or there is a hit but the answer flag is unknown.
     """
 
     value: float
@@ -327,21 +328,21 @@ class AccuracyGivenHit:
 
 
 def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence: float = 0.95) -> AccuracyGivenHit:
-    """Answer accuracy over the queries whose whole evidence was retrieved, with Wilson's interval.
+    """Return the answer accuracy over the queries whose complete evidence was retrieved, with Wilson's interval.
 
     Args:
-        correct: shape (queries,), 1 where the answer is correct, 0 where not, NaN where unknown.
-        hit: shape (queries,), 1 where every passage of grade 4 or more is in the top K, else 0; NaN where undefined.
-        confidence: inside 0..1.
+        correct: shape (queries,), 1 if the answer is correct, 0 if not, NaN if unknown.
+        hit: shape (queries,), 1 if every passage of grade 4 or higher is in the top K, else 0; NaN if undefined.
+        confidence: strictly between 0 and 1.
 
     Raises:
-        ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
+        ValueError: the shapes differ, a flag is not 0, 1 or NaN, or the confidence is out of its range.
     """
     answers, hits = check_paired(correct, hit)
     check_confidence(confidence, draws=1)
     for flags in (answers, hits):
         if not np.isin(flags[~np.isnan(flags)], (0, 1)).all():
-            raise ValueError("a flag is 0, 1 or NaN")
+            raise ValueError("flags must be 0, 1 or NaN")
     found = answers[(hits == 1) & ~np.isnan(answers)]
     right, total, missed = int(found.sum()), found.size, int((hits == 0).sum())
     missing = hits.size - missed - total
@@ -351,18 +352,18 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
     return AccuracyGivenHit(right / total, low, high, confidence, right, total, missed, missing)
 
 
-FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # below, an interval says more about chance than about the judge
+FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # with fewer, intervals are too unreliable to report
 
 Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, ...) to values of shape (draws,)
 
 
 @dataclass(frozen=True)
 class AgreementEstimate:
-    """A figure with its interval.
+    """A statistic with its interval.
 
     Attributes:
-        value: NaN where it is not defined.
-        low, high: the ends of the interval; NaN where there are too few cases.
+        value: NaN if the statistic is undefined.
+        low, high: bounds of the interval; NaN if there are too few cases.
     """
 
     value: float
@@ -377,19 +378,19 @@ class AgreementEstimate:
 
 @dataclass(frozen=True)
 class JudgeHumanAgreement:
-    """How a judge's grades stand to people's.
+    """Agreement of a judge's grades with human grades.
 
     Attributes:
-        cases: grades that were compared.
-        clusters: questions that they are of.
-        kappa: Cohen's, with quadratic weights.
-        alpha: Krippendorff's, ordinal.
-        exact: the share of equal grades.
-        within_one: the share of grades that are at most one apart.
-        bias: the mean of the judge's grade less people's, in grades.
-        leniency: the share that the judge graded higher, less the share that it graded lower.
-        table: the counts, a row for each grade of the judge, a column for each of people.
-        confidence: of the intervals, in 0..1.
+        cases: number of grade pairs compared.
+        clusters: number of questions that the cases belong to.
+        kappa: Cohen's kappa with quadratic weights.
+        alpha: Krippendorff's alpha, ordinal.
+        exact: share of equal grades.
+        within_one: share of grade pairs that differ by at most one.
+        bias: mean of judge grade minus human grade.
+        leniency: share of cases that the judge graded higher, minus the share that it graded lower.
+        table: counts, one row per judge grade, one column per human grade.
+        confidence: confidence level of the intervals, in 0..1.
     """
 
     cases: int
@@ -405,7 +406,7 @@ class JudgeHumanAgreement:
 
     @property
     def few(self) -> bool:
-        """Whether there are too few cases, or of too few questions, for an interval."""
+        """Whether there are too few cases or too few questions for an interval."""
         return self.cases < FEWEST_CASES or self.clusters < FEWEST_CLUSTERS
 
 
@@ -418,22 +419,24 @@ def check_labels(
     draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> JudgeHumanAgreement:
-    """Compare two columns of grades.
+    """Compare a judge's grades with human grades.
 
     Args:
-        judge, people: shape (cases,), grades 1 to 5.
+        judge, people: shape (cases,), the judge's and the human grades, 1 to 5.
         clusters: the question of each case.
-        confidence, draws, seed: of the intervals.
+        confidence, draws, seed: parameters of the bootstrap intervals.
 
     Raises:
-        ValueError: the lengths differ, a grade is none, or an argument is out of its range.
+        ValueError: the lengths differ, a grade is not 1 to 5, or an argument is out of its range.
     """
     check_confidence(confidence, draws)
     ours, theirs = np.asarray(judge, dtype=np.int64), np.asarray(people, dtype=np.int64)
     if not ours.shape == theirs.shape == (len(clusters),):
-        raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
+        raise ValueError(
+            f"{ours.size} and {theirs.size} grades and {len(clusters)} question ids: the lengths must be equal"
+        )
     if ours.size and not (min(ours.min(), theirs.min()) >= 1 and max(ours.max(), theirs.max()) <= len(GRADES)):
-        raise ValueError("grades are 1 to 5")
+        raise ValueError("grades must be 1 to 5")
     tables = tables_of((ours, theirs), clusters)
     whole = tables.sum(axis=0)
     few = ours.size < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
@@ -444,7 +447,7 @@ def check_labels(
 
 
 def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
-    """A table for each cluster, in the order of their first cases, with an axis of labels for each column of grades."""
+    """Return one table per cluster, in the order of first occurrence, with one axis of labels per column of grades."""
     names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     tables = np.zeros((len(names), *(len(GRADES),) * len(columns)), dtype=np.int64)
     places = np.array([names[name] for name in clusters], dtype=np.int64)
@@ -453,14 +456,14 @@ def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
 
 
 def resample_tables(tables: Ints, draws: int, seed: int) -> Floats:
-    """The tables of resampled clusters, shape (draws, *of a table)."""
+    """Return the summed tables of resampled clusters, shape (draws, *shape of one table)."""
     clusters = len(tables)
     picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
     return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)  # whole numbers, so exact
 
 
 def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> AgreementEstimate:
-    """A figure of the table of all cases, with the interval that resampled ones give; None: without."""
+    """Return a statistic of the total table, with an interval from the resampled tables unless `drawn` is None."""
     value = float(figure(whole[None].astype(np.float64))[0]) if whole.any() else math.nan
     if drawn is None or math.isnan(value):
         return AgreementEstimate(value, math.nan, math.nan)
@@ -471,12 +474,12 @@ def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: floa
 
 
 def kappa(tables: Floats) -> Floats:
-    """Cohen's kappa of each table, with quadratic weights."""
+    """Return Cohen's kappa with quadratic weights for each table."""
     return kappa_of(tables, costs_of(len(GRADES), "quadratic"))
 
 
 def _alpha(tables: Floats) -> Floats:
-    """Krippendorff's alpha of two raters, from the table of their pairs."""
+    """Return Krippendorff's alpha of two raters for each table of grade pairs."""
     together = tables + tables.transpose(0, 2, 1)
     totals = together.sum(axis=2)
     difference = difference_of(totals, np.array(GRADES, dtype=np.float64), "ordinal")
@@ -485,7 +488,7 @@ def _alpha(tables: Floats) -> Floats:
 
 
 def mean_worth(worth: Floats) -> Figure:
-    """The mean of what each cell is worth."""
+    """Return a function that computes the mean of `worth` over a table, weighted by the counts."""
 
     def figure(tables: Floats) -> Floats:
         total = tables.sum(axis=(1, 2))
@@ -497,7 +500,7 @@ def mean_worth(worth: Floats) -> Figure:
 
 GRADE_DIFFERENCES = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(
     np.float64
-)  # the judge's less people's
+)  # judge grade minus human grade
 AGREEMENT_STATISTICS: dict[str, Figure] = {
     "kappa": kappa,
     "alpha": _alpha,

@@ -1,24 +1,20 @@
-"""Which passages a person should read so that the verdicts, one system above another, become sure soonest.
+"""Choice of the passages that a human or the judge should label next.
 
-A verdict is open as far as all labels by people would turn what the labels say as they stand. What a passage may turn
-is how far its label moves the difference of two systems, over the standard error that all unread labels leave it, times
-the probability of that label; summed over the verdicts by how open each is. The best for their seconds are taken
-a block at a time, and what is open is looked at again after each: a verdict that is settled draws no more reading.
+Human labels that change verdicts (`choose`): a verdict states which of two systems is better. It is uncertain to the
+degree that human labels of all passages could reverse it. The worth of a passage is the expected change of a difference
+between two systems through its human label, divided by the standard error from all unread labels. It is summed over the
+verdicts, each weighted by its probability of reversal. Items with the most worth per second are chosen in blocks. The
+weights are updated after each block, so settled verdicts attract no more labels. Label errors are treated as
+independent and effects as additive. Both are approximations; planning again after some labels corrects for them.
 
-Labels are taken to be wrong independently, and effects to add up; both are approximations, which a new plan after
-some reading makes good.
+Human grades predicted from the judge's (`believe`): without human labels, each grade further from the judge's is a
+fifth as likely as the one before. Human labels of randomly sampled passages update these probabilities for the judge's
+grade of the passage. If the judge was called several times, or is a panel, and the answers differ, the shares of the
+answers are used.
 
-What a person would say of a passage, by what the judge said and how often people took another view.
-
-Before anybody has read anything, each grade further off is five times less likely than the one before. Every passage
-that was read at random moves that, for the judge's grade it had. A judge that was asked several times, or a panel, and
-did not answer alike is believed by the shares of its answers.
-
-Which unjudged passage to have judged next: the one that could change most between the systems.
-
-A passage in the top of all systems, or of one in a thousand, moves them alike and decides little; one that divides them
-in half decides most. Where few useful passages of a query are known, one more weighs more, since measures divide by how
-many there are. Nothing is said about whether it will turn out useful: that is what the judge is for.
+Unjudged passages (`order_holes`): a passage that all systems have in their top affects all scores alike. A passage in
+the top of half of the systems separates them most. If a query has few known useful passages, one more has a larger
+effect, because measures divide by their number. Whether the passage is relevant is left to the judge.
 """
 
 from __future__ import annotations
@@ -38,13 +34,13 @@ VERDICT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class VerdictCertainty:
-    """How sure the verdicts are, an entry for each pair of systems and measure.
+    """Certainty of the verdicts for each pair of systems and each measure.
 
     Attributes:
-        turned: shape (measures, systems, systems), the probability that all labels by people would turn the verdict
-            of the labels as they stand, or are expected to stand.
-        sure: shape (measures,), of how many verdicts that is at most 5%, or is expected to be.
-        verdicts: how many there are of each measure.
+        turned: shape (measures, systems, systems), the probability that human labels of all passages would reverse the
+            current (or expected) verdict.
+        sure: shape (measures,), the (expected) number of verdicts for which that probability is at most 5%.
+        verdicts: number of verdicts per measure.
     """
 
     turned: Floats
@@ -54,13 +50,14 @@ class VerdictCertainty:
 
 @dataclass(frozen=True)
 class LabelImpact:
-    """What people's labels can change.
+    """Possible effect of human labels on the systems' scores.
 
     Attributes:
-        now: shape (systems, measures), means as the labels stand.
-        effects: shape (items, grades, systems, measures), what a label of an item changes in the value of its query.
+        now: shape (systems, measures), means with the current labels.
+        effects: shape (items, grades, systems, measures), change of the value of the item's query by each possible
+            label.
         beliefs: shape (items, grades), the probability of each label.
-        queries: that means are over.
+        queries: number of queries in the means.
     """
 
     now: Floats
@@ -70,22 +67,30 @@ class LabelImpact:
 
     @cached_property
     def differences(self) -> Floats:
-        """Shape (measures, systems, systems): the first system's mean less the second's, as the labels stand."""
+        """Shape (measures, systems, systems): mean of the first system minus mean of the second, with the current
+        labels.
+        """
         return _differences(self.now.T)
 
     @cached_property
     def expected(self) -> Floats:
-        """Shape (measures, systems, systems): the same by the labels that people are expected to give."""
+        """Shape (measures, systems, systems): the differences expected once human labels of all items are known."""
         found: Floats = self.differences + self.moved()
         return found
 
     def moved(self, items: Flags | Ints | None = None) -> Floats:
-        """Shape (measures, systems, systems): how people's labels of some items, or of all, are expected to move it."""
+        """Return the expected change of the differences by human labels of `items` (None: all).
+
+        Shape (measures, systems, systems).
+        """
         chosen = slice(None) if items is None else items
         return _differences(np.einsum("pg,pgsm->ms", self.beliefs[chosen], self.effects[chosen]) / self.queries)
 
     def variance(self, items: Flags | Ints | None = None) -> Floats:
-        """Shape (measures, systems, systems): of the differences, by the labels of some items, or of all."""
+        """Return the variance of the differences that comes from the unknown labels of `items` (None: all).
+
+        Shape (measures, systems, systems).
+        """
         chosen = slice(None) if items is None else items
         effects, beliefs = self.effects[chosen], self.beliefs[chosen]
         products = np.einsum("pg,pgsm,pgtm->mst", beliefs, effects, effects, optimize=True)
@@ -95,11 +100,11 @@ class LabelImpact:
         return found
 
     def worth(self, left: Floats, stands: Floats) -> Floats:
-        """Shape (items,): what reading an item does for all verdicts.
+        """Return how much a label of each item contributes to settling all verdicts, shape (items,).
 
         Args:
-            left: shape (measures, systems, systems), the variance that unread labels leave.
-            stands: the same shape, the differences as the labels stand.
+            left: shape (measures, systems, systems), the variance from items that stay unread.
+            stands: same shape, the differences with the current labels.
         """
         weights = self._weights(left, stands)
         found = np.zeros(len(self.beliefs))
@@ -109,13 +114,18 @@ class LabelImpact:
         return found / self.queries
 
     def _weights(self, left: Floats, stands: Floats) -> Floats:
-        """Shape (measures, systems, systems): how open each verdict is, over its standard error; each pair once."""
+        """Return the probability of reversal over the standard error, for each verdict; each pair of systems once.
+
+        Shape (measures, systems, systems).
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(left > 0, _reversal_probability(stands, self.expected, left) / np.sqrt(left), 0.0)
         return np.triu(found, 1)
 
     def pulls(self, items: Ints) -> Ints:
-        """Shape (items chosen, 3): measure, system and system of the verdict that each of some items does most for."""
+        """Return the verdict that each of `items` helps most to settle, as measure, system and system: shape (items,
+        3).
+        """
         weights = self._weights(self.variance(), self.differences)
         found = np.empty((len(items), 3), dtype=np.int64)
         for row, item in enumerate(items.tolist()):
@@ -126,14 +136,14 @@ class LabelImpact:
         return found
 
     def outlook(self, read: Flags | Ints | None = None) -> VerdictCertainty:
-        """How sure verdicts are now, or are expected to be once some items are read."""
+        """Return the certainty of the verdicts now, or the one expected after `read` items are labelled."""
         total = self.variance()
         gone = np.zeros_like(total) if read is None else np.minimum(self.variance(read), total)
         stands = self.differences if read is None else self.differences + self.moved(read)
         left = total - gone
         upper = np.triu_indices(total.shape[1], 1)
         needed = ndtri(VERDICT_CONFIDENCE) * np.sqrt(left)
-        # Reading moves the expected difference by a normal deviate whose variance is what it takes away.
+        # The expected difference will change by a normal deviate. Its variance is the variance that reading removes.
         with np.errstate(divide="ignore", invalid="ignore"):
             above = ndtr((self.expected - needed) / np.sqrt(gone)) + ndtr((-self.expected - needed) / np.sqrt(gone))
         sure = np.where(gone > 0, np.minimum(above, 1.0), np.sign(stands) * self.expected >= needed)
@@ -145,7 +155,7 @@ class LabelImpact:
 
 @dataclass(frozen=True)
 class ChosenItem:
-    """An item to read: its number, and its worth to the verdicts when it was chosen, in 0 and up."""
+    """A chosen item: its number, and its worth for the verdicts at the time of the choice (0 or more)."""
 
     item: int
     worth: float
@@ -154,17 +164,17 @@ class ChosenItem:
 def choose(
     impact: LabelImpact, seconds: Floats, budget: float, taken: Ints, blocks: int = BLOCKS
 ) -> Iterator[ChosenItem]:
-    """The items to read, best for their time first.
+    """Yield the items to label, best worth per second first.
 
     Args:
-        impact: of all items.
-        seconds: shape (items,), above 0, that reading each takes.
-        budget: seconds in all; an item that would go beyond it is passed over.
-        taken: items that are read in any case, and cost nothing here.
-        blocks: how often what is open is looked at again.
+        impact: effects and probabilities of all items.
+        seconds: shape (items,), time to read each item, above 0.
+        budget: total seconds; items that would exceed it are skipped.
+        taken: items that will be labelled in any case, at no cost to the budget.
+        blocks: number of blocks; the uncertainty of the verdicts is updated after each.
 
     Yields:
-        Items, none of `taken`; those that can change no verdict never.
+        Items that can change a verdict and are not in `taken`.
     """
     free = np.ones(len(seconds), dtype=bool)
     free[taken] = False
@@ -188,13 +198,13 @@ def choose(
 
 
 def _differences(means: Floats) -> Floats:
-    """Shape (measures, systems, systems), of means of shape (measures, systems)."""
+    """Return differences of means of shape (measures, systems), as shape (measures, systems, systems)."""
     found: Floats = means[:, :, None] - means[:, None, :]
     return found
 
 
 def _reversal_probability(stands: Floats, expected: Floats, left: Floats) -> Floats:
-    """The probability that the true difference lies on the other side of 0 than the one that stands."""
+    """Return the probability that the true difference has the opposite sign of the current one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.sign(stands) * expected / np.sqrt(left)
     certain = np.where(np.sign(stands) * expected < 0, 1.0, 0.0)
@@ -202,21 +212,21 @@ def _reversal_probability(stands: Floats, expected: Floats, left: Floats) -> Flo
     return found
 
 
-PRIOR_GRADE_DECAY = 0.2  # of the prior: one grade further off is so much less likely
-HOLE_STEP = 0.4  # the same from the lowest grade up, for passages that nobody judged
-WEIGHT = 10.0  # reviews of a grade that weigh as much as the prior
+PRIOR_GRADE_DECAY = 0.2  # prior: factor of the probability per grade of distance from the judge's grade
+HOLE_STEP = 0.4  # the same per grade above the lowest, for unjudged passages
+WEIGHT = 10.0  # number of human labels per judge grade that weigh as much as the prior
 UNJUDGED, SINGLE_LABEL, AGREED, DISPUTED = range(4)
 KINDS, MIN_GRADE_DECAY = 4, 1e-6
 
 
 @dataclass(frozen=True)
 class KnownGrades:
-    """What is known of some passages, grades counted from 0.
+    """The judge's grades of passages; grades are counted from 0.
 
     Attributes:
-        grade: shape (items,), the judge's; -1 where there is none.
-        voices: shape (items, grades), how many of its answers, or of a panel's, were each grade.
-        sigma: shape (items,), standard error of the grade by the ranking; 0 where it was not ranked.
+        grade: shape (items,), the judge's grade; -1 if unjudged.
+        voices: shape (items, grades), how many answers of the judge (or of a panel) gave each grade.
+        sigma: shape (items,), standard error of the grade from the ranking; 0 if not ranked.
     """
 
     grade: Ints
@@ -225,19 +235,20 @@ class KnownGrades:
 
     @property
     def kind(self) -> Ints:
-        """Shape (items,): 0 nobody judged, 1 one answer, 2 several that agree, 3 several that do not."""
+        """Shape (items,): 0 unjudged, 1 one answer, 2 several equal answers, 3 several answers that differ."""
         agree = self.voices.max(axis=1, initial=0) == self.voices.sum(axis=1)
         several = np.where(agree, AGREED, DISPUTED)
         return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, SINGLE_LABEL, several))
 
 
 def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
-    """Shape (items, grades): the probability of each grade, were a person to read the passage.
+    """Return the probability of each human grade for each passage, shape (items, grades).
 
     Args:
-        heard: of all items.
-        read: the rows of those that people read and that were drawn at random: others would mislead.
-        said: what people said of each, from 0.
+        heard: the judge's grades of all items.
+        read: row numbers of the items with a human label that were sampled at random; other labels would bias the
+            result.
+        said: the human label of each of these, from 0.
     """
     size, kind = heard.voices.shape[1], heard.kind
     counts = np.zeros((KINDS, size + 1, size))
@@ -248,22 +259,22 @@ def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
 
 
 def _fit_grade_decay(kind: Ints, wrong: Flags) -> Floats:
-    """Shape (kinds,): how much less likely one grade further off is, by all that was read of a kind."""
+    """Return, for each kind of passage, the factor of the probability per grade of distance; shape (kinds,)."""
     count, errors = (np.bincount(kind, weights=each, minlength=KINDS) for each in (np.ones(len(kind)), wrong))
     usual = (
         2 * PRIOR_GRADE_DECAY / (1 + PRIOR_GRADE_DECAY)
-    )  # the share of errors that goes with it, away from the ends of the scale
+    )  # share of errors that this decay implies, away from the ends of the scale
     share = (errors + WEIGHT * usual) / (count + WEIGHT)
     found: Floats = share / (2 - share)
     return found
 
 
 def _prior(heard: KnownGrades, steps: Floats) -> Floats:
-    """Shape (items, grades)."""
+    """Return the prior probability of each grade, shape (items, grades)."""
     size, kind = heard.voices.shape[1], heard.kind
     apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     rows = np.maximum(steps, MIN_GRADE_DECAY)[:, None, None] ** apart
-    rows[DISPUTED] = PRIOR_GRADE_DECAY**apart  # how far answers go apart says it already
+    rows[DISPUTED] = PRIOR_GRADE_DECAY**apart  # the spread of the answers already shows the uncertainty
     rows[UNJUDGED] = HOLE_STEP ** np.arange(size)
     rows /= rows.sum(axis=2, keepdims=True)
     total = heard.voices.sum(axis=1, keepdims=True)
@@ -273,7 +284,7 @@ def _prior(heard: KnownGrades, steps: Floats) -> Floats:
 
 
 def _blur_by_uncertainty(beliefs: Floats, sigma: Floats) -> Floats:
-    """The same with the ranking's doubt: a normal one around each grade."""
+    """Return the probabilities smoothed by the ranking's standard error: a normal kernel around each grade."""
     size = beliefs.shape[1]
     steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     with np.errstate(divide="ignore"):
@@ -288,15 +299,15 @@ RankedPassages = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class UnjudgedPassage:
-    """An unjudged passage in the top of some system.
+    """An unjudged passage in the top of at least one system.
 
     Attributes:
-        qid, doc_id: which.
-        systems: how many systems have it in their top, at the deepest cutoff.
-        divides: the probability that it stands in the top of just one of two systems, drawn by their weights; at the
-            cutoff where that is greatest; 0..0.5.
-        worth: the mean over cutoffs of that probability, over the useful passages that the query would have with it, of
-            those that fit into the top; the unit is the value of a query.
+        qid, doc_id: query and passage.
+        systems: number of systems that have it in their top, at the deepest cutoff.
+        divides: probability that exactly one of two systems, drawn by their weights, has it in its top; the maximum
+            over the cutoffs, in 0..0.5.
+        worth: mean over the cutoffs of that probability divided by min(useful + 1, cutoff), where `useful` is the
+            number of known useful passages of the query. Unit: the measure's value for one query.
     """
 
     qid: str
@@ -308,7 +319,8 @@ class UnjudgedPassage:
 
 @dataclass
 class _SystemWeights:
-    weights: list[float] = field(default_factory=list)  # by cutoff, of the systems that have it in their top
+    # one per cutoff: total weight of the systems that have the passage in their top
+    weights: list[float] = field(default_factory=list)
     systems: int = 0
 
 
@@ -318,28 +330,28 @@ def order_holes(
     useful: Mapping[str, int],
     cutoffs: Sequence[int],
 ) -> tuple[UnjudgedPassage, ...]:
-    """The holes in the systems' tops, what could change most first.
+    """Return the unjudged passages in the systems' tops, those with the largest possible effect first.
 
     Args:
-        tops: of each system its weight (1 for all, or how likely it is to be chosen) and by query its passages, best
-            first; each system is looked at once, and none is kept.
-        judged: by query, the passages that have a grade; a query that is not named has no judgments and no holes.
-        useful: by query, how many useful passages are known; 0 where not named.
-        cutoffs: of the measures; at least 1 each.
+        tops: for each system, its weight (1, or the probability that it is chosen) and its passages by query, best
+            first. The iterable is consumed once, and no list is kept.
+        judged: graded passages by query. Queries that are missing here count as having no unjudged passages.
+        useful: number of known useful passages by query; 0 if missing.
+        cutoffs: cutoffs of the measures, each at least 1.
 
     Returns:
-        By worth, then by how many systems have it, then by query and doc_id.
+        Passages sorted by worth, then by number of systems, then by query and doc_id.
 
     Raises:
-        ValueError: a weight below 0, none above 0 where there are systems, or no cutoff.
+        ValueError: a weight is negative, all weights are 0, or no cutoff is given.
     """
     if not cutoffs or min(cutoffs) < 1:
-        raise ValueError(f"cutoffs are one or more numbers from 1 up, got {list(cutoffs)}")
+        raise ValueError(f"cutoffs must be one or more integers of at least 1, got {list(cutoffs)}")
     held: dict[tuple[str, str], _SystemWeights] = {}
     total, systems = 0.0, 0
     for weight, top in tops:
         if weight < 0:
-            raise ValueError(f"a system's weight is a number from 0 up, got {weight}")
+            raise ValueError(f"a system's weight must be at least 0, got {weight}")
         total, systems = total + weight, systems + 1
         for qid in top.keys() & judged.keys():
             for rank, doc_id in enumerate(top[qid][: max(cutoffs)]):
@@ -349,7 +361,7 @@ def order_holes(
                     for place, cutoff in enumerate(cutoffs):
                         found.weights[place] += weight if rank < cutoff else 0.0
     if systems and not total:
-        raise ValueError("no system weighs anything: name those that may be chosen")
+        raise ValueError("all systems have weight 0")
     holes = [_unjudged_passage(*key, found, total, useful.get(key[0], 0), cutoffs) for key, found in held.items()]
     return tuple(sorted(holes, key=lambda hole: (-hole.worth, -hole.systems, hole.qid, hole.doc_id)))
 

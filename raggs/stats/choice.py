@@ -1,13 +1,13 @@
-"""One system out of many, and for each other one the rule that put it aside.
+"""Choice of one system out of many, with the rule that excluded each other system.
 
-Dallaire, "Practical RAG Evaluation", 2025, section 3.3: keep what holds the limits, discard what is dominated among
-that, then either take the best quality (limits on latency or cost), or, where a quality is to be reached, the fastest,
-then the cheapest. Ties go to the smaller K, then to fewer tokens; efficiency ranks "near-frontier peers". Limits come
-first: a system may be dominated by one that is not allowed.
+Dallaire, "Practical RAG Evaluation", 2025, section 3.3: keep the systems within the limits and discard the dominated
+ones. Then take the best quality (limits on latency or cost). With a quality target, take the fastest system that
+reaches it, then the cheapest. Ties go to the smaller K, then to fewer tokens. Efficiency ranks "near-frontier peers".
+Limits are applied first, because a system may be dominated by one that violates a limit.
 
-"Near" is told by the caller, who has values by query: `EquivalenceLookup` names the systems that are statistically
-equivalent to the best one. Means alone cannot tell; without `EquivalenceLookup` only equal means are tied. Whether a
-difference is more than noise is not judged here either, see `raggs.stats.resampling.find_winners`.
+The caller decides which systems count as tied with the best, because that needs values per query: `EquivalenceLookup`
+names the systems that are statistically equivalent to one. Without it, only equal means are tied. Whether a difference
+is statistically significant is not tested here, see `raggs.stats.resampling.find_winners`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from raggs.stats.front import JITTER_MS, Candidate, Front, check_candidates, eff
 EquivalenceLookup = Callable[
     [str], Collection[str]
 ]  # the systems that are statistically equivalent to the one of this name
-TOKENS_APART = 0.05  # share by which a prompt is longer from which that decides between tied systems
+TOKENS_APART = 0.05  # between tied systems, a prompt that is longer by at least this share loses
 
 SelectionRule = Literal["best quality", "target reached"]
 Reason = Literal[
@@ -49,15 +49,15 @@ Reason = Literal[
 
 @dataclass(frozen=True)
 class ChoiceLimits:
-    """What a system must hold; None where anything goes.
+    """Limits that a system must meet; None: no limit.
 
     Attributes:
-        latency_ms: at most that, for 95% of single queries (`Candidate.tail_ms`).
-        usd_per_1k: at most that cost of 1,000 queries.
-        quality: at least that on the deciding measure; then the fastest of those wins, not the best.
+        latency_ms: maximum latency of 95% of single queries (`Candidate.tail_ms`).
+        usd_per_1k: maximum cost of 1,000 queries.
+        quality: minimum quality on the primary measure. If set, the fastest system that reaches it wins, not the best.
 
     Raises:
-        ValueError: a limit that is not a finite number, or a latency or cost below 0.
+        ValueError: a limit is not a finite number, or a latency or cost is negative.
     """
 
     latency_ms: float | None = None
@@ -67,7 +67,7 @@ class ChoiceLimits:
     def __post_init__(self) -> None:
         for what, limit in (("latency", self.latency_ms), ("cost", self.usd_per_1k), ("quality", self.quality)):
             if limit is not None and not (math.isfinite(limit) and (limit >= 0 or what == "quality")):
-                raise ValueError(f"the limit of {what} is {limit}; it is a number from 0 up")
+                raise ValueError(f"the limit on {what} must be finite and, except for quality, at least 0, got {limit}")
 
 
 NO_LIMITS = ChoiceLimits()
@@ -75,16 +75,17 @@ NO_LIMITS = ChoiceLimits()
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Why a system was not chosen.
+    """The reason why a system was not chosen.
 
     Attributes:
-        name: of the system.
-        reason: "latency", "cost", "target": it breaks that limit, or what is limited is unknown of it; "dominated";
-            "tied, costlier": statistically equivalent to the best, but another one of these is no dearer and no slower,
-            and cheaper or faster; else the rule by which it lost to the winner or to one that lost later.
-        by: the system that it lost to; None where a limit was broken.
-        value, bound: its own figure and the one it was held against, in the unit of the rule (ms, USD for 1,000
-            queries, quality, passages, tokens, quality per second); None where there is none.
+        name: name of the system.
+        reason: "latency", "cost" or "target": it violates that limit. "latency unknown" or "cost unknown": the limited
+            value is unknown. "dominated": another system is at least as good in everything and better in something.
+            "tied, costlier": statistically equivalent to the best, but another such system is no more expensive and no
+            slower, and is cheaper or faster. Otherwise the rule that excluded it.
+        by: the system that it lost to; None if a limit was violated.
+        value, bound: its own value and the value it was compared with, in the unit of the rule (ms, USD per 1,000
+            queries, quality, passages, tokens, quality per second); None if the rule has no value.
     """
 
     name: str
@@ -96,17 +97,17 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Choice:
-    """What to ship.
+    """The chosen system and how it was chosen.
 
     Attributes:
-        winner: None where no system holds the limits.
-        runner_up: who would be chosen without the winner.
-        rule: what the winner was chosen by.
-        limits: that were asked for.
-        front: of the systems that hold the limits.
-        excluded: each other system once, in the order of the candidates.
-        best: the system of the best quality among those that hold the limits; None if a quality is to be reached.
-        tied: the systems that are tied with `best`, itself among them, in the order of the candidates.
+        winner: the chosen system; None if no system meets the limits.
+        runner_up: the system that would be chosen without the winner.
+        rule: the rule that selected the winner.
+        limits: the limits that were applied.
+        front: Pareto front of the systems that meet the limits.
+        excluded: one entry per other system, in the order of the candidates.
+        best: the system of the best quality among those that meet the limits; None with a quality target.
+        tied: names of the systems that are tied with `best`, including `best`, in the order of the candidates.
     """
 
     winner: Candidate | None
@@ -121,7 +122,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class LimitTurn:
-    """From this limit on (ms, or USD for 1,000 queries), and until the next turn, this system is the best allowed."""
+    """From this limit (ms, or USD per 1,000 queries) up to the next turn, this system is the choice."""
 
     limit: float
     winner: str
@@ -133,17 +134,17 @@ def choose(
     jitter_ms: float = JITTER_MS,
     peers: EquivalenceLookup | None = None,
 ) -> Choice:
-    """The system to ship under the limits.
+    """Choose a system under the limits.
 
     Args:
-        candidates: in any order; the first quality decides, the others count in the front and in `peers` alone.
-        limits: a system whose latency or cost is unknown does not hold a limit on it.
-        jitter_ms: latencies closer than that are equal, in the front, among tied systems and under a target; not before
-            a limit.
-        peers: names the systems that are statistically equivalent to another one; None: only equal means are tied.
+        candidates: in any order. The first quality decides; the others count only in the front and in `peers`.
+        limits: a system of unknown latency or cost violates a limit on it.
+        jitter_ms: latencies closer than that count as equal in the front, among tied systems and with a quality target.
+            It does not loosen a limit.
+        peers: names the systems that are statistically equivalent to a given one; None: only equal means are tied.
 
     Raises:
-        ValueError: as `find_front`.
+        ValueError: as for `find_front`.
     """
     check_candidates(candidates)
     broken = {each.name: exclusion for each in candidates if (exclusion := broken_limit(each, limits))}
@@ -172,19 +173,19 @@ def turning_points(
     jitter_ms: float = 0.0,
     peers: EquivalenceLookup | None = None,
 ) -> tuple[LimitTurn, ...]:
-    """How the choice changes hands as the limit on one axis is raised from 0.
+    """Return how the choice changes as the limit on one axis rises from 0.
 
-    Systems of unknown latency (or cost) are left out. Without `peers`, quality rises from turn to turn, or a
-    tie-breaker does.
+    Systems of unknown latency (or cost) are excluded. Without `peers`, each turn brings a higher quality or a better
+    tie-breaker.
 
     Args:
         candidates: in any order.
-        axis: whose limit is raised.
-        limits: the one on the other axis is held; the one on this axis, and a quality to be reached, are not looked at.
+        axis: axis whose limit is raised.
+        limits: the limit on the other axis applies. The one on this axis and a quality target are ignored.
         jitter_ms, peers: as in `choose`.
 
     Raises:
-        ValueError: as `find_front`.
+        ValueError: as for `find_front`.
     """
     check_candidates(candidates)
     latency = axis == "latency"
@@ -203,7 +204,7 @@ def turning_points(
 
 
 def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
-    """The first limit that a system does not hold."""
+    """Return the first limit that a system violates, or None."""
     if limits.latency_ms is not None:
         if each.bound_ms is None:
             return Exclusion(each.name, "latency unknown", bound=limits.latency_ms)
@@ -222,7 +223,7 @@ def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
 def _pick(
     kept: Sequence[Candidate], front: Front, limits: ChoiceLimits, jitter_ms: float, peers: EquivalenceLookup | None
 ) -> tuple[Candidate | None, dict[str, Exclusion], list[Candidate]]:
-    """The winner, why the others lost, and the systems tied with the best, that one first."""
+    """Return the winner, the reasons of the others, and the systems tied with the best (the best first)."""
     lost = {name: Exclusion(name, "dominated", by=by) for name, by in front.dominated.items()}
     field = CandidateColumns.of(kept)
     alive = np.array([peers is not None or each.name in front.names for each in kept], dtype=np.bool_)
@@ -242,23 +243,24 @@ def _pick(
 
 
 class ChoiceRule(NamedTuple):
-    """A rule as keys, smaller is better; keys at least `step` above the best fall through (above it, if step is 0).
+    """A rule as keys, smaller is better. Systems whose key is at least `step` above the best one are excluded.
 
-    `share`: a step as a share of the best key. `spared`: of the best row, whom the rule does not put aside.
+    With a step of 0, every larger key is excluded. `share` is a step relative to the best key. `spared` returns, for
+    the row of the best system, the systems that the rule does not exclude.
     """
 
     reason: Reason
     keys: Floats
     step: float = 0.0
-    sign: float = 1.0  # the figure that people know is sign x key
+    sign: float = 1.0  # the displayed value is sign x key
     share: float = 0.0
     spared: Callable[[int], Flags] | None = None
 
     def sieve(self, alive: Flags) -> tuple[Flags, int]:
-        """Whom the rule puts aside of those alive, and the best row."""
+        """Return which of the remaining systems the rule excludes, and the row of the best one."""
         rows = np.flatnonzero(alive)
         best = int(rows[self.keys[rows].argmin()])
-        if not math.isfinite(self.keys[best]):  # unknown of all that are alive
+        if not math.isfinite(self.keys[best]):  # unknown for all remaining systems
             return np.zeros_like(alive), best
         above = self.keys - self.keys[best]
         beaten: Flags = alive & (above > 0) & (above >= max(self.step, self.share * abs(self.keys[best])))
@@ -267,14 +269,14 @@ class ChoiceRule(NamedTuple):
         return beaten, best
 
     def figure(self, row: int) -> float | None:
-        """A row's figure as people know it; None where it is unknown."""
+        """Return the displayed value of a row; None if unknown."""
         value = self.sign * float(self.keys[row])
         return value if math.isfinite(value) and self.reason != "name" else None
 
 
 @dataclass(frozen=True)
 class CandidateColumns:
-    """Candidates as columns, to be chosen from again and again with other qualities."""
+    """Candidates as columns, so that a choice can be repeated quickly with other qualities."""
 
     quality: Floats
     latency: Floats
@@ -287,7 +289,7 @@ class CandidateColumns:
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> CandidateColumns:
-        """The columns; what is unknown is infinite, and so never preferred."""
+        """Return the columns. Unknown values become infinite, so they are never preferred."""
 
         def column(values: Iterator[float | None]) -> Floats:
             return np.array([math.inf if value is None else value for value in values], dtype=np.float64)
@@ -308,7 +310,7 @@ class CandidateColumns:
     def rules(
         self, quality: Floats, limits: ChoiceLimits, jitter_ms: float, peers: EquivalenceLookup | None = None
     ) -> tuple[ChoiceRule | Undominated, ...]:
-        """The rules in their order, with `quality` of shape (candidates,) in place of the candidates' own."""
+        """Return the rules in their order, with `quality` of shape (candidates,) in place of the candidates' own."""
         best = ChoiceRule("quality", -round_quality(quality), sign=-1.0)
         ties = (
             ChoiceRule("larger k", self.k),
@@ -325,14 +327,14 @@ class CandidateColumns:
         return (near, Undominated(self.cost, self.latency, jitter_ms), *ties, dearer, slower, last)
 
     def _as_fast(self, jitter_ms: float, best: int) -> Flags:
-        """Which candidates count as being as fast as one?"""
+        """Return which candidates are as fast as `best`, up to the jitter."""
         if not math.isfinite(self.latency[best]):
             return np.isinf(self.latency)
         found: Flags = np.abs(self.latency - self.latency[best]) < jitter_ms
         return found
 
     def _named(self, peers: EquivalenceLookup, best: int) -> Flags:
-        """Which candidates are statistically equivalent to one?"""
+        """Return which candidates are statistically equivalent to `best`."""
         named = set(peers(self.names[best]))
         return np.array([name in named for name in self.names], dtype=np.bool_)
 
@@ -344,10 +346,10 @@ class CandidateColumns:
         alive: Flags | None = None,
         peers: EquivalenceLookup | None = None,
     ) -> int:
-        """The row that all rules leave, without a look at limits or front.
+        """Return the row that remains after all rules; limits and front are ignored.
 
         Args:
-            alive: among whom, at least one; all where None.
+            alive: candidates to choose from, at least one; None: all.
             peers: as in `choose`.
         """
         left = np.ones(quality.size, dtype=np.bool_) if alive is None else alive.copy()
@@ -359,9 +361,10 @@ class CandidateColumns:
 
 
 class Undominated(NamedTuple):
-    """The rule that puts tied systems aside of which another one is no dearer and no slower, and cheaper or faster.
+    """Excludes a tied system if another one is no more expensive and no slower, and is cheaper or faster.
 
-    What is unknown may be anything: it puts nothing aside, and is put aside by what costs nothing alone.
+    An unknown latency or cost may be any value. A system with an unknown value excludes no other. It is excluded only
+    by a system whose value on that axis is 0.
     """
 
     cost: Floats
@@ -370,7 +373,7 @@ class Undominated(NamedTuple):
     reason: Reason = "tied, costlier"
 
     def sieve(self, alive: Flags) -> tuple[Flags, int]:
-        """Whom the rule puts aside of those alive, and one that does so."""
+        """Return which of the remaining systems the rule excludes, and the row of one that excludes others."""
         rows = np.flatnonzero(alive)
         cost, latency = self.cost[rows], self.latency[rows]
         if np.isinf(cost).all():
@@ -383,7 +386,7 @@ class Undominated(NamedTuple):
         no_slower = (gap <= 0) | (gap < self.jitter_ms)
         faster = (gap < 0) & (-gap >= self.jitter_ms)
         no_dearer, cheaper = cost[:, None] <= cost[None, :], cost[:, None] < cost[None, :]
-        # An unknown cost or latency, shown as infinite, may be 0: only what is 0 itself is surely no worse than that.
+        # An unknown cost or latency (stored as infinite) may be 0, so only a value of 0 is certainly no worse.
         sure = (np.isfinite(cost)[None, :] | (cost == 0)[:, None]) & (
             np.isfinite(latency)[None, :] | (latency < self.jitter_ms)[:, None]
         )
@@ -396,7 +399,7 @@ class Undominated(NamedTuple):
         return beaten, int(rows[free[0] if free.size else 0])
 
     def figure(self, _: int) -> float | None:
-        """Two figures decide, so none is told."""
+        """Return None: the rule uses two values, so none of them is reported."""
         return None
 
 

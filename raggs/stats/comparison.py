@@ -1,29 +1,25 @@
-"""Is one system better than another? One verdict, and everything it rests on.
+"""Comparison of a system with a baseline: interval, tests and verdict.
 
-A verdict asks for two witnesses: an interval of the mean difference that leaves 0 out and, over all systems compared,
-a corrected p below alpha. "tie" is a finding too: the interval lies within what nobody would care about. All else is
-"unresolvable", with the number of queries that would settle it if the difference seen were the true one.
+A win or a loss needs two conditions: the interval of the mean difference excludes 0, and the p value, corrected over
+all systems compared, is below alpha. A "tie" means equivalent: the interval is within a margin of negligible
+differences. Everything else is "unresolvable", reported with the number of queries that would resolve the observed
+difference if it were the true one. If unjudged passages could reverse a win, loss or tie (`could_reverse`), the verdict
+is "unjudged": inconclusive until these passages are judged.
 
-Where unjudged passages could move differences, a win, loss or tie stands only if they could not reverse it
-(`could_reverse`); it is "unjudged" otherwise: inconclusive until they are judged.
+Tests work on paired differences, one per query. Effect size, power and Holm's correction belong to them. The
+randomisation test comes first. It assumes only that, under the null hypothesis, each of the two scores could have come
+from either system (Smucker, Allan and Carterette, "A comparison of statistical significance tests for information
+retrieval evaluation", CIKM 2007). Student's t-test and Wilcoxon's test are provided because readers expect them.
 
-Tests of paired differences, one a query, and what surrounds them: effect size, power, and Holm's correction.
+`signed_rank_test` is Wilcoxon's test for 21 or more differences; for fewer, all sign flips are enumerated. It returns
+the same p as `scipy.stats.wilcoxon` (tested). It is implemented here because importing `scipy.stats` takes half a
+second.
 
-The randomisation test leads: it supposes nothing but that, under the null hypothesis, either system could have had
-either score (Smucker, Allan and Carterette, "A comparison of statistical significance tests for information
-retrieval evaluation", CIKM 2007). The others are there because readers ask for them.
-
-Wilcoxon's signed-rank test, for 21 differences or more: fewer flip their signs (`randomisation_test`).
-
-The same p as `scipy.stats.wilcoxon`, which the tests hold it to. It is here because importing
-`scipy.stats` takes half a second, and neither the ranks nor their distribution need it.
-
-Two groups of questions: do those that have something in common score otherwise than the rest?
-
-Many groupings of the same values are looked at together, so p values are corrected over them (Holm), and a grouping
-counts as found only where its corrected p is below alpha and its interval leaves 0 out. The test permutes the values
-over the questions (Fisher 1935; Phipson and Smyth 2010 for drawn permutations), which supposes nothing but that, under
-the null hypothesis, each question could have had any of the values.
+`contrasts` compares two groups of questions: do questions with a property score differently from the others? Many
+groupings are tested on the same values, so p values are corrected over them (Holm). A grouping counts as a finding only
+if its corrected p is below alpha and its interval excludes 0. The test permutes the values over the questions (Fisher
+1935; Phipson and Smyth 2010 for drawn permutations). It assumes only that, under the null hypothesis, each question
+could have had any of the values.
 """
 
 from __future__ import annotations
@@ -41,21 +37,25 @@ from raggs.base.arrays import Flags, Floats
 from raggs.base.hashing import derive_seed, generator
 from raggs.stats.intervals import BOOTSTRAP_DRAWS, Interval, Method, bootstrap_means, resampled_means
 
-ALL_SUMS = 50  # untied differences up to which the distribution of the rank sum is counted; beyond, it is normal
+ALL_SUMS = 50  # untied differences up to which the exact distribution of the rank sum is used; beyond, the normal one
 
 
 def mean_ranks(values: Floats) -> tuple[Floats, Floats]:
-    """Shape (n,): the rank of each value from 1, equal ones sharing their mean; and how often each value is there."""
+    """Return the rank of each value (from 1, ties share their mean rank), shape (n,), and the count of each distinct
+    value.
+    """
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2)[place], count.astype(np.float64)
 
 
 def signed_rank_test(differences: Floats) -> float:
-    """Two-sided p: exact up to 50 differences without ties, otherwise of the normal distribution, ties corrected for.
+    """Return the two-sided p of Wilcoxon's signed-rank test.
+
+    Exact for up to 50 differences without ties; otherwise by the normal approximation, corrected for ties.
 
     Args:
-        differences: shape (n,), none 0; at least one.
+        differences: shape (n,), at least one, none equal to 0.
 
     Source: Wilcoxon, "Individual comparisons by ranking methods", 1945.
     """
@@ -67,7 +67,9 @@ def signed_rank_test(differences: Floats) -> float:
 
 
 def _signedranks_exact(positive: float, n: int) -> float:
-    """Of the sum of the positive ranks, each of 1 to n being positive or not with the same chance."""
+    """Return the exact two-sided p of the sum of positive ranks; each of the ranks 1 to n is positive with
+    probability 0.5.
+    """
     chances = np.ones(1)
     for rank in range(1, n + 1):
         more = np.zeros(chances.size + rank)
@@ -84,27 +86,27 @@ def _normal(positive: float, n: int, ties: Floats) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-EXACT = 20  # differences up to which all sign flips are tried: a million sums
-FLIPS = 10_000  # drawn beyond; the smallest p is then about 1e-4
-GROUP = 12  # differences whose sign flips are tabulated together, to draw twelve signs at once
-RELATIVE_TOLERANCE = 1e-10  # relative to the sum of all differences: sums closer than that are equal
+EXACT = 20  # differences up to which all sign flips are enumerated: a million sums
+FLIPS = 10_000  # drawn if there are more differences; the smallest possible p is then about 1e-4
+GROUP = 12  # differences whose sign flips are tabulated together, so that one draw gives twelve signs
+RELATIVE_TOLERANCE = 1e-10  # relative to the sum of absolute differences: sums closer than that count as equal
 POWER = 0.8
-NO_EFFECT = 1e-6  # what rounding leaves of a mean of 0; it would take millions of millions of queries
-NORMAL_FROM_QUERIES = 1_000_000  # queries from which the normal distribution serves as Student's
+NO_EFFECT = 1e-6  # smaller effects are rounding errors of 0 and would need more than 10^12 queries
+NORMAL_FROM_QUERIES = 1_000_000  # queries from which the normal distribution replaces Student's t
 
 
 def randomisation_test(differences: Floats, *, seed: int, draws: int = FLIPS, exact: int = EXACT) -> float:
-    """Two-sided p of the mean difference under random flips of the signs.
+    """Return the two-sided p of the mean difference under random flips of the signs.
 
-    Exact over all 2^n flips for up to `exact` non-zero differences; beyond, (b + 1) / (draws + 1), where b is the
-    number of drawn flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros change nothing and are left
-    out; 1 where nothing is left, NaN where nothing was given.
+    With up to `exact` non-zero differences, all 2^n flips are enumerated. With more, p is (b + 1) / (draws + 1), where
+    b is the number of drawn flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros do not affect p and
+    are dropped. Returns 1 if all differences are 0, and NaN if there are none.
 
     Args:
         differences: shape (queries,), finite.
-        seed: of the run.
-        draws: flips drawn where not all are tried; at least 1.
-        exact: non-zero differences up to which all flips are tried; memory is 16 bytes times 2^exact.
+        seed: random seed.
+        draws: number of drawn flips if not all are enumerated; at least 1.
+        exact: number of non-zero differences up to which all flips are enumerated; memory is 16 bytes times 2^exact.
     """
     if not differences.size:
         return math.nan
@@ -123,12 +125,12 @@ def _exact(values: Floats) -> float:
 
 
 def _extreme(sums: Floats, values: Floats) -> Flags:
-    """Which sums lie at least as far from 0 as that of `values`."""
+    """Return which sums are at least as far from 0 as the sum of `values`."""
     return np.asarray(np.abs(sums) >= abs(values.sum()) - RELATIVE_TOLERANCE * np.abs(values).sum())
 
 
 def _sign_sums(values: Floats) -> Floats:
-    """The sums of `values` under all 2^n choices of signs."""
+    """Return the sums of `values` under all 2^n choices of signs."""
     sums, size = np.zeros(2**values.size), 1
     for value in values:
         np.subtract(sums[:size], value, out=sums[size : 2 * size])
@@ -138,27 +140,31 @@ def _sign_sums(values: Floats) -> Floats:
 
 
 def t_test(differences: Floats) -> float:
-    """Two-sided p of Student's paired t-test; 1 where all differences are 0, NaN where all are equal otherwise."""
+    """Return the two-sided p of Student's paired t-test.
+
+    1 if all differences are 0; NaN if they are all equal but not 0, or if there are none.
+    """
     if not differences.any():
         return 1.0 if differences.size else math.nan
     if _constant(differences):
         return math.nan
     count, mean = differences.size, differences.mean()
     variance = ((differences - mean) ** 2).mean() * (count / (count - 1))
-    from scipy.special import stdtr  # late: scipy takes longer to import than most commands take
+    from scipy.special import stdtr  # imported lazily: importing scipy takes longer than most commands
 
     return float(2 * stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
 
 
 def wilcoxon_test(differences: Floats) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test on the non-zero differences; 1 where there is none.
+    """Return the two-sided p of Wilcoxon's signed-rank test on the non-zero differences; 1 if all differences are 0.
 
-    Up to 20 of them it is exact, ties or not: the sign flips of the ranks. (scipy takes most of a second for ties.)
+    With up to 20 non-zero differences the test is exact, also with ties: all sign flips of the ranks are enumerated.
+    (With ties, scipy needs most of a second.)
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:
         return 1.0 if differences.size else math.nan
-    # Equal differences must share their rank, although they were computed from different scores.
+    # Equal differences of different scores vary by rounding, but they must share a rank.
     rounded = np.round(nonzero / np.abs(nonzero).max(), 12)
     if nonzero.size <= EXACT:
         return _exact(np.sign(nonzero) * mean_ranks(np.abs(rounded))[0])
@@ -173,18 +179,20 @@ TESTS: dict[str, Callable[[Floats, int], float]] = {
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's corrected p-values, in the order given (Holm, 1979). A NaN stays NaN and counts as one of the tests."""
+    """Return Holm's corrected p values in the given order (Holm, 1979). A NaN stays NaN and counts as one of the
+    tests.
+    """
     p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")  # NaN comes last
+    order = np.argsort(p, kind="stable")  # NaN is sorted last
     corrected = np.empty(p.size)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1)
     return tuple(corrected.tolist())
 
 
 def effect_size(differences: Floats) -> float:
-    """Cohen's d_z: the mean difference in standard deviations of the differences.
+    """Return Cohen's d_z: the mean difference in standard deviations of the differences.
 
-    0 where all are 0, infinite where all are equal otherwise, NaN below two differences.
+    0 if all differences are 0, infinite if they are all equal but not 0, NaN with fewer than two.
     """
     if differences.size < 2:
         return math.nan
@@ -200,26 +208,26 @@ def _constant(differences: Floats) -> bool:
 
 
 def least_queries(alpha: float) -> int:
-    """The fewest queries with which sign flips can reach p < `alpha` at all: 2 / 2^n < alpha. 6 for 0.05."""
+    """Return the fewest queries with which sign flips can reach p < `alpha` at all: 2 / 2^n < alpha. 6 for 0.05."""
     return math.floor(1 - math.log2(alpha)) + 1
 
 
 def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) -> int | None:
-    """The fewest queries with which a paired t-test finds a true `effect` with probability `power`.
+    """Return the fewest queries with which a paired t-test detects a true `effect` with probability `power`.
 
     Args:
         effect: Cohen's d_z, of either sign.
-        alpha: two-sided level, inside 0..1.
-        power: inside 0..1, above `alpha`.
+        alpha: two-sided level, strictly between 0 and 1.
+        power: strictly between 0 and 1, above `alpha`.
 
     Returns:
-        At least `least_queries(alpha)`; None where the effect is NaN or below 1e-6: no number would do.
+        At least `least_queries(alpha)`. None if the effect is NaN or below 1e-6, because no realistic number would do.
     """
     if not abs(effect) >= NO_EFFECT:
         return None
-    from scipy.special import ndtri  # late: scipy takes longer to import than most commands take
+    from scipy.special import ndtri  # imported lazily: importing scipy takes longer than most commands
 
-    # Student's tails are the heavier ones, so the normal approximation is where the search starts.
+    # Student's t has heavier tails, so the normal approximation is a lower bound to start the search from.
     normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
     count = max(normal, least_queries(alpha))
     while count < NORMAL_FROM_QUERIES and _power(count, abs(effect), alpha) < power:
@@ -228,13 +236,13 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
 
 
 def _power(count: int, effect: float, alpha: float) -> float:
-    """The chance that a paired t-test over `count` queries finds `effect` > 0, its t being noncentral.
+    """Return the power of a paired t-test with `count` queries for `effect` > 0 (its t has a noncentral distribution).
 
-    Without the chance of finding the opposite: where the power is worth having, that is below one in a million.
+    The probability of a significant result in the wrong direction is ignored: at any useful power it is below 1e-6.
     """
     if math.isinf(effect):
         return 1.0
-    from scipy.special import nctdtr, stdtrit  # late: scipy takes longer to import than most commands take
+    from scipy.special import nctdtr, stdtrit  # imported lazily: importing scipy takes longer than most commands
 
     least = -stdtrit(count - 1, alpha / 2)
     return float(1 - nctdtr(count - 1, effect * math.sqrt(count), least))
@@ -243,30 +251,31 @@ def _power(count: int, effect: float, alpha: float) -> float:
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
 
 MARGIN = 0.01
-SCORE_TOLERANCE = 1e-12  # scores closer than that differ by rounding only
+SCORE_TOLERANCE = 1e-12  # scores closer than that differ only by rounding
 
 
 class DifferenceBounds(NamedTuple):
-    """The least and the most that each query's difference can be, shape (queries,); NaN where it is never defined."""
+    """Smallest and largest possible difference of each query, shape (queries,); NaN if it can never be defined."""
 
     low: Floats
     high: Floats
 
     def __neg__(self) -> DifferenceBounds:
-        """Of the difference the other way round."""
+        """Return the bounds of the negated difference."""
         return DifferenceBounds(-self.high, -self.low)
 
 
 def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: DifferenceBounds | None) -> bool:
-    """Whether unjudged passages could change what is said of differences: the one rule of all verdicts and gates.
+    """Return whether labels of unjudged passages could change a statement about differences.
 
-    It is asked again with every difference at its least, and at its most. A query on which the difference is not
-    defined, and could be, counts where that is less favourable.
+    All verdicts and gates use this one rule. The statement is evaluated again with every difference at its smallest,
+    and with every difference at its largest. A query whose difference is undefined but could become defined counts if
+    it would make the statement less favourable.
 
     Args:
-        says: what is said of differences by query, NaN where not defined.
-        differences: as labels stand.
-        ends: None where no passage is unjudged.
+        says: the statement, as a function of the differences per query (NaN if undefined).
+        differences: differences with the current labels.
+        ends: range of each difference; None if no passage is unjudged.
     """
     if ends is None:
         return False
@@ -280,12 +289,12 @@ def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: D
 
 
 def could_cross(values: Floats, limit: float, ends: DifferenceBounds | None) -> bool:
-    """Whether unjudged passages could move the mean of values across a limit: the same rule for a single system.
+    """Return whether labels of unjudged passages could move a mean across a limit: `could_reverse` for a single system.
 
     Args:
-        values: by query, NaN where not defined; more is better.
-        limit: that the mean must reach.
-        ends: how far unjudged passages could move each value; None where there are none.
+        values: values by query, NaN if undefined; higher is better.
+        limit: the limit that the mean must reach.
+        ends: range in which unjudged passages could move each value; None if no passage is unjudged.
     """
 
     def below(row: Floats) -> bool | None:
@@ -303,19 +312,20 @@ def _same_values(row: Floats, differences: Floats) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A system against a baseline on one measure, over the queries where both have a value.
+    """Comparison of a system with a baseline on one measure, over the queries for which both have a value.
 
     Attributes:
-        difference: mean of system minus baseline with its interval at 1 - alpha, valid and missing pairs.
-        p_values: two-sided, by test; NaN where a test is undefined.
-        corrected: the same after Holm's correction over all systems compared.
-        effect_size: Cohen's d_z; infinite where all differences are equal, NaN below two pairs.
-        wins, ties, losses: queries on which the system is better, equal, worse.
-        verdict: of the system.
-        negligible: the interval lies within the margin, whatever the verdict: a win may be too small to matter.
-        queries_needed: how many queries would resolve the observed difference with a power of 80%; None where there
-            is no difference to resolve. More than were compared where the verdict is "unresolvable".
-        stands: the verdict as labels stand, with unjudged passages as not relevant; differs where `verdict` is
+        difference: mean of system minus baseline, its interval at 1 - alpha, and the numbers of valid and missing
+            pairs.
+        p_values: two-sided p by test; NaN if the test is undefined.
+        corrected: p values after Holm's correction over all systems compared.
+        effect_size: Cohen's d_z; infinite if all differences are equal but not 0, NaN with fewer than two pairs.
+        wins, ties, losses: number of queries on which the system is better, equal or worse.
+        verdict: verdict for the system.
+        negligible: the interval is within the margin. Independent of the verdict: a win may be negligible.
+        queries_needed: number of queries that would detect the observed difference with a power of 80%; None for a
+            difference of 0. If the verdict is "unresolvable", it exceeds the number of queries compared.
+        stands: the verdict with unjudged passages counted as not relevant. It differs from `verdict` only if that is
             "unjudged".
     """
 
@@ -333,7 +343,7 @@ class Comparison:
 
 
 def outcomes(system: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
-    """By query: 1 where the system is better, 0 where equal, -1 where worse, NaN where one of both has no value.
+    """Return 1 per query if the system is better, 0 if equal, -1 if worse, NaN if one of the two has no value.
 
     Raises:
         ValueError: the shapes differ or are not one-dimensional.
@@ -353,7 +363,7 @@ def compare(
     draws: int = BOOTSTRAP_DRAWS,
     ends: DifferenceBounds | None = None,
 ) -> Comparison:
-    """One system against a baseline: `compare_many` without a correction. Arguments and errors as there."""
+    """Compare one system with a baseline: `compare_many` with a single system, so without a correction."""
     several = compare_many(
         baseline,
         {"": system},
@@ -381,28 +391,29 @@ def compare_many(
     ends: Mapping[str, DifferenceBounds] | None = None,
     plan: bool = True,
 ) -> dict[str, Comparison]:
-    """Each system against one baseline, with Holm's correction over the systems.
+    """Compare each system with one baseline, with Holm's correction over the systems.
 
     Args:
-        baseline: shape (queries,); NaN where the measure is undefined.
-        systems: by name, values of the same queries in the same order.
-        seed: of the run; draws depend on nothing else but the number of pairs.
-        alpha: level of the tests; the intervals are at 1 - alpha.
-        margin: a mean difference within -margin..margin is none, in the unit of the measure; 0 or more.
-        tests: names in `TESTS`; the first one decides.
-        method, draws: of the bootstrap, see `bootstrap_means`.
-        ends: by system, how far unjudged passages could move the differences from the baseline; a system that is not
-            named has none.
-        plan: whether to compute `queries_needed`, which imports scipy; else it is None.
+        baseline: shape (queries,); NaN if the measure is undefined.
+        systems: values by system name, for the same queries in the same order.
+        seed: random seed; the resamples depend only on it and on the number of pairs.
+        alpha: level of the tests; intervals have the confidence 1 - alpha.
+        margin: mean differences within -margin..margin are negligible, in the unit of the measure; 0 or more.
+        tests: names in `TESTS`; the first one decides the verdict.
+        method, draws: parameters of the bootstrap, see `bootstrap_means`.
+        ends: range of the differences from the baseline that unjudged passages allow, by system; a missing system has
+            no unjudged passages.
+        plan: whether to compute `queries_needed`, which imports scipy; otherwise it is None.
 
     Returns:
-        By name, in the order given; a win means that the system is better than the baseline.
+        Comparisons by system name, in the given order. A "win" means that the system is better than the baseline.
 
     Raises:
-        ValueError: lengths differ, a value is infinite, an unknown or no test, alpha or margin out of range.
+        ValueError: lengths differ, a value is infinite, a test is unknown or none is given, or alpha or margin is out
+            of range.
     """
     if not tests or any(name not in TESTS for name in tests):
-        raise ValueError(f"tests are one or more of {', '.join(TESTS)}, got {', '.join(tests) or 'none'}")
+        raise ValueError(f"tests must be one or more of {', '.join(TESTS)}, got {', '.join(tests) or 'none'}")
     if not (0 < alpha < 1 and margin >= 0):
         raise ValueError(f"0 < alpha < 1 and margin >= 0 do not hold for alpha={alpha}, margin={margin}")
     if not systems:
@@ -439,12 +450,12 @@ class _VerdictRule:
 
 
 def _differences(system: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
-    """System minus baseline; exactly 0 where they differ by rounding only."""
+    """Return system minus baseline; exactly 0 if they differ only by rounding."""
     ours, theirs = np.asarray(system, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     if ours.ndim != 1 or ours.shape != theirs.shape:
-        raise ValueError(f"paired values of the same queries are needed, got the shapes {ours.shape}, {theirs.shape}")
+        raise ValueError(f"expected two arrays of values for the same queries, got shapes {ours.shape}, {theirs.shape}")
     if np.isinf(ours).any() or np.isinf(theirs).any():
-        raise ValueError("a value is infinite; use NaN where a measure is undefined")
+        raise ValueError("a value is infinite; use NaN if a measure is undefined")
     return np.where(np.isclose(ours, theirs, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE), 0.0, ours - theirs)
 
 
@@ -459,7 +470,7 @@ def _comparison(
     effect = effect_size(differences)
     negligible = _within_margin(interval, rule.margin)
     verdict = _verdict(interval, corrected[rule.test], negligible, rule.alpha)
-    # Holm asks the smallest p for alpha / systems: whoever plans for that is safe at any place.
+    # Holm compares the smallest p with alpha / systems, so a plan for that level holds for every position.
     needed = queries_needed(effect, alpha=rule.alpha / rule.systems) if rule.plan else None
     if verdict == "unresolvable" and needed is not None:
         needed = max(needed, differences.size + 1)
@@ -485,7 +496,7 @@ def _reversible(
     margin: float,
     verdict: Verdict,
 ) -> bool:
-    """Whether unjudged passages could take a verdict's interval away from its side of 0, or out of the margin."""
+    """Return whether unjudged passages could move a verdict's interval across 0, or out of the margin for a tie."""
     if verdict not in ("win", "loss", "tie"):
         return False
 
@@ -506,27 +517,27 @@ def _verdict(interval: Interval, p: float, negligible: bool, alpha: float) -> Ve
         return "win"
     if p < alpha and interval.high < 0:
         return "loss"
-    # A few equal differences make an interval of no width; that is no evidence yet.
+    # A few equal differences give an interval of width 0, which is not evidence of equivalence.
     return "tie" if negligible and interval.count >= least_queries(alpha) else "unresolvable"
 
 
 PERMUTATIONS = 10_000
-MAX_PERMUTED_VALUES = 2_000_000  # of permuted values at a time: 16 MB
+MAX_PERMUTED_VALUES = 2_000_000  # permuted values held at a time: 16 MB
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One group of questions against another.
+    """Comparison of one group of questions with the others.
 
     Attributes:
-        having, lacking: how many questions are in the group, and in the other.
-        having_mean, lacking_mean: of their values.
-        difference, low, high: the first mean less the second with its interval (bootstrap within each group).
-        effect, effect_low, effect_high: the same in standard deviations within the groups (Cohen's d, pooled); NaN
-            where the values within the groups are all equal.
-        p: two-sided, of the permutation test; 1 where all values are equal.
-        corrected: the same after Holm's correction over all groupings.
-        clear: whether both witnesses, interval and corrected p, tell the difference from chance.
+        having, lacking: number of questions in the group, and in the other group.
+        having_mean, lacking_mean: mean value of each group.
+        difference, low, high: first mean minus second, with its interval (bootstrap within each group).
+        effect, effect_low, effect_high: the difference in pooled standard deviations within the groups (Cohen's d); NaN
+            if all values within the groups are equal.
+        p: two-sided p of the permutation test; 1 if all values are equal.
+        corrected: p after Holm's correction over all groupings.
+        clear: whether the difference is significant by both criteria, the interval and the corrected p.
     """
 
     having: int
@@ -553,26 +564,29 @@ def contrasts(
     draws: int = PERMUTATIONS,
     family: int = 1,
 ) -> tuple[Contrast, ...]:
-    """Each grouping of the questions on the same values, in the order given.
+    """Compare both groups of each grouping of the questions on the same values.
 
     Args:
-        values: shape (questions,); NaN where a question has none.
-        groups: shape (groupings, questions): 1 in the group, 0 in the other, NaN where that is not known.
-        seed: of the run.
-        confidence: of intervals; 1 - confidence is the level of the tests.
-        draws: permutations, at least 1.
-        family: how many arrays of values are looked at together: p is corrected over all of them.
+        values: shape (questions,); NaN if a question has no value.
+        groups: shape (groupings, questions): 1 in the group, 0 in the other group, NaN if unknown.
+        seed: random seed.
+        confidence: confidence level of the intervals; the tests use the level 1 - confidence.
+        draws: number of permutations, at least 1.
+        family: number of arrays of values that are analysed together; p is corrected over all of them.
+
+    Returns:
+        One contrast per grouping, in the given order.
 
     Raises:
-        ValueError: the shapes differ, or a grouping has fewer than two questions with a value on a side.
+        ValueError: the shapes differ, or one side of a grouping has fewer than two questions with a value.
     """
     if groups.ndim != 2 or groups.shape[1:] != values.shape:
-        raise ValueError(f"groups need a column a question: shapes {groups.shape} and {values.shape}")
+        raise ValueError(f"groups need one column per question, got shapes {groups.shape} and {values.shape}")
     defined = np.isfinite(values)
     known, own = groups[:, defined], values[defined]
     sides = [(own[row == 1], own[row == 0]) for row in known]
     if any(min(map(len, pair)) < 2 for pair in sides):
-        raise ValueError("a group needs two questions with a value on each side")
+        raise ValueError("each side of a grouping needs at least two questions with a value")
     p_values = permutation_tests(own, known, seed=seed, draws=draws).tolist()
     corrected = [min(1.0, family * p) for p in holm(p_values)]
     return tuple(
@@ -581,9 +595,9 @@ def contrasts(
 
 
 def permutation_tests(values: Floats, groups: Floats, *, seed: int, draws: int = PERMUTATIONS) -> Floats:
-    """Two-sided p of the difference of means of each grouping, shape (groupings,): (b + 1) / (draws + 1).
+    """Return the two-sided p of the difference of means per grouping, shape (groupings,): (b + 1) / (draws + 1).
 
-    All groupings see the same permutations. Arguments as in `contrasts`, values without NaN.
+    All groupings use the same permutations. Arguments as in `contrasts`; `values` must not contain NaN.
     """
     if not len(groups):
         return np.zeros(0)
@@ -600,7 +614,7 @@ def permutation_tests(values: Floats, groups: Floats, *, seed: int, draws: int =
 
 
 def _weights(having: Flags, lacking: Flags) -> Floats:
-    """What each value counts in the difference of means."""
+    """Return the weight of each value in the difference of means."""
     found: Floats = having / having.sum() - lacking / lacking.sum()
     return found
 
@@ -643,11 +657,14 @@ def _percentile_interval(drawn: Floats, confidence: float) -> tuple[float, float
 
 
 def _resampled_moments(side: Floats, seed: int, name: str) -> tuple[Floats, Floats]:
-    """Means and variances of resamples; a seed for each side, since groups of equal size would share their draws."""
+    """Return the means and variances of resamples of one side.
+
+    Each side has its own seed, because groups of equal size would otherwise share their resamples.
+    """
     means, squares = resampled_means([side, side**2], BOOTSTRAP_DRAWS, derive_seed(seed, "contrast", name))
     return means, np.maximum(squares - means**2, 0.0)
 
 
 def _pooled_deviation(ours: Floats | float, theirs: Floats | float, having: int, lacking: int) -> Floats:
-    """The standard deviation within both groups, from their variances (sums divided by n)."""
+    """Return the standard deviation within both groups, from their variances (sums of squares divided by n)."""
     return np.asarray(np.sqrt((having * np.asarray(ours) + lacking * np.asarray(theirs)) / (having + lacking - 2)))

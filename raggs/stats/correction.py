@@ -1,42 +1,38 @@
-"""Prediction-powered means over queries, from a judge's labels of all passages and people's of a random few.
+"""Correction of scores by human labels of a random sample of passages or queries.
 
-Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023, for sums over passages that were
-drawn with known chances (Horvitz and Thompson, 1952), clustered by query. A query's value is a sum over passages of a
-weight that no label changes, times what the passage's label is worth. With f the judge's worth of a passage, y that by
-people, w its weight and c the chance with which it was drawn, a query stands for
+Prediction-powered means over queries (`correct`) combine a judge's labels of all passages with human labels of a random
+sample. Method: Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023, for sums over
+passages drawn with known probabilities (Horvitz and Thompson, 1952), clustered by query. A query's value is a sum over
+its passages: a weight that does not depend on labels, times the worth of the passage's label. Let f be the worth by the
+judge, y the worth by humans, w the weight and c the sampling probability. The estimate for a query is
 
     z = sum_drawn w y / c  +  power * (sum_all w f - sum_drawn w f / c)  +  size * (sum_all w - sum_drawn w / c)
 
-The brackets are 0 on average, whatever the judge does, so the mean of z is that of people's labels for any `power` and
-`size`; both are chosen to make z vary least. A useless judge gets the power 0 and costs nothing. `size` keeps the
-luck of drawing many or few passages out of it, as a mean does that is divided by what was drawn.
-
-Since the brackets are 0 on average, the mean is the intercept of a regression of the first sum on them. The interval
-treats queries as drawn from those that users might ask; draws of passages must be independent between
+The expectation of both brackets is 0 for any judge. So for any `power` and `size`, the mean of z has the expectation of
+the mean by human labels of all passages. Both are chosen to minimise the variance of z. A useless judge gets power 0
+and does no harm. `size` corrects for drawing more or fewer passages than expected, as dividing by the number drawn
+does. Since the brackets have the expectation 0, the mean is the intercept of a regression of the first sum on them. The
+interval treats the queries as a sample of possible user queries. Passages must be drawn independently between
 queries.
 
-Prediction-powered ratios of means over queries, and means of any measure where whole queries were read.
+Ratios of means (`correct_ratio`) and means of any measure (`correct_values`): if all passages of randomly drawn queries
+have human labels, the query is the sampling unit. Its value by human labels is paired with its value by the judge's
+labels, so the measure need not be linear in the labels. If the measure is undefined for some queries, its mean is the
+mean of its values divided by the mean of the indicator "is defined". A ratio A / B of two means is estimated by the
+ratio of their estimates. Its interval comes from the delta method: the interval of the mean of A - (A / B) B, divided
+by B.
 
-Where every passage of some queries that were drawn at random was read, a query is what is sampled, and its value by
-people's labels, whatever the measure, stands beside that by the judge's: nothing has to be linear in labels. Where the
-measure is not defined for all queries, its mean is that of its values over that of "is defined".
+Random sampling (`draw`) selects items with known probabilities, on which estimates of a judge's error depend. Each item
+has a permanent random number that depends only on the seed and the item's name (Brewer, Early and Joyce, 1972). Within
+each stratum (judge grade), the items with the smallest numbers are drawn. The share of a stratum grows with the square
+root of its size, so rare grades are sampled more densely. Within a stratum, all items have the same probability. A
+larger sample contains every smaller one, so a sample can be extended later.
 
-A ratio A / B of two means is estimated by that of their estimates, and its interval by the delta method: that of the
-mean of A - (A / B) B, over B.
-
-Which items to read by chance, each with a probability that is known: what estimates of a judge's error rest on.
-
-Every item has a number of its own, which hangs on the seed and its name alone (permanent random numbers: Brewer, Early
-and Joyce, 1972). Those with the smallest numbers are drawn, within strata (a judge's grades), rare ones more often: a
-share in proportion to the root of a stratum's size. Within one, every item has the same chance, and a larger draw holds
-every smaller one, so that several are one that grows.
-
-What a judge's grade is worth in people's: for each of its grades the one to be expected, learnt from those of both.
-
-Each grade's mean by people is drawn towards what the judge's bias alone would make of it, the more the fewer cases
-there are, and the map never falls from one grade to the next (isotonic regression). What it would do to others is told
-by cross-fitting: each question's grades are predicted by a map of other questions. Where the judge was asked more than
-once, the mean of its answers says more than the grade that came of them: it has a map of its own, if that comes nearer.
+Grade calibration (`calibrate`) maps each grade of the judge to the expected human grade, learnt from passages with
+both. The mean human grade per judge grade is shrunk towards the judge grade plus the judge's mean bias, more so with
+fewer cases. The map never decreases (isotonic regression). Its error is measured by cross-fitting: each question's
+grades are predicted by a map learnt from other questions. If the judge was called more than once, the mean of its
+answers carries more information than the final grade. It then gets its own map, which is used if its error is smaller.
 """
 
 from __future__ import annotations
@@ -52,8 +48,8 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import derive_seed, generator
 
 RCOND, MIN_SPREAD = 1e-9, 1e-12
-MIN_LABELLED_QUERIES = 10  # queries with a passage that people labelled; below, the variance is hardly known
-SIGMAS = 4.0  # by which the weights of what was drawn may miss what there is
+MIN_LABELLED_QUERIES = 10  # queries with a human label; with fewer, the variance is too uncertain
+SIGMAS = 4.0  # standard errors by which the sampled weights may deviate from the total
 
 
 @dataclass(frozen=True)
@@ -61,12 +57,12 @@ class QueryTotals:
     """Sums over the passages of each query, each of shape (queries,).
 
     Attributes:
-        people: of weight times people's worth over chance, drawn passages only.
-        judge: of weight times the judge's worth, all passages.
-        judge_drawn: of weight times the judge's worth over chance, drawn passages only.
-        weight: of the weights, all passages.
-        weight_drawn: of the weights over chance, drawn passages only.
-        drawn: how many passages were drawn.
+        people: weight times human worth over sampling probability, drawn passages only.
+        judge: weight times judge worth, all passages.
+        judge_drawn: weight times judge worth over sampling probability, drawn passages only.
+        weight: weights, all passages.
+        weight_drawn: weights over sampling probability, drawn passages only.
+        drawn: number of passages drawn.
     """
 
     people: Floats
@@ -77,7 +73,7 @@ class QueryTotals:
     drawn: Ints
 
     def __sub__(self, other: QueryTotals) -> QueryTotals:
-        """Of the difference of two systems over the same queries; `drawn` counts where either has drawn passages."""
+        """Return the totals of the difference of two systems; `drawn` is the larger of the two numbers per query."""
         return QueryTotals(
             self.people - other.people,
             self.judge - other.judge,
@@ -88,7 +84,7 @@ class QueryTotals:
         )
 
     def times(self, factor: float) -> QueryTotals:
-        """The same with every weight multiplied."""
+        """Return the totals with every weight multiplied by `factor`."""
         return QueryTotals(
             factor * self.people,
             factor * self.judge,
@@ -101,16 +97,16 @@ class QueryTotals:
 
 @dataclass(frozen=True)
 class CorrectedMean:
-    """A mean over queries.
+    """A corrected mean over queries.
 
     Attributes:
         mean: NaN without queries.
-        low, high: of the interval; NaN where fewer than 10 queries have a drawn passage.
-        confidence: in 0..1.
-        power: how far the judge was relied on, 0 (not at all) to 1.
-        queries: all.
-        informed: those with a drawn passage.
-        drawn: passages.
+        low, high: bounds of the interval; NaN if fewer than 10 queries have a drawn passage.
+        confidence: confidence level, in 0..1.
+        power: weight of the judge's labels, from 0 (ignored) to 1.
+        queries: number of queries.
+        informed: number of queries with a drawn passage.
+        drawn: number of drawn passages.
     """
 
     mean: float
@@ -132,18 +128,18 @@ def totals_of(
     *,
     queries: int,
 ) -> QueryTotals:
-    """The sums of passages, a row each.
+    """Return the sums of each query from one row per passage.
 
     Args:
-        query: shape (rows,), the number of the row's query.
-        weight: shape (rows,), what the row's worth counts in its query's value.
-        judge: shape (rows,), what the judge's label is worth.
-        people: shape (rows,), what people's label is worth; NaN where the passage was not drawn.
-        chance: shape (rows,), with which it was drawn, in 0 to 1; of rows that were not drawn it is not looked at.
-        queries: how many there are, also of those without a row.
+        query: shape (rows,), number of the row's query.
+        weight: shape (rows,), weight of the passage in its query's value.
+        judge: shape (rows,), worth of the judge's label.
+        people: shape (rows,), worth of the human label; NaN if the passage was not drawn.
+        chance: shape (rows,), sampling probability, above 0 and at most 1; ignored for rows that were not drawn.
+        queries: number of queries, including those without a row.
 
     Raises:
-        ValueError: shapes differ, or a drawn row has no chance.
+        ValueError: shapes differ, or the sampling probability of a drawn row is missing or out of range.
     """
     rows = np.asarray(query, dtype=np.int64)
     columns = [np.asarray(column, dtype=np.float64) for column in (weight, judge, people, chance)]
@@ -152,7 +148,7 @@ def totals_of(
     worth, machine, human, odds = columns
     drawn = ~np.isnan(human)
     if not ((odds[drawn] > 0) & (odds[drawn] <= 1)).all():
-        raise ValueError("the chance of a drawn passage lies in 0 to 1")
+        raise ValueError("the sampling probability of a drawn passage must be above 0 and at most 1")
     inverse = np.where(drawn, 1.0, 0.0) / np.where(drawn, odds, 1.0)
 
     def total(values: Floats) -> Floats:
@@ -169,11 +165,12 @@ def totals_of(
 
 
 def correct(totals: QueryTotals, *, power: float | None = None, confidence: float = 0.95) -> CorrectedMean:
-    """The mean over queries that people's labels of all passages would give.
+    """Return the estimated mean over queries by human labels of all passages.
 
     Args:
-        power: how far to rely on the judge; chosen where None. 0 uses people's labels alone.
-        confidence: of the interval, in 0..1.
+        totals: sums of each query.
+        power: weight of the judge's labels; None chooses it from the data, 0 uses only human labels.
+        confidence: confidence level of the interval, in 0..1.
     """
     machine = totals.judge - totals.judge_drawn
     size = totals.weight - totals.weight_drawn
@@ -191,10 +188,10 @@ def correct(totals: QueryTotals, *, power: float | None = None, confidence: floa
 
 
 def are_chances_implausible(totals: QueryTotals) -> bool:
-    """Whether the chances cannot be those with which the passages were drawn.
+    """Return whether the passages were obviously not drawn with the given probabilities.
 
-    The weights of what was drawn, each over its chance, come to the weights of all on average. Where they miss them by
-    more than four standard errors, the draw was not finished, or passages were left out of it.
+    The sum of the drawn weights, each over its probability, has the sum of all weights as its expectation. If they
+    differ by more than four standard errors, the labelling was not finished, or drawn passages are missing.
     """
     missed = totals.weight - totals.weight_drawn
     if len(missed) < MIN_LABELLED_QUERIES:
@@ -205,7 +202,7 @@ def are_chances_implausible(totals: QueryTotals) -> bool:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A mean, its standard error, and how many numbers were estimated for it."""
+    """A mean, its standard error, and the number of estimated coefficients."""
 
     mean: float
     error: float
@@ -213,7 +210,7 @@ class _Fit:
 
 
 def _best_power(people: Floats, machine: Floats, size: Floats) -> float:
-    """The power in 0..1 that makes the mean vary least, beside the best `size`."""
+    """Return the power in 0..1 that minimises the variance of the mean, given the best `size`."""
     if len(people) < MIN_LABELLED_QUERIES:
         return 1.0
     design = _design(len(people), [machine, size])
@@ -222,10 +219,10 @@ def _best_power(people: Floats, machine: Floats, size: Floats) -> float:
 
 
 def _fit(values: Floats, controls: list[Floats]) -> _Fit:
-    """The mean of values once the controls are at their expectation, which is 0: the intercept of a regression.
+    """Return the mean of the values with the controls at their expectation of 0: the intercept of a regression.
 
-    The standard error is that of MacKinnon and White, 1985 (HC3): queries that decide the slopes by themselves count
-    for what they would miss without themselves, for few labels make for few such queries.
+    The standard error is HC3 (MacKinnon and White, 1985). With few labels, single queries can determine the slopes, so
+    each residual is divided by 1 - leverage: the error that the fit without that query would make.
     """
     if not len(values):
         return _Fit(math.nan, math.nan, 0)
@@ -242,24 +239,25 @@ def _design(rows: int, controls: list[Floats]) -> Floats:
 
 
 def _quantile(confidence: float, degrees: int) -> float:
-    """Of Student's t, at the upper end of an interval."""
-    from scipy.special import stdtrit  # late: scipy takes longer to import than most commands take
+    """Return the quantile of Student's t for the upper bound of an interval."""
+    from scipy.special import stdtrit  # imported lazily: importing scipy takes longer than most commands
 
     return float(stdtrit(max(1, degrees), (1 + confidence) / 2))
 
 
-FEWEST_WHOLE = 20  # queries that were read whole, on which the measure is defined; below, intervals hold too rarely
-VARIED = 3  # of them, that have not the commonest value; below, they say next to nothing of how values vary
+FEWEST_WHOLE = 20  # fully labelled queries with a defined value; with fewer, intervals have too low coverage
+VARIED = 3  # of these, values other than the most common one; with fewer, the variance is unknown
 
 
 def correct_ratio(
     above: QueryTotals, below: QueryTotals, *, power: float | None = None, confidence: float = 0.95
 ) -> CorrectedMean:
-    """The mean of `above` over that of `below`, as people's labels of all passages would give them.
+    """Return the estimated ratio of two means (`above` over `below`) by human labels of all passages.
 
     Args:
-        power: how far to rely on the judge; chosen where None. 0 uses people's labels alone.
-        confidence: of the interval, in 0..1.
+        above, below: sums of each query for the numerator and the denominator.
+        power: weight of the judge's labels; None chooses it from the data, 0 uses only human labels.
+        confidence: confidence level of the interval, in 0..1.
     """
     under = correct(below, power=power).mean
     if not under > 0:
@@ -279,21 +277,22 @@ def correct_values(
     power: float | None = None,
     confidence: float = 0.95,
 ) -> CorrectedMean:
-    """The mean over queries of a measure, as people's labels of all passages would give it.
+    """Return the estimated mean of a measure over queries by human labels of all passages.
 
     Args:
-        judge: shape (queries,), the values by the judge's labels; NaN where the measure is not defined.
-        people: shape (queries,), those by people's, of queries that were read whole; NaN where it is not defined.
-        chance: shape (queries,), with which each of these was drawn, in 0 to 1; NaN for all others.
-        power: how far to rely on the judge; chosen where None. 0 uses people's labels alone.
-        confidence: of the interval, in 0..1.
+        judge: shape (queries,), values by the judge's labels; NaN if the measure is undefined.
+        people: shape (queries,), values by human labels, for fully labelled queries; NaN if the measure is undefined.
+        chance: shape (queries,), sampling probability of each fully labelled query, above 0 and at most 1; NaN for the
+            others.
+        power: weight of the judge's labels; None chooses it from the data, 0 uses only human labels.
+        confidence: confidence level of the interval, in 0..1.
 
     Returns:
-        The mean over queries on which the measure is defined. `drawn` counts queries. No interval where fewer than 20
-        were read whole on which it is defined, or where all of these but two have one value.
+        The mean over the queries for which the measure is defined; `drawn` counts queries. The bounds are NaN if fewer
+        than 20 fully labelled queries have a value, or if fewer than three of these differ from the most common value.
 
     Raises:
-        ValueError: shapes differ, or a chance is none.
+        ValueError: shapes differ, or a sampling probability is out of range.
     """
     columns: list[Floats] = [np.asarray(column, dtype=np.float64) for column in (judge, people, chance)]
     machine, human, odds = columns
@@ -311,7 +310,7 @@ def correct_values(
 
 
 def has_enough_values(values: Floats) -> bool:
-    """Whether values of queries that were read whole can tell how all vary."""
+    """Return whether there are enough different values of fully labelled queries to estimate a variance."""
     if len(values) < FEWEST_WHOLE:
         return False
     _, times = np.unique(np.round(values, 9), return_counts=True)
@@ -319,18 +318,18 @@ def has_enough_values(values: Floats) -> bool:
 
 
 def _totals(judge: Floats, people: Floats, chance: Floats) -> QueryTotals:
-    """Of queries, each of which is a row of weight 1."""
+    """Return the totals of values per query: each query is one row of weight 1."""
     said = np.where(np.isnan(chance), math.nan, people)
     return totals_of(np.arange(len(judge)), np.ones(len(judge)), judge, said, chance, queries=len(judge))
 
 
 @dataclass(frozen=True)
 class RandomSample:
-    """A random part.
+    """A random sample.
 
     Attributes:
-        items: their numbers, in an order that is random too: who stops early has read a random part of it.
-        chance: shape (items drawn,), the probability with which each was drawn, in 0..1.
+        items: numbers of the drawn items, in random order, so that any first part of it is a random sample as well.
+        chance: shape (items drawn,), the sampling probability of each, in 0..1.
     """
 
     items: Ints
@@ -338,23 +337,23 @@ class RandomSample:
 
 
 def sampling_numbers(seed: int, names: Iterable[str]) -> Floats:
-    """Shape (names,): a number in 0..1 for each, by seed and name alone."""
+    """Return a number in 0..1 for each name that depends only on the seed and the name, shape (names,)."""
     return np.array([derive_seed(seed, "draw", name) / 2.0**64 for name in names], dtype=np.float64)
 
 
 def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> RandomSample:
-    """Draw items without replacement, at random within strata.
+    """Draw a random sample of items without replacement, stratified.
 
     Args:
-        stratum: shape (items,), a number for the stratum of each.
-        lot: shape (items,), the number of each in 0..1, as `sampling_numbers` gives it.
-        count: how many; all where there are no more.
-        held: shape (items,), what was drawn before by the same numbers: it is drawn again, also where that makes more
-            than `count`. In strata where it is not what those numbers draw (the strata are others now) it does not
-            count, for the chances would not be what they say.
+        stratum: shape (items,), number of each item's stratum.
+        lot: shape (items,), random number of each item in 0..1, from `sampling_numbers`.
+        count: sample size; all items if there are fewer.
+        held: shape (items,), which items an earlier draw with the same numbers took. They are drawn again, even if the
+            sample then exceeds `count`. If the strata have changed so that the numbers would not draw these items, they
+            are ignored in that stratum, because their probabilities would be wrong.
     """
     _, inside, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
-    if count < len(sizes):  # a stratum of which none is drawn would have no chance
+    if count < len(sizes):  # a stratum without a drawn item would have the probability 0
         inside, sizes = np.zeros(len(stratum), dtype=np.int64), np.array([len(stratum)])
     by_stratum = np.lexsort((lot, inside))
     place = np.empty(len(stratum), dtype=np.int64)
@@ -363,13 +362,13 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> R
     if held is not None:
         np.maximum(wanted, _earlier_counts(inside[held], place[held], len(sizes)), out=wanted)
     chosen = np.flatnonzero(place < wanted[inside])
-    # An order that does not hang on the number's size, by which items were drawn.
+    # The order must not depend on the size of the number, because small numbers were selected.
     items = chosen[np.argsort(lot[chosen] * 2.0**20 % 1.0, kind="stable")]
     return RandomSample(items, (wanted / sizes)[inside[items]])
 
 
 def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
-    """How many of each stratum an earlier draw took; 0 where it did not take those with the smallest numbers."""
+    """Return how many items of each stratum an earlier draw took; 0 if they are not those with the smallest numbers."""
     last = np.zeros(strata, dtype=np.int64)
     np.maximum.at(last, inside, place + 1)
     found: Ints = np.where(np.bincount(inside, minlength=strata) == last, last, 0)
@@ -377,7 +376,10 @@ def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
 
 
 def _shared_out(sizes: Ints, count: int) -> Ints:
-    """How many of each stratum: by roots of sizes, one at least, none above its size, `count` in all."""
+    """Return the sample size of each stratum, `count` in total.
+
+    Proportional to the square root of the stratum's size, at least one, and at most the size.
+    """
     given = np.zeros(len(sizes), dtype=np.int64)
     while (rest := count - int(given.sum())) > 0:
         room = given < sizes
@@ -395,13 +397,13 @@ def _shared_out(sizes: Ints, count: int) -> Ints:
 
 
 GRADES = 5
-PRIOR = 5.0  # cases that the judge's bias counts for
+PRIOR = 5.0  # number of cases that weigh as much as the prior (judge grade plus mean bias)
 CROSS_VALIDATION_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class CalibrationPoint:
-    """What a mean of several answers is worth: the grade to be expected from people, 1 to 5, by so many cases."""
+    """The expected human grade (1 to 5) for one mean of several answers, and the number of cases it is based on."""
 
     mean: float
     expected: float
@@ -410,16 +412,16 @@ class CalibrationPoint:
 
 @dataclass(frozen=True)
 class GradeCalibration:
-    """A map from a judge's grades to those to be expected from people.
+    """A map from a judge's grades to expected human grades.
 
     Attributes:
-        expected: for the judge's grades 1 to 5, in 1 to 5, never falling.
-        cases: on how many grades each rests.
-        error: the root of the mean squared difference of people's grades and the judge's.
-        error_mapped: the same after the map, on questions that it was not learnt from; NaN below two questions.
-        by_mean: the map of the mean of the judge's answers, ascending, straight between its points; empty where it was
-            asked once, or where that comes no nearer than the map of the grade.
-        error_by_mean: as `error_mapped`, by this map; NaN where the judge was asked once.
+        expected: expected human grade for the judge's grades 1 to 5; in 1 to 5, never decreasing.
+        cases: number of cases for each of the judge's grades.
+        error: root mean squared difference between human and judge grades.
+        error_mapped: the same after the map, on questions not used to learn it; NaN with fewer than two questions.
+        by_mean: map from the mean of the judge's answers, in ascending order, linear between its points. Empty if the
+            judge was called once, or if this map is not more accurate than the map of the grade.
+        error_by_mean: as `error_mapped`, for this map; NaN if the judge was called once.
     """
 
     expected: tuple[float, ...]
@@ -431,7 +433,7 @@ class GradeCalibration:
 
     @property
     def helps(self) -> bool:
-        """Whether the map came nearer to people on questions that it had not seen."""
+        """Whether the map reduces the error on questions that were not used to learn it."""
         return self.error_mapped < self.error
 
 
@@ -443,22 +445,24 @@ def calibrate(
     seed: int,
     means: npt.ArrayLike | None = None,
 ) -> GradeCalibration:
-    """Learn the map.
+    """Learn the map from the judge's grades to human grades.
 
     Args:
-        judge, people: shape (cases,), grades 1 to 5; at least one.
+        judge, people: shape (cases,), the judge's and the human grades, 1 to 5; at least one case.
         clusters: the question of each case.
-        seed: of the folds.
-        means: shape (cases,), the mean of the judge's answers in each, in 1 to 5; left out where it was asked once.
+        seed: random seed of the folds.
+        means: shape (cases,), mean of the judge's answers in each case, in 1 to 5; None if it was called once.
 
     Raises:
-        ValueError: the lengths differ, there is no case, or a grade is none.
+        ValueError: the lengths differ, no case is given, or a grade is not 1 to 5.
     """
     ours, theirs = np.asarray(judge, dtype=np.int64), np.asarray(people, dtype=np.int64)
     if not ours.shape == theirs.shape == (len(clusters),) or not ours.size:
-        raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
+        raise ValueError(
+            f"{ours.size} and {theirs.size} grades and {len(clusters)} question ids: the lengths must be equal"
+        )
     if min(ours.min(), theirs.min()) < 1 or max(ours.max(), theirs.max()) > GRADES:
-        raise ValueError("grades are 1 to 5")
+        raise ValueError("grades must be 1 to 5")
     fold = _assign_folds(clusters, seed)
     mapped = _cross_validated(
         ours.astype(np.float64), theirs, fold, lambda known, said, asked: _map(known, said)[_grade_index(asked)]
@@ -483,7 +487,7 @@ def calibrate(
 def _cross_validated(
     known: Floats, people: Ints, fold: Ints, predict: Callable[[Floats, Ints, Floats], Floats]
 ) -> Floats:
-    """What maps of other questions say of each case; NaN where there is one fold."""
+    """Return the predictions for each case by a map learnt from the other folds; NaN if there is only one fold."""
     found = np.full(known.size, np.nan)
     parts = np.unique(fold)
     for number in parts if len(parts) > 1 else ():
@@ -493,7 +497,7 @@ def _cross_validated(
 
 
 def _calibration_points(means: Floats, people: Ints) -> list[CalibrationPoint]:
-    """As `_map`, of means of answers."""
+    """Return the map from means of answers, computed as in `_map`."""
     values, place = np.unique(means.round(6), return_inverse=True)
     cases = np.bincount(place).astype(np.float64)
     prior = values + float((people - means).mean())
@@ -515,7 +519,7 @@ def _grade_index(grades: Floats) -> Ints:
 
 
 def _map(judge: Floats, people: Ints) -> Floats:
-    """Shape (grades,)."""
+    """Return the expected human grade for each of the judge's grades, shape (grades,)."""
     cases = np.bincount(_grade_index(judge), minlength=GRADES).astype(np.float64)
     sums = np.bincount(_grade_index(judge), weights=people, minlength=GRADES)
     prior = np.arange(1, GRADES + 1) + float((people - judge).mean())
@@ -524,7 +528,7 @@ def _map(judge: Floats, people: Ints) -> Floats:
 
 
 def _rising(values: Floats, weights: Floats) -> Floats:
-    """The nearest values that never fall, by weighted squares."""
+    """Return the closest non-decreasing values by weighted least squares (isotonic regression)."""
     pools: list[tuple[float, float, int]] = []
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, total, size = value, weight, 1
@@ -536,7 +540,7 @@ def _rising(values: Floats, weights: Floats) -> Floats:
 
 
 def _assign_folds(clusters: Sequence[str], seed: int) -> Ints:
-    """The fold of each case: whole questions, dealt out after shuffling."""
+    """Return the fold of each case: whole questions, assigned round robin after shuffling."""
     names = sorted(set(clusters))
     order = generator(seed, "calibration", len(names)).permutation(len(names))
     fold = {names[place]: turn % CROSS_VALIDATION_FOLDS for turn, place in enumerate(order.tolist())}

@@ -1,34 +1,25 @@
-"""What each setting buys: the mean change of quality, latency or cost when one axis goes from one level to another.
+"""Main effects and interactions of settings on quality, latency or cost, and the effect of a system's own judgments.
 
-A main effect is the mean over matched systems (see `LevelGrid`) of the change on each query; its interval is that of
-the mean over queries, by resampling them: it speaks of other questions, not of other systems. Intervals are those of
-single effects; `clear` allows for how many were looked at.
+A main effect is the mean change when one axis goes from one level to another, over matched systems (see `LevelGrid`).
+Its interval comes from resampling queries, so it generalises to other queries, not to other systems. Intervals are
+those of single effects; `clear` corrects for the number of effects tested. Do not choose a system by main effects: they
+average over systems that would never be used.
 
-Must not choose a system: an effect averages over systems that nobody would ship.
+An interaction is the difference between the effects of one axis at two levels of a second axis (Montgomery, "Design and
+Analysis of Experiments", chapter 5). It is computed over groups of four systems that agree in all other settings. A
+grid has many interactions, of which the strongest are selected. `clear` corrects for that selection, the intervals do
+not.
 
-How far what one setting buys depends on another one.
+A grid is rarely complete: some systems are excluded, fail or are meaningless. So effects are based on matched systems
+that differ in one or two settings, never on means over different sets of systems. A system without a setting (a lexical
+search has no embedder) matches every level of it. Matching does not look at values.
 
-An interaction is how much more a change brings at one level of a second axis than at another (Montgomery, "Design and
-Analysis of Experiments", chapter 5), over groups of four systems that are alike in all else. Of the many that a grid
-has, the strongest are picked; `clear` allows for how many they were picked from, their intervals do not.
-
-The change of a value by query, over matched systems, and what may be said of its mean.
-
-Systems that differ in one setting alone, or in two: what the effect of a setting is read from.
-
-A grid is rarely whole: cells are excepted, fail, or make no sense. So effects rest on matched systems, never on means
-over unequal sets. A system that lacks a setting (a lexical search has no embedder) is matched with every level of it.
-
-Must not look at values.
-
-How much of a system's score is due to its own passages having been judged?
-
-A golden set pooled from some systems flatters them: what only one of them found was judged because it took part, while
-a newcomer's own finds are holes. Leaving a system's unique contributions unjudged puts it in the newcomer's place
-(Zobel, "How reliable are the results of large-scale information retrieval experiments?", SIGIR 1998). Systems that
-share a part (an embedder at several K) find the same passages, and are left out together, as one group.
-
-Must not score: the caller does, with the judged sets that are given here.
+Leave-one-out: how much of a system's score is due to its own passages being judged? Pooling from some systems biases a
+golden set towards them, because passages that only one of them found were judged. A new system's unique passages are
+unjudged. Removing the judgments of a system's unique contributions treats it like a new system (Zobel, "How reliable
+are the results of large-scale information retrieval experiments?", SIGIR 1998). Systems that share a component (one
+embedder at several K) find the same passages and are removed together, as one group. The caller computes the scores
+from the reduced judgments.
 """
 
 from __future__ import annotations
@@ -50,18 +41,18 @@ from raggs.stats.resampling import RESAMPLE_DRAWS, checked_values, resampled_mea
 AxisLevel = str | int | float
 LevelsByAxis = Mapping[str, AxisLevel | None]
 
-MAX_PAIRED_LEVELS = 20  # beyond, levels are compared with the first one only
+MAX_PAIRED_LEVELS = 20  # with more levels, each is compared only with the first
 NO_LEVEL = -1
 
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """The levels of systems as numbers.
+    """Levels of all systems on all axes, encoded as numbers.
 
     Attributes:
         axes: names in order of appearance.
-        levels: of each axis; numbers ascending, else in order of appearance.
-        codes: shape (systems, axes), places in `levels`; -1 where a system lacks the axis.
+        levels: levels of each axis; numbers in ascending order, other values in order of appearance.
+        codes: shape (systems, axes), indices into `levels`; -1 if a system does not have the axis.
     """
 
     axes: tuple[str, ...]
@@ -70,7 +61,9 @@ class LevelGrid:
 
     @classmethod
     def of(cls, systems: Sequence[LevelsByAxis]) -> LevelGrid:
-        """The grid of the systems' levels by axis; None, or an axis that is not named, is one that a system lacks."""
+        """Return the grid of the systems' levels by axis; None or a missing axis means that the system does not have
+        it.
+        """
         axes = tuple(dict.fromkeys(axis for system in systems for axis in system))
         levels = tuple(_ordered([system.get(axis) for system in systems]) for axis in axes)
         places = [{level: place for place, level in enumerate(known)} for known in levels]
@@ -80,14 +73,18 @@ class LevelGrid:
         return cls(axes, levels, np.array(codes, dtype=np.int64).reshape(len(systems), len(axes)))
 
     def changes(self, axis: int) -> Iterator[tuple[int, int]]:
-        """Changes of level on an axis: each pair of levels, or each from the first one where there are many."""
+        """Yield the pairs of levels to compare on an axis: all pairs, or each with the first if there are more than
+        20 levels.
+        """
         count = len(self.levels[axis])
         return (
             combinations(range(count), 2) if count <= MAX_PAIRED_LEVELS else ((0, level) for level in range(1, count))
         )
 
     def pairs(self, axis: int, before: int, after: int) -> Ints:
-        """Rows of shape (pairs, 2) at the two levels of one axis, alike in all else that both have."""
+        """Return row pairs at the two levels of one axis that agree on all other axes that both have, shape (pairs,
+        2).
+        """
         ones, others = (np.flatnonzero(self.codes[:, axis] == level) for level in (before, after))
         rest = [each for each in range(len(self.axes)) if each != axis]
         alike = np.ones((ones.size, others.size), dtype=np.bool_)
@@ -98,7 +95,9 @@ class LevelGrid:
         return np.stack([ones[left], others[right]], axis=1)
 
     def squares(self, axes: tuple[int, int]) -> list[Ints]:
-        """For systems alike in all but two axes, the rows by level on both: shape (levels, levels), -1 if absent."""
+        """Return, per set of systems that differ only in two axes, their rows by level: shape (levels, levels), -1
+        if absent.
+        """
         rest = [each for each in range(len(self.axes)) if each not in axes]
         shape = (len(self.levels[axes[0]]), len(self.levels[axes[1]]))
         found: dict[tuple[int, ...], Ints] = {}
@@ -121,16 +120,16 @@ def _code(places: Mapping[AxisLevel, int], level: AxisLevel | None) -> int:
 
 
 CONFIDENCE = 0.95
-MAX_MATCHED_VALUES = 1_000_000  # of matched values at a time: 8 MB each
+MAX_MATCHED_VALUES = 1_000_000  # matched values processed at a time: 8 MB each
 
 
 class LevelChange(NamedTuple):
-    """A change of level on one axis or on two, and what it does to each query.
+    """A change of level on one or two axes, and the change of each query's value.
 
     Attributes:
-        axes, before, after: places of the axes and of their levels.
-        groups: matched systems that it rests on, pairs or squares.
-        by_query: shape (queries,), NaN where no group has a value.
+        axes, before, after: indices of the axes and of their levels.
+        groups: number of matched groups of systems (pairs or squares).
+        by_query: shape (queries,), NaN if no group has a value.
     """
 
     axes: tuple[int, ...]
@@ -157,7 +156,10 @@ class LevelChange(NamedTuple):
         return float(self.valid.std(ddof=1)) / math.sqrt(self.queries) if self.queries > 1 else math.inf
 
     def is_clear(self, alpha: float, compared: int) -> bool:
-        """A t-test at alpha / compared; fewer queries than signs could ever reach that level are never enough."""
+        """Return whether a t-test is significant at alpha / compared.
+
+        Too few queries for a sign test to reach that level are never significant.
+        """
         level = alpha / compared
         if self.mean == 0 or self.queries < 1 - math.log2(level):
             return False
@@ -167,12 +169,12 @@ class LevelChange(NamedTuple):
 
 def checked_matrix(systems: Sequence[LevelsByAxis], values: npt.ArrayLike, confidence: float) -> Floats:
     if not 0 < confidence < 1:
-        raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
+        raise ValueError(f"the confidence must be strictly between 0 and 1, got {confidence}")
     return checked_values(values, len(systems))
 
 
 def contrast(matrix: Floats, pairs: Ints) -> Floats:
-    """By query the mean change over the pairs that have it; NaN where none has."""
+    """Return the mean change per query over the pairs that have a value; NaN if none has."""
     queries = matrix.shape[1]
     total, count = np.zeros(queries), np.zeros(queries)
     step = max(1, MAX_MATCHED_VALUES // max(queries, 1))
@@ -187,7 +189,7 @@ def contrast(matrix: Floats, pairs: Ints) -> Floats:
 
 
 def bounds_of(rows: Sequence[Floats], seed: int, draws: int, confidence: float) -> list[tuple[float, float]]:
-    """Percentile intervals of the rows' means over resampled queries; NaN below two valid queries."""
+    """Return percentile intervals of the rows' means over resampled queries; NaN with fewer than two valid queries."""
     if not rows:
         return []
     matrix = np.stack(rows)
@@ -195,7 +197,7 @@ def bounds_of(rows: Sequence[Floats], seed: int, draws: int, confidence: float) 
     tail = (1 - confidence) / 2
     bounds = []
     for row, column in zip(matrix, means.T, strict=True):
-        drawn = column[~np.isnan(column)]  # none of the row's valid queries may be in a draw
+        drawn = column[~np.isnan(column)]  # a resample may contain none of the row's valid queries
         low, high = np.quantile(drawn, [tail, 1 - tail]) if (~np.isnan(row)).sum() > 1 else (math.nan, math.nan)
         bounds.append((float(low), float(high)))
     return bounds
@@ -203,17 +205,17 @@ def bounds_of(rows: Sequence[Floats], seed: int, draws: int, confidence: float) 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change of one axis does to a measure.
+    """Effect of a change on one axis on a measure.
 
     Attributes:
-        axis, before, after: the change.
-        change: mean over queries of the mean over pairs, in the unit of the measure; NaN where no query is valid.
-        low, high: bounds of `change` under resampled queries; NaN below two valid queries.
-        pairs: matched systems that it rests on.
-        queries: with a value in both systems of some pair.
-        clear: not 0 beyond doubt, with Bonferroni's correction over all effects computed together, whatever unjudged
-            passages turn out to be.
-        unjudged: clear as labels stand, and not if unjudged passages turn out otherwise.
+        axis, before, after: the change of level.
+        change: mean over queries of the mean over pairs, in the unit of the measure; NaN if no query is valid.
+        low, high: bounds of `change` over resampled queries; NaN with fewer than two valid queries.
+        pairs: number of matched pairs of systems.
+        queries: number of queries with a value in both systems of some pair.
+        clear: significantly different from 0, with Bonferroni's correction over all effects computed together, for any
+            labels of the unjudged passages.
+        unjudged: significant with the current labels, but labels of unjudged passages could change that.
     """
 
     axis: str
@@ -233,13 +235,13 @@ Reversible = Callable[[Floats, Ints, Callable[[Floats], object]], bool]
 
 @dataclass(frozen=True)
 class FigureEffect:
-    """What a change of one axis does to a figure that a system has once: its cost, its median latency.
+    """Effect of a change on one axis on a figure with one value per system, such as cost or median latency.
 
     Attributes:
-        axis, before, after: the change.
-        change: mean over the pairs where both are known, in the unit of the figure.
-        least, most: over the pairs.
-        pairs: that it rests on, at least 1.
+        axis, before, after: the change of level.
+        change: mean over the pairs for which both values are known, in the unit of the figure.
+        least, most: minimum and maximum over the pairs.
+        pairs: number of matched pairs, at least 1.
     """
 
     axis: str
@@ -260,23 +262,24 @@ def main_effects(
     confidence: float = CONFIDENCE,
     reversible: Reversible | None = None,
 ) -> tuple[Effect, ...]:
-    """The effect of each change of level that matched systems show.
+    """Return the effect of each change of level for which there are matched systems.
 
     Args:
-        systems: each one's level by axis; None, or no such axis, where it lacks one. A system that stands beside the
-            grid has no axis, and plays no part.
-        values: of a measure, shape (systems, queries); NaN where it is undefined.
-        seed: of the run.
-        draws: at least 1.
-        confidence: of the intervals, inside 0..1.
-        reversible: whether unjudged passages could change what is said of a change by query, over pairs of systems,
-            shape (pairs, 2); left out where there are none.
+        systems: levels of each system by axis; None or a missing axis if it does not have one. A system outside the
+            grid has no axes and is ignored.
+        values: values of a measure, shape (systems, queries); NaN if undefined.
+        seed: random seed.
+        draws: number of resamples, at least 1.
+        confidence: confidence level of the intervals, strictly between 0 and 1.
+        reversible: returns whether labels of unjudged passages could change a statement about a change per query, given
+            the pairs of systems of shape (pairs, 2). None if all passages are judged.
 
     Returns:
-        By axis, then level before and after. Beyond 20 levels of an axis, changes from the first one only.
+        Effects ordered by axis, then by levels before and after. An axis with more than 20 levels has only changes from
+        the first level.
 
     Raises:
-        ValueError: another shape, an infinite value, an argument out of its range.
+        ValueError: wrong shape, an infinite value, or an argument out of its range.
     """
     matrix, grid = checked_matrix(systems, values, confidence), LevelGrid.of(systems)
     found = [
@@ -318,10 +321,10 @@ def main_effects(
 
 
 def main_shifts(systems: Sequence[LevelsByAxis], figures: Sequence[float | None]) -> tuple[FigureEffect, ...]:
-    """The same for a figure that each system has once, None where it is unknown: without an interval.
+    """Return the effects on a figure with one value per system (None if unknown), without intervals.
 
     Raises:
-        ValueError: not one figure a system, or one that is not finite.
+        ValueError: not one figure per system, or a figure that is not finite.
     """
     row = np.array([math.nan if figure is None else figure for figure in figures], dtype=np.float64)
     matrix, grid = checked_values(row[:, None], len(systems)), LevelGrid.of(systems)
@@ -340,18 +343,18 @@ def main_shifts(systems: Sequence[LevelsByAxis], figures: Sequence[float | None]
 
 @dataclass(frozen=True)
 class Interaction:
-    """How much more the change of the first axis brings once the second one has changed.
+    """How much the effect of the first axis differs between two levels of the second axis.
 
     Attributes:
-        axes: first and second.
-        before, after: the levels on both axes before and after their changes.
-        change: (after, after) - (before, after) - ((after, before) - (before, before)), as `Effect.change`.
-        low, high, queries: as in `Effect`. Chosen as the strongest of many, it is likely to be overstated.
-        squares: groups of four matched systems that it rests on.
-        compared: interactions that it was chosen from.
-        clear: not 0 beyond doubt, with Bonferroni's correction over all that were compared, whatever unjudged
-            passages turn out to be.
-        unjudged: clear as labels stand, and not if unjudged passages turn out otherwise.
+        axes: first and second axis.
+        before, after: levels on both axes before and after their changes.
+        change: (after, after) - (before, after) - ((after, before) - (before, before)), averaged as in `Effect.change`.
+        low, high, queries: as in `Effect`. Selecting the strongest of many tends to overestimate the change.
+        squares: number of groups of four matched systems.
+        compared: number of interactions that it was selected from.
+        clear: significantly different from 0, with Bonferroni's correction over all interactions compared, for any
+            labels of the unjudged passages.
+        unjudged: significant with the current labels, but labels of unjudged passages could change that.
     """
 
     axes: tuple[str, str]
@@ -380,17 +383,19 @@ def strongest_interactions(
     confidence: float = CONFIDENCE,
     reversible: ReversibleSquares | None = None,
 ) -> tuple[Interaction, ...]:
-    """The strongest interaction of each pair of axes, of the strongest pairs: those surely farthest from 0 come first.
+    """Return the strongest interaction of each pair of axes, for the `most` strongest pairs of axes.
+
+    Interactions are ranked by the distance of their confidence bound from 0.
 
     Args:
-        most: how many pairs of axes.
-        systems, values, seed, draws, confidence: as in `main_effects`; here a system is matched only with such as lack
-            the same axes.
-        reversible: whether unjudged passages could change what is said of an interaction by query, over squares of
-            systems, shape (squares, 4): before and after at the first level, then at the second one.
+        most: maximum number of pairs of axes.
+        systems, values, seed, draws, confidence: as in `main_effects`, except that a system only matches systems that
+            lack the same axes.
+        reversible: returns whether labels of unjudged passages could change a statement about an interaction per query,
+            given squares of systems of shape (squares, 4): before and after at the first level, then at the second.
 
     Raises:
-        ValueError: as `main_effects`.
+        ValueError: as for `main_effects`.
     """
     matrix, grid = checked_matrix(systems, values, confidence), LevelGrid.of(systems)
     width = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -460,19 +465,19 @@ def _interaction(
     )
 
 
-USEFUL = 4  # grades from here on are what N-Recall4+ counts
+USEFUL = 4  # N-Recall4+ counts grades from this one up
 UNJUDGED = -1
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What a group alone brought into the pool.
+    """Judged passages that only one group of systems contributed to the pool.
 
     Attributes:
-        group, systems: its name and its members.
-        unique: rows of the judged passages that no system outside of the group contributed, ascending.
-        useful: how many of them are of a useful grade.
-        share: of all judged passages, in 0..1; 0 where nothing is judged.
+        group, systems: name of the group and its members.
+        unique: row numbers of the judged passages that no system outside the group contributed, ascending.
+        useful: number of these passages with a useful grade.
+        share: their share of all judged passages, in 0..1; 0 if nothing is judged.
     """
 
     group: str
@@ -483,20 +488,20 @@ class Contribution:
 
     @property
     def judged(self) -> int:
-        """How many passages they are."""
+        """Number of unique judged passages."""
         return len(self.unique)
 
 
 @dataclass(frozen=True)
 class LeaveOneOutLoss:
-    """What a system loses when its group's unique contributions are unjudged.
+    """Loss of a system's score when its group's unique contributions count as unjudged.
 
     Attributes:
-        system, group: whose.
-        score, without: with all judgments, and without the group's own.
+        system, group: the system and its group.
+        score, without: score with all judgments, and without the group's unique contributions.
         fall: score minus without, in the unit of the measure.
-        relative: of the score; None where that is 0.
-        overtaken_by: systems outside of the group that were behind and are ahead then, in their order.
+        relative: fall relative to the score; None if the score is 0.
+        overtaken_by: systems outside the group that then rank above this one but did not before, in their order.
     """
 
     system: str
@@ -511,16 +516,16 @@ class LeaveOneOutLoss:
 def contributions(
     grade: Ints, pools: Mapping[str, Ints], groups: Mapping[str, str] | None = None, useful: int = USEFUL
 ) -> tuple[Contribution, ...]:
-    """The unique contributions of each group.
+    """Return the unique contributions of each group.
 
     Args:
-        grade: of each judged passage of each query, a row each; below 0 for one that is not judged after all.
-        pools: by system, the rows of the judged passages that it brought into the pool: its top to the pool's depth.
-        groups: by system, the group that it is left out with; itself where not named.
-        useful: the least useful grade.
+        grade: grade of each passage of each query in the pools, one row per passage; negative if unjudged.
+        pools: by system, row numbers of the passages that it contributed to the pool (its top down to the pool depth).
+        groups: by system, the group that it is removed with; a missing system forms its own group.
+        useful: lowest useful grade.
 
     Returns:
-        In the order of the groups' first systems.
+        Contributions in the order of the groups' first systems.
     """
     members: dict[str, list[str]] = {}
     for system in pools:
@@ -551,7 +556,7 @@ def _contribution(
 
 
 def grades_without(grade: Ints, contribution: Contribution) -> Ints:
-    """The grades that there would be, had the group not taken part: its unique contributions are unjudged (-1)."""
+    """Return the grades with the group's unique contributions set to unjudged (-1)."""
     left: Ints = grade.copy()
     left[contribution.unique] = UNJUDGED
     return left
@@ -560,12 +565,12 @@ def grades_without(grade: Ints, contribution: Contribution) -> Ints:
 def leave_one_out_losses(
     contributed: Collection[Contribution], scores: Mapping[str, float], left_out: Mapping[str, Mapping[str, float]]
 ) -> tuple[LeaveOneOutLoss, ...]:
-    """What each system loses, the greatest fall first.
+    """Return the loss of each system, the largest first.
 
     Args:
-        contributed: the groups.
-        scores: of all systems with all judgments; higher is better.
-        left_out: by group, the scores of all systems with the judgments of `without`.
+        contributed: contributions of the groups.
+        scores: scores of all systems with all judgments; higher is better.
+        left_out: by group, scores of all systems with the judgments from `grades_without`.
 
     Raises:
         KeyError: a system or group has no score.

@@ -1,34 +1,27 @@
-"""Which systems are worth a thought: those that no other one beats at once in cost, latency and quality.
+"""Pareto front of systems, marginal gains of more candidates, index losses, and index memory.
 
-Dallaire, "Practical RAG Evaluation", 2025, section 3.3, with ordinary dominance (no worse everywhere, better
-somewhere) in place of its "strictly better in all three", which keeps nearly everything. Two latencies closer than
-the jitter count as equal (section 3.2.2). That is no equivalence: 300 equals 360 and 360 equals 420, but 300 is faster
-than 420. So the front is defined as the one set in which no member dominates another and in which each system left out
-is dominated by a member. Dominance under jitter has no circles. All qualities of a circle would be equal, so each step
-would win the jitter of an axis, in latency or in cost, and lose less than that in the other; but an axis is back where
-it was only if fewer steps win it than lose it, and so there would be more steps than there are. A relation without
-circles has exactly one such set (its kernel; von Neumann and Morgenstern, 1944), and without jitter it is the ordinary
-front. Costs may have a jitter too, as a share of the smaller one: cents decide nothing.
+Pareto front: the systems that no other system dominates in cost, latency and quality. Dallaire, "Practical RAG
+Evaluation", 2025, section 3.3, but with ordinary dominance: no worse in everything, better in something. The paper's
+"strictly better in all three" excludes almost nothing. Two latencies closer than the jitter count as equal (section
+3.2.2). This relation is not transitive: 300 equals 360 and 360 equals 420, but 300 is faster than 420. The front is
+therefore defined as the unique set in which no member dominates another, and each excluded system is dominated by a
+member. Such a set (a kernel; von Neumann and Morgenstern, 1944) exists and is unique because dominance under jitter has
+no cycles. In a cycle all qualities would be equal, so each step would gain at least the jitter on one axis (latency or
+cost) and lose less than that on the other. To return to its start, an axis needs more losing than gaining steps, so
+the cycle would need more steps than it has. Without jitter, the kernel is the ordinary front. Costs may have a jitter
+as well, as a share of the smaller cost. Choosing among the members is the task of `raggs.stats.choice`.
 
-Must not choose among the members: that is what `choice` is for.
+Efficiency (quality per second) and marginal gains of more candidates: sections 3.3 and 5.4. A ratio ignores limits and
+favours small K, so it only breaks ties. Marginal gains show when more candidates no longer pay off.
 
-Quality per second, and what a step to more candidates buys: to shortlist near-equals, never to choose by.
+Loss of an approximate index against the exact one: section 5.3. Raise the search effort (efSearch, nprobe) until
+quality is within 1 to 2% of the exact index; more effort only adds latency. Changes are computed from the figures,
+because three of the changes in the paper's table contradict its figures.
 
-Dallaire, "Practical RAG Evaluation", 2025, sections 3.3 and 5.4: a ratio knows no limit and favours small K, so it only
-breaks ties; marginal gains show where further candidates cease to pay for themselves.
-
-What an approximate index loses against the exact one, and how much effort is enough.
-
-Dallaire, "Practical RAG Evaluation", 2025, section 5.3: raise the effort of a search (efSearch, nprobe) until quality
-is within 1 to 2% of the exact index; more only burns latency. Changes are computed, never copied: the paper's own
-table has three that contradict its figures.
-
-How much memory vectors and their index take, now and at another size of the corpus.
-
-Dallaire, "Practical RAG Evaluation", 2025, section 5.3: 4d bytes for a float32 vector, d for int8, and a graph that
-does not shrink with them. The graph's bytes are those of faiss' HNSW (2M links on the ground floor, M on each floor
-above, which one of M nodes reaches): within 0.1% of a serialised index at M = 8, 16 and 32. What was measured may
-stand in for what is reckoned.
+Memory of vectors and index, now and at another corpus size: section 5.3. A float32 vector takes 4d bytes, an int8
+vector d bytes, and the graph does not shrink with them. The graph's bytes follow faiss' HNSW: 2M links per node on the
+lowest level and M on each level above, which one in M nodes reaches. For M = 8, 16 and 32 this is within 0.1% of a
+serialised index. A measured size can replace the computed one.
 """
 
 from __future__ import annotations
@@ -51,21 +44,22 @@ QUALITY_DECIMALS = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """What was measured of one system.
+    """Measurements of one system.
 
     Attributes:
         name: unique among the candidates.
-        usd_per_1k: USD for 1,000 queries, 0 or more; None where a price is not known.
-        latency_ms: median milliseconds of a query, 0 or more; None where it was not measured.
-        tail_ms: milliseconds within which 95% of single queries end, which limits are held against; None: limits are
-            held against `latency_ms`.
-        quality: one value a measure, higher is better, the deciding measure first; the same measures for all.
-        k: passages given to the reranker, or returned; smaller is preferred among equals.
-        tokens: mean tokens of a passage; fewer are preferred among equals.
+        usd_per_1k: USD per 1,000 queries, 0 or more; None if unknown.
+        latency_ms: median latency of a query in ms, 0 or more; None if not measured.
+        tail_ms: 95th percentile of the latency of single queries in ms, compared with limits. None: limits are compared
+            with `latency_ms`.
+        quality: one value per measure, higher is better, the primary measure first; the same measures for all
+            candidates.
+        k: number of passages given to the reranker, or returned; among equals, the smaller one wins.
+        tokens: mean number of tokens per passage; among equals, the smaller one wins.
 
     Raises:
-        ValueError: a number out of its range; no quality, or one that is not finite: a system without a value on a
-            measure is not a candidate.
+        ValueError: a number is out of its range, no quality is given, or a quality is not finite. A system without a
+            value on a measure cannot be a candidate.
     """
 
     name: str
@@ -84,26 +78,28 @@ class Candidate:
             ("tokens", self.tokens),
         ):
             if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{self.name}: {what} is {value}; it is a number from 0 up, or None where unknown")
+                raise ValueError(
+                    f"{self.name}: {what} must be a finite number of at least 0, or None if unknown; got {value}"
+                )
         if not self.quality or not all(map(math.isfinite, self.quality)):
-            raise ValueError(f"{self.name}: quality is {self.quality}; a candidate has a finite value on each measure")
+            raise ValueError(f"{self.name}: a candidate needs at least one quality, all finite; got {self.quality}")
         if self.k < 0:
-            raise ValueError(f"{self.name}: k is {self.k}; it is a number from 0 up")
+            raise ValueError(f"{self.name}: k must be at least 0, got {self.k}")
 
     @property
     def bound_ms(self) -> float | None:
-        """Milliseconds that a limit is held against; None where they are not known."""
+        """Latency in ms that is compared with limits; None if unknown."""
         return self.latency_ms if self.tail_ms is None else self.tail_ms
 
 
 @dataclass(frozen=True)
 class Front:
-    """The systems that none of the front dominates.
+    """The Pareto front: the systems that no member dominates.
 
     Attributes:
-        names: the members, best first by the deciding measure, then by the others, cost and latency.
-        dominated: by name of a system left out, the first member that dominates it.
-        left_out: axes ("cost", "latency") that are known of no candidate, so that none was compared by them.
+        names: the members, best first by the primary measure, then by the other measures, cost and latency.
+        dominated: for each excluded system, the first member that dominates it.
+        left_out: axes ("cost", "latency") that are unknown for all candidates and were therefore not compared.
     """
 
     names: tuple[str, ...]
@@ -112,28 +108,29 @@ class Front:
 
 
 def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> bool:
-    """Is `one` surely no worse than `other` in cost, latency and each quality, and surely better in one of them?
+    """Return whether `one` is certainly no worse than `other` in cost, latency and every quality, and better in one of
+    them.
 
-    An unknown cost or latency may be any number from 0 up: a system that has one dominates nobody, and is dominated
-    only by what costs nothing (or is faster than the jitter).
+    An unknown cost or latency may be any number of at least 0. A system with an unknown value dominates no other. It is
+    dominated only by a system that costs nothing (or is faster than the jitter).
 
     Raises:
-        ValueError: different numbers of measures, or a jitter below 0.
+        ValueError: the numbers of measures differ, or a jitter is negative.
     """
     table = _tabulate([one, other], jitter_ms, cost_jitter)
     return bool(_dominated(table, 0)[1])
 
 
 def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> Front:
-    """The front over (cost, latency, all qualities).
+    """Return the Pareto front over cost, latency and all qualities.
 
     Args:
-        candidates: in any order; an axis that is known of none of them is left out.
-        jitter_ms: latencies closer than that are equal; 0 compares them as they are.
-        cost_jitter: costs of which the greater is less than this share above the smaller are equal.
+        candidates: in any order; an axis that is unknown for all of them is ignored.
+        jitter_ms: latencies closer than that count as equal; 0 compares them exactly.
+        cost_jitter: two costs count as equal if the larger exceeds the smaller by less than this share.
 
     Raises:
-        ValueError: as `dominates`, or a name that stands twice.
+        ValueError: as for `dominates`, or two candidates have the same name.
     """
     check_candidates(candidates)
     table, left_out = _without_unknown_axes(_tabulate(candidates, jitter_ms, cost_jitter))
@@ -152,13 +149,14 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
 
 
 def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
-    """Shape (candidates, candidates): is the row's system surely no dearer and no slower than the column's?
+    """Return whether the row's system is certainly neither more expensive nor slower than the column's.
 
-    Then better quality alone makes the column's superfluous, whatever limits are asked for later: what `halve` needs.
-    An axis that is known of none is not compared; otherwise what is unknown may be anything, as in `dominates`.
+    Shape (candidates, candidates). If so, a better quality is enough to make the column's system superfluous under any
+    later limits, which `halve` needs. An axis that is unknown for all is not compared. Other unknown values may be
+    anything, as in `dominates`.
 
     Raises:
-        ValueError: as `find_front`.
+        ValueError: as for `find_front`.
     """
     check_candidates(candidates)
     table, _ = _without_unknown_axes(_tabulate(candidates, jitter_ms))
@@ -169,22 +167,26 @@ def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -
 
 
 def check_candidates(candidates: Sequence[Candidate]) -> None:
-    """Raises: ValueError where two candidates have one name or measures differ in number."""
+    """Check names and measures of candidates.
+
+    Raises:
+        ValueError: two candidates have the same name, or their numbers of measures differ.
+    """
     twice = [name for name, count in Counter(each.name for each in candidates).items() if count > 1]
     if twice:
-        raise ValueError(f"two candidates are named {min(twice)!r}")
+        raise ValueError(f"two candidates have the name {min(twice)!r}")
     if len({len(each.quality) for each in candidates}) > 1:
-        raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
+        raise ValueError("candidates must have the same measures, but their numbers of qualities differ")
 
 
 def round_quality(quality: npt.ArrayLike) -> Floats:
-    """Qualities to be compared: two that differ by the rounding of their sums are equal, and equality is transitive."""
+    """Return qualities rounded for comparison: rounding errors of sums vanish, and equality is transitive."""
     values: Floats = np.asarray(quality, dtype=np.float64)
     return values.round(QUALITY_DECIMALS)
 
 
 class _CandidateTable(NamedTuple):
-    """One row a candidate; what is unknown lies between 0 and infinity."""
+    """One row per candidate; an unknown value ranges from 0 to infinity."""
 
     cost_low: Floats
     cost_high: Floats
@@ -195,18 +197,18 @@ class _CandidateTable(NamedTuple):
     share: float = 0.0
 
     def cheaper(self, costs: Floats | np.float64, others: Floats | np.float64) -> Flags:
-        """Which costs are below others by the jitter?"""
+        """Return which costs are lower than the others by more than the jitter."""
         below: Flags = np.asarray((costs * (1 + self.share) <= others) & (costs < others))
         return below
 
 
 def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: float = 0.0) -> _CandidateTable:
     if not (math.isfinite(cost_jitter) and cost_jitter >= 0):
-        raise ValueError(f"the jitter of costs is {cost_jitter}; it is a share from 0 up")
+        raise ValueError(f"the cost jitter must be a finite share of at least 0, got {cost_jitter}")
     if not (math.isfinite(jitter_ms) and jitter_ms >= 0):
-        raise ValueError(f"the jitter is {jitter_ms} ms; it is a number from 0 up")
+        raise ValueError(f"the jitter must be a finite number of at least 0 ms, got {jitter_ms}")
     if len({len(each.quality) for each in candidates}) > 1:
-        raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
+        raise ValueError("candidates must have the same measures, but their numbers of qualities differ")
     cost = [each.usd_per_1k for each in candidates]
     latency = [each.latency_ms for each in candidates]
     quality = round_quality([each.quality for each in candidates])
@@ -237,8 +239,8 @@ def _fill_unknown(values: list[float | None], unknown: float) -> Floats:
 
 
 def _dominated(table: _CandidateTable, row: int) -> Flags:
-    """Which rows does this one dominate?"""
-    slower_by = table.slow[row] - table.fast  # infinite where this row's latency is unknown
+    """Return which rows this row dominates."""
+    slower_by = table.slow[row] - table.fast  # infinite if this row's latency is unknown
     faster_by = table.fast - table.slow[row]
     no_slower = (slower_by < table.jitter) | (slower_by <= 0)
     faster = (faster_by >= table.jitter) & (faster_by > 0)
@@ -251,7 +253,10 @@ def _dominated(table: _CandidateTable, row: int) -> Flags:
 
 
 def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
-    """The rows so that whoever dominates another comes before it; those of other qualities stand so already."""
+    """Yield the rows so that a dominating row precedes the rows that it dominates.
+
+    Rows of different quality are in that order already, so only rows of equal quality are reordered.
+    """
     for _, rows in groupby(order, key=lambda row: table.quality[row].tolist()):
         group = np.array(list(rows))
         beats = np.array([_dominated(table, row)[group] for row in group])
@@ -264,7 +269,9 @@ def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
 
 
 def _dominance_order(table: _CandidateTable, candidates: Sequence[Candidate]) -> Ints:
-    """Rows by quality, cost, latency, K: whoever dominates another comes before it."""
+    """Return the rows ordered by quality, cost, latency and K, so that a dominating row precedes those that it
+    dominates.
+    """
     keys = [(each.k, each.tokens, each.name) for each in candidates]
     place = np.empty(len(keys), dtype=np.int64)
     place[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
@@ -273,7 +280,7 @@ def _dominance_order(table: _CandidateTable, candidates: Sequence[Candidate]) ->
 
 @dataclass(frozen=True)
 class DepthPoint:
-    """A system at one K: its quality, median latency in ms and USD for 1,000 queries (None where unknown)."""
+    """A system at one K: its quality, median latency in ms and USD per 1,000 queries (None if unknown)."""
 
     k: int
     quality: float
@@ -283,15 +290,15 @@ class DepthPoint:
 
 @dataclass(frozen=True)
 class DepthGain:
-    """What the step from one K to the next buys.
+    """Gain and cost of the step from one K to the next.
 
     Attributes:
-        k, to: the candidates before and after.
-        quality: by how much it rises, in its own unit; below 0 where it falls.
-        ms, usd_per_1k: what the step takes; None where unknown.
-        per_ms: quality per ms; None where the step takes no time or it is unknown.
-        per_usd: quality per USD for 1,000 queries; None where the step costs nothing or it is unknown.
-        within_jitter: the latencies count as equal, so that `per_ms` says little.
+        k, to: number of candidates before and after.
+        quality: change of quality, in its own unit; may be negative.
+        ms, usd_per_1k: additional latency and cost; None if unknown.
+        per_ms: quality gain per ms; None if the step takes no time or its latency is unknown.
+        per_usd: quality gain per USD per 1,000 queries; None if the step costs nothing or its cost is unknown.
+        within_jitter: the latencies count as equal, so `per_ms` is not meaningful.
     """
 
     k: int
@@ -305,21 +312,21 @@ class DepthGain:
 
 
 def efficiency(quality: Sequence[float], latency_ms: float) -> float:
-    """Retrieval-local efficiency: the mean of the qualities per second of median latency (section 3.3).
+    """Return the retrieval-local efficiency: mean quality per second of median latency (section 3.3).
 
     Args:
-        quality: the paper takes N-Recall4+ and RA-nWG, both at 10 and 30.
-        latency_ms: of retrieval (the paper's Table 9: of the reranker alone).
+        quality: the paper uses N-Recall4+ and RA-nWG, both at 10 and 30.
+        latency_ms: median latency of retrieval (in the paper's Table 9: of the reranker only).
 
     Returns:
-        1/s; infinite where there is no latency, 0 where there is no quality either.
+        Quality in 1/s; infinite if the latency is 0, and 0 if the quality is 0 as well.
 
     Raises:
-        ValueError: no quality, or a latency that is no number from 0 up.
+        ValueError: no quality is given, or the latency is not a finite number of at least 0.
     """
     if not quality or not (math.isfinite(latency_ms) and latency_ms >= 0):
         raise ValueError(
-            f"efficiency needs a quality and a latency from 0 up, got {tuple(quality)} and {latency_ms} ms"
+            f"efficiency needs a quality and a latency of at least 0 ms, got {tuple(quality)} and {latency_ms} ms"
         )
     mean = math.fsum(quality) / len(quality)
     if latency_ms == 0:
@@ -330,27 +337,27 @@ def efficiency(quality: Sequence[float], latency_ms: float) -> float:
 def end_to_end_efficiency(
     quality: Sequence[float], *, embed_ms: float, retrieve_ms: float, rerank_ms: float, inference_ms: float
 ) -> float:
-    """The same over the whole way, the answer's generation under a fixed prompt included (section 5.4).
+    """Return the efficiency over the full pipeline, including answer generation with a fixed prompt (section 5.4).
 
     Raises:
-        ValueError: as `efficiency`, of the sum.
+        ValueError: as for `efficiency`, for the summed latency.
     """
     return efficiency(quality, math.fsum((embed_ms, retrieve_ms, rerank_ms, inference_ms)))
 
 
 def marginal_gains(steps: Sequence[DepthPoint], jitter_ms: float = JITTER_MS) -> tuple[DepthGain, ...]:
-    """What each step to the next larger K buys, per ms and per USD (section 5.4).
+    """Return the gain of each step to the next larger K, per ms and per USD (section 5.4).
 
     Args:
         steps: one system at several K, in any order.
         jitter_ms: latencies closer than that are marked as equal.
 
     Raises:
-        ValueError: two steps with one K.
+        ValueError: two steps have the same K.
     """
     ordered = sorted(steps, key=lambda step: step.k)
     if any(one.k == other.k for one, other in pairwise(ordered)):
-        raise ValueError("two steps have the same K; gains are of one system at several K")
+        raise ValueError("two steps have the same K")
     return tuple(_gain(one, other, jitter_ms) for one, other in pairwise(ordered))
 
 
@@ -374,7 +381,7 @@ def _rise(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else other - one
 
 
-AIM, MAX_LOSS = 0.01, 0.02  # shares of the exact index' quality that may be lost: what to aim at, what to accept
+AIM, MAX_LOSS = 0.01, 0.02  # acceptable loss relative to the exact index: target and maximum
 
 
 @dataclass(frozen=True)
@@ -388,13 +395,13 @@ class MeasuredIndex:
 
 @dataclass(frozen=True)
 class IndexDelta:
-    """An index against the exact one.
+    """An index compared with the exact one.
 
     Attributes:
-        name: of the index.
-        quality: relative change of each measure, -.12 for 12% less; None where the exact index has 0.
-        latency: relative change of the median latency; None where unknown.
-        loss: the greatest relative loss of a measure, 0 or more; None where no measure can be compared.
+        name: name of the index.
+        quality: relative change of each measure, -0.12 for 12% less; None if the exact index has 0.
+        latency: relative change of the median latency; None if unknown.
+        loss: largest relative loss of any measure, 0 or more; None if no measure can be compared.
     """
 
     name: str
@@ -404,10 +411,10 @@ class IndexDelta:
 
 
 def deltas(exact: MeasuredIndex, others: Sequence[MeasuredIndex]) -> tuple[IndexDelta, ...]:
-    """The changes of each index against the exact one, in their order.
+    """Return the changes of each index relative to the exact one, in the given order.
 
     Raises:
-        ValueError: different numbers of measures, or one that is not a finite number.
+        ValueError: the numbers of measures differ, or a value is not finite.
     """
     return tuple(_delta(exact, other) for other in others)
 
@@ -415,16 +422,19 @@ def deltas(exact: MeasuredIndex, others: Sequence[MeasuredIndex]) -> tuple[Index
 def enough_effort(
     exact: MeasuredIndex, steps: Sequence[MeasuredIndex], aim: float = AIM, most: float = MAX_LOSS
 ) -> IndexDelta | None:
-    """The first step that loses no more than `aim`; if there is none, the first that loses no more than `most`.
+    """Return the first step that loses at most `aim`; if none does, the first that loses at most `most`.
 
     Args:
-        steps: one index at rising effort.
+        exact: the exact index.
+        steps: one index at increasing effort.
+        aim: target loss, as a share.
+        most: maximum loss, as a share.
 
     Returns:
-        None where no step is good enough.
+        None if every step loses more than `most`.
 
     Raises:
-        ValueError: as `deltas`.
+        ValueError: as for `deltas`.
     """
     found = deltas(exact, steps)
     for allowed in (aim, most):
@@ -436,7 +446,7 @@ def enough_effort(
 
 def _delta(exact: MeasuredIndex, other: MeasuredIndex) -> IndexDelta:
     if len(exact.quality) != len(other.quality) or not all(map(math.isfinite, exact.quality + other.quality)):
-        raise ValueError(f"{other.name} and {exact.name} need finite values on the same measures")
+        raise ValueError(f"{other.name} and {exact.name} must have finite values on the same measures")
     changes = tuple(_change(*pair) for pair in zip(exact.quality, other.quality, strict=True))
     known = [change for change in changes if change is not None]
     return IndexDelta(
@@ -457,22 +467,22 @@ Element = Literal["f32", "f16", "bf16", "int8"]
 
 GIB = 2**30
 ELEMENT_BYTES: dict[Element, int] = {"f32": 4, "f16": 2, "bf16": 2, "int8": 1}
-LINK_BYTES = 4  # ids of 32 bits
-NODE_BYTES = 12  # of a node of the graph besides its links: its floor, and where the links begin
-LIST_ID_BYTES = 8  # of a vector in an inverted list
-PQ_CODES = 256  # centroids of a part of the vector, whose number is a byte
+LINK_BYTES = 4  # 32-bit ids
+NODE_BYTES = 12  # per graph node in addition to its links: its level, and the offset of its links
+LIST_ID_BYTES = 8  # per vector in an inverted list
+PQ_CODES = 256  # centroids per part of the vector; a code is one byte
 
 
 @dataclass(frozen=True)
 class IndexMemory:
-    """Bytes of an index.
+    """Size of an index in bytes.
 
     Attributes:
-        count: vectors.
+        count: number of vectors.
         vectors: bytes of the vectors or their codes.
-        links: bytes that grow with the number of vectors beside them: a graph's links, ids in lists.
-        fixed: bytes that do not: centroids and code books.
-        measured: the sum was measured, not reckoned.
+        links: other bytes that grow with the number of vectors: links of a graph, ids in lists.
+        fixed: bytes that do not grow: centroids and code books.
+        measured: whether the total was measured instead of computed.
     """
 
     count: int
@@ -483,31 +493,31 @@ class IndexMemory:
 
     @property
     def total(self) -> float:
-        """Bytes."""
+        """Total bytes."""
         return self.vectors + self.links + self.fixed
 
     @property
     def gib(self) -> float:
-        """GiB, of 2^30 bytes."""
+        """Total in GiB (2^30 bytes)."""
         return self.total / GIB
 
     def at(self, count: int) -> IndexMemory:
-        """The same index over `count` vectors, extrapolated: what grows, grows in proportion.
+        """Return the size extrapolated to `count` vectors; the growing parts are proportional to it.
 
         Raises:
-            ValueError: there is no vector to extrapolate from, or a number below 0 is asked for.
+            ValueError: the index is empty, or `count` is negative.
         """
         if self.count < 1 or count < 0:
-            raise ValueError(f"{self.count} vectors say nothing of {count}")
+            raise ValueError(f"cannot extrapolate from {self.count} vectors to {count}")
         factor = count / self.count
         return replace(self, count=count, vectors=self.vectors * factor, links=self.links * factor)
 
 
 def flat_memory(count: int, dims: int, element: Element = "f32") -> IndexMemory:
-    """Vectors alone.
+    """Return the size of a flat index: only the vectors.
 
     Raises:
-        ValueError: a number that is not positive, or an unknown element.
+        ValueError: a number is not positive, or the element type is unknown.
     """
     _positive(count=count, dims=dims)
     if element not in ELEMENT_BYTES:
@@ -516,32 +526,38 @@ def flat_memory(count: int, dims: int, element: Element = "f32") -> IndexMemory:
 
 
 def hnsw_memory(count: int, dims: int, m: int, element: Element = "f32", link_bytes: int = LINK_BYTES) -> IndexMemory:
-    """Vectors and a graph of M links a node and floor, twice as many on the ground floor.
+    """Return the size of an HNSW index: vectors and a graph with M links per node and level, 2M on the lowest level.
 
     Args:
-        m: at least 2.
-        link_bytes: 4 or, with ids of 64 bits, 8.
+        count: number of vectors.
+        dims: dimensions of a vector.
+        m: links per node and level (M), at least 2.
+        element: element type of the vectors.
+        link_bytes: bytes per link: 4, or 8 with 64-bit ids.
 
     Raises:
-        ValueError: as `flat_memory`, or M below 2.
+        ValueError: as for `flat_memory`, or M is below 2.
     """
     _positive(link_bytes=link_bytes)
     if m < 2:
         raise ValueError(f"a graph needs an M of at least 2, got {m}")
-    links = 2 * m + m / (m - 1)  # 1/m + 1/m^2 + ... floors above the ground
+    links = 2 * m + m / (m - 1)  # 1/m + 1/m^2 + ... levels above the lowest per node
     return replace(flat_memory(count, dims, element), links=count * (links * link_bytes + NODE_BYTES))
 
 
 def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: int | None = None) -> IndexMemory:
-    """Inverted lists of vectors, or of product-quantised codes.
+    """Return the size of inverted lists of vectors or of product-quantised codes.
 
     Args:
-        lists: how many; each has a centroid of float32.
-        pq: parts of a vector's code, a byte each; None for whole vectors. An exact reorder needs the vectors besides:
+        count: number of vectors.
+        dims: dimensions of a vector.
+        lists: number of lists; each has a float32 centroid.
+        element: element type of the vectors.
+        pq: bytes per code (one per part of the vector); None for full vectors. Exact reordering also needs the vectors:
             add `flat_memory`.
 
     Raises:
-        ValueError: as `flat_memory`.
+        ValueError: as for `flat_memory`.
     """
     _positive(lists=lists, pq=1 if pq is None else pq)
     whole = flat_memory(count, dims, element)
@@ -555,23 +571,27 @@ def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: 
 
 
 def measured_memory(count: int, size: int, *, vector_bytes: float = 0.0, fixed: float = 0.0) -> IndexMemory:
-    """An index of `size` bytes as it was measured.
+    """Return the size of an index that was measured to have `size` bytes.
 
     Args:
-        vector_bytes: of one vector in it, where known; the rest counts as links.
-        fixed: bytes that do not grow.
+        count: number of vectors.
+        size: total bytes.
+        vector_bytes: bytes per vector, if known; the rest counts as links.
+        fixed: bytes that do not grow with the number of vectors.
 
     Raises:
-        ValueError: no vector, or parts larger than the whole.
+        ValueError: `count` is below 1, or the parts exceed the total.
     """
     _positive(count=count)
     links = size - fixed - count * vector_bytes
     if links < 0:
-        raise ValueError(f"{count} vectors of {vector_bytes} bytes and {fixed} bytes do not fit into {size}")
+        raise ValueError(
+            f"{count} vectors of {vector_bytes} bytes plus {fixed} fixed bytes exceed the size of {size} bytes"
+        )
     return IndexMemory(count, count * vector_bytes, links, fixed, measured=True)
 
 
 def _positive(**numbers: int) -> None:
     for name, value in numbers.items():
         if value < 1:
-            raise ValueError(f"{name} is {value}; it is at least 1")
+            raise ValueError(f"{name} must be at least 1, got {value}")

@@ -1,30 +1,24 @@
-"""What an index kept of the exact nearest passages, by query, as the six values that indexes are compared by.
+"""Quality of an approximate index compared with exact search, per query.
 
-Wang et al., "Towards Robustness: A Critique of Current Vector Database Assessments", 2025, sections 2 to 4: truth is
-the list of the exact K nearest, so every divisor is K. Precision of a query averages over its K places and counts 0 for
-what was missed; nDCG discounts by the place in the truth list, not in the index's own list, so that losing the nearest
-passage costs most wherever it would have stood.
+Retained passages (`kept_values`): Wang et al., "Towards Robustness: A Critique of Current Vector Database Assessments",
+2025, sections 2 to 4. Ground truth is the list of the exact K nearest passages, so every divisor is K. Average
+precision of a query is the mean over its K positions, with 0 for missed passages. nDCG discounts by the position in the
+truth list, not in the index's list. Losing the nearest passage therefore costs most.
 
-Indexes beside each other where they lose equally much on average: what stands at one level of mean recall.
+Indexes at equal mean recall (`at_level`, `differences`): each index is measured at several efforts. Values between two
+efforts are interpolated linearly in mean recall, queries per second and effort in their logarithm. Nothing is
+extrapolated: a level beyond the points is "not bracketed". Intervals reflect other queries of the same kind: queries
+are resampled jointly for all indexes and points, and the interpolation is repeated on each resample. So differences
+between two indexes are paired. Curves read at one mean recall: Wang et al. 2025, Fig. 3 and 9; the resampling is added.
 
-Each index was measured at several efforts. Between two of them a value is read linearly in mean recall, queries a
-second and the effort itself in their logarithm. Beyond the points nothing is guessed: such a level is "not bracketed".
-The doubt is that of other queries of the same kind: queries are resampled, for all indexes and points alike, and the
-whole reading is done again on each resample, so that a difference between two indexes is a paired one.
+Minimum effort (`least_effort`): Dallaire, "Practical RAG Evaluation", 2025, section 5.3, raises efSearch until the loss
+against flat search at 10 and 30 is at most 1 to 2%. Here the upper bound of the loss's interval over queries must be
+that small, because a small observed loss may be due to chance.
 
-Wang et al. 2025, Fig. 3 and 9, whose curves are read at one mean recall; resampling is added here.
-
-The least effort whose loss against the exact search is small enough, beyond doubt.
-
-Dallaire, "Practical RAG Evaluation", 2025, section 5.3: raise efSearch until the loss against flat at 10 and 30 is at
-most 1 to 2%, then stop. Here a loss counts as small enough when the upper end of its interval over queries is: one
-that was merely seen to be small may be luck.
-
-How much recall an answer needs: accuracy of answers by how much of the truth their question was served.
-
-Wang et al. 2025, section 5.3, which read 40, 70 and 91% of the exact search's accuracy at recalls of .1, .2 and .4 and
-chose a delta of .2. A question that an index serves badly may be a hard one for the exact search too, so each bin's
-accuracy is held against that of the exact search on the same questions.
+Recall needed for answers (`accuracy_by_recall`): accuracy of the answers by the recall of their question. Wang et al.
+2025, section 5.3, report 40, 70 and 91% of the exact search's accuracy at recalls of 0.1, 0.2 and 0.4, and choose a
+delta of 0.2. Questions with low recall may also be hard for exact search. So the accuracy of each bin is compared with
+that of exact search on the same questions.
 """
 
 from __future__ import annotations
@@ -38,19 +32,19 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.measures.ceilings import EPSILON
 from raggs.stats.intervals import Interval, resampled_means
 
-MAX_COMPARISONS = 4_000_000  # comparisons held at a time
+MAX_COMPARISONS = 4_000_000  # comparisons processed at a time
 NOT_FOUND = -1
 
 
 @dataclass(frozen=True)
 class QueryValues:
-    """Values of shape (queries,), each in 0..1.
+    """Values of each query, shape (queries,), in 0..1.
 
     Attributes:
-        recall: the share of the exact K that was returned.
+        recall: share of the exact K passages that was returned.
         ap: average precision at K.
-        ndcg: at K, with the discount of each passage's place in the truth list.
-        rr: reciprocal rank of the first returned passage that is among the exact K; 0 where there is none.
+        ndcg: nDCG at K, with the discount of each passage's position in the truth list.
+        rr: reciprocal rank of the first returned passage that is among the exact K; 0 if there is none.
     """
 
     recall: Floats
@@ -59,32 +53,34 @@ class QueryValues:
     rr: Floats
 
     def reached(self, delta: float) -> Floats:
-        """1 where recall is `delta` or more, rounding aside, else 0; its mean is Robustness-delta@K."""
+        """Return 1 for each query whose recall is at least `delta` (up to rounding), else 0; the mean is
+        Robustness-delta@K.
+        """
         return np.asarray(self.recall >= delta - EPSILON, dtype=np.float64)
 
     def measures(self, deltas: Sequence[float]) -> Mapping[str, Floats]:
-        """All of them by name: recall, map, ndcg, mrr, and ``r<delta>`` for each delta."""
+        """Return all values by name: recall, map, ndcg, mrr, and ``r<delta>`` for each delta."""
         found = {"recall": self.recall, "map": self.ap, "ndcg": self.ndcg, "mrr": self.rr}
         return found | {robustness(delta): self.reached(delta) for delta in deltas}
 
 
 def robustness(delta: float) -> str:
-    """The name of Robustness-delta: "r0.3"."""
+    """Return the name of Robustness-delta, such as "r0.3"."""
     return f"r{delta:g}"
 
 
 def truth_positions(found: Ints, truth: Ints) -> Ints:
-    """Shape (queries, k): where each returned passage stands in the truth list, from 0; -1 where it does not.
+    """Return the position (from 0) of each returned passage in the truth list, -1 if absent; shape (queries, k).
 
     Args:
-        found: shape (queries, k), positions of passages, best first; -1 where an index found no more.
-        truth: shape (queries, K), positions of the exact nearest, best first; none of them -1.
+        found: shape (queries, k), row numbers of passages, best first; -1 if the index returned fewer.
+        truth: shape (queries, K), row numbers of the exact nearest passages, best first; never -1.
 
     Raises:
-        ValueError: not as many lists as truths, or a truth that is shorter than K.
+        ValueError: the numbers of lists and truths differ, or a truth list is incomplete.
     """
     if len(found) != len(truth) or (truth < 0).any():
-        raise ValueError(f"{len(found)} lists for {len(truth)} truths, each of which is to be whole")
+        raise ValueError(f"{len(found)} lists for {len(truth)} truth lists; each query needs one complete truth list")
     step = max(1, MAX_COMPARISONS // max(found.shape[1] * truth.shape[1], 1))
     result = np.full(found.shape, NOT_FOUND, dtype=np.int64)
     for start in range(0, len(found), step):
@@ -95,7 +91,7 @@ def truth_positions(found: Ints, truth: Ints) -> Ints:
 
 
 def kept_values(found: Ints, truth: Ints) -> QueryValues:
-    """What of `truth` the first K of `found` hold; arguments and errors as `truth_positions`."""
+    """Return how well the first K of `found` retain `truth`; arguments and errors as for `truth_positions`."""
     k = truth.shape[1]
     at = truth_positions(found[:, :k], truth)
     there = at >= 0
@@ -113,7 +109,8 @@ def kept_values(found: Ints, truth: Ints) -> QueryValues:
 
 BOOTSTRAP_DRAWS = 2_000
 CONFIDENCE = 0.95
-MAX_MISSING_SHARE = 0.05  # resamples in which a level may lie outside, before an interval would leave them out silently
+# share of resamples in which a level may be unbracketed; with more, the interval would silently ignore them
+MAX_MISSING_SHARE = 0.05
 LEVEL_TOLERANCE = 1e-12
 RECALL = "recall"
 
@@ -123,12 +120,12 @@ class IndexSweep:
     """One index at several efforts.
 
     Attributes:
-        name: of the index with the settings that all points share.
+        name: index and the settings that all points share.
         efforts: shape (points,), ascending, above 0.
-        qps: shape (points,), queries a second, above 0.
-        means: by measure, shape (points,); "recall" among them.
+        qps: shape (points,), queries per second, above 0.
+        means: by measure, shape (points,); includes "recall".
         drawn: by measure, means over resampled queries, shape (points, draws).
-        queries: how many there are.
+        queries: number of queries.
     """
 
     name: str
@@ -149,17 +146,17 @@ class IndexSweep:
         seed: int,
         draws: int = BOOTSTRAP_DRAWS,
     ) -> IndexSweep:
-        """From the values by query of each point, in the order of `efforts`.
+        """Return the sweep from the values per query at each point, in the order of `efforts`.
 
         Args:
-            values: a point's values, shape (queries,), by measure; the same measures and queries at each.
+            values: for each point, values by measure, shape (queries,); the same measures and queries at each point.
 
         Raises:
-            ValueError: no point, efforts that do not ascend, or a number that has no logarithm.
+            ValueError: no point is given, the efforts do not ascend, or an effort or rate is not positive.
         """
         order, rates = np.asarray(efforts, dtype=np.float64), np.asarray(qps, dtype=np.float64)
         if not len(order) or (np.diff(order) <= 0).any() or order[0] <= 0 or (rates <= 0).any():
-            raise ValueError("efforts ascend from above 0, and so are queries a second above it")
+            raise ValueError("efforts must ascend and be positive, and queries per second must be positive")
         names = list(values[0])
         rows = [point[measure] for measure in names for point in values]
         means = np.array([row.mean() for row in rows]).reshape(len(names), len(order))
@@ -170,13 +167,13 @@ class IndexSweep:
 
 @dataclass(frozen=True)
 class MatchedRecall:
-    """What an index is at one mean recall.
+    """An index at one mean recall.
 
     Attributes:
-        name, level: which index, and the mean recall.
-        effort, qps: there.
-        values: by measure, with the interval over queries; its bounds are NaN where the level lies outside of the
-            points in more than one resample of 20.
+        name, level: name of the index, and the mean recall.
+        effort, qps: interpolated effort and queries per second.
+        values: by measure, with the interval over queries. Its bounds are NaN if the level is not bracketed in more
+            than 5% of the resamples.
     """
 
     name: str
@@ -187,7 +184,7 @@ class MatchedRecall:
 
 
 def at_level(swept: IndexSweep, level: float) -> MatchedRecall | None:
-    """What is to be read at one mean recall; None where that is not bracketed."""
+    """Return the interpolated values of an index at one mean recall; None if it is not bracketed."""
     where = _Bracket.of(swept.means[RECALL][:, None], level)
     if not where.inside[0]:
         return None
@@ -203,16 +200,16 @@ def at_level(swept: IndexSweep, level: float) -> MatchedRecall | None:
 def differences(
     one: IndexSweep, other: IndexSweep, level: float, confidence: float = CONFIDENCE
 ) -> Mapping[str, Interval] | None:
-    """By measure, `one` minus `other` at one mean recall, over the same resamples; None where it is not bracketed.
+    """Return `one` minus `other` by measure at one mean recall, over the same resamples; None if it is not bracketed.
 
     Args:
-        confidence: of the intervals; for all of m of them to hold together, 1 - 0.05 / m (Bonferroni).
+        confidence: confidence level of the intervals. For m intervals to hold jointly, use 1 - 0.05 / m (Bonferroni).
 
     Raises:
-        ValueError: the two were not asked the same number of queries.
+        ValueError: the numbers of queries differ.
     """
     if one.queries != other.queries:
-        raise ValueError(f"{one.queries} queries and {other.queries}: only answers to the same queries pair")
+        raise ValueError(f"paired differences need the same queries, got {one.queries} and {other.queries}")
     if at_level(one, level) is None or at_level(other, level) is None:
         return None
     found = {}
@@ -223,9 +220,9 @@ def differences(
 
 
 def deviations(indexes: Sequence[IndexSweep], level: float) -> Mapping[str, Mapping[str, Interval]]:
-    """By index and measure, how far a value lies from the mean of all indexes, as a share of that mean (Fig. 3).
+    """Return how far each index deviates from the mean of all indexes, by index and measure, as a share of it (Fig. 3).
 
-    Indexes for which the level is not bracketed are left out; fewer than two leave nothing.
+    Indexes for which the level is not bracketed are excluded. The result is empty with fewer than two indexes.
     """
     there = [each for each in indexes if at_level(each, level) is not None]
     if len(there) < 2:
@@ -243,26 +240,26 @@ def deviations(indexes: Sequence[IndexSweep], level: float) -> Mapping[str, Mapp
 
 
 def _read(swept: IndexSweep, name: str, level: float) -> tuple[float, Floats]:
-    """A measure at a level, as it was seen and on each resample; NaN where the level lies outside."""
+    """Return a measure at a level, observed and for each resample; NaN if the level is not bracketed."""
     seen = _Bracket.of(swept.means[RECALL][:, None], level).read(swept.means[name][:, None])
     return float(seen[0]), _Bracket.of(swept.drawn[RECALL], level).read(swept.drawn[name])
 
 
 @dataclass(frozen=True)
 class _Bracket:
-    """Between which two points a level lies, for each of several draws.
+    """The two points between which a level is, for each of several draws.
 
-    The first point, by growing effort, that reaches the level, and the one before it.
+    The upper point is the first by increasing effort that reaches the level. The lower point is the one before it.
     """
 
     low: Ints
     high: Ints
-    share: Floats  # of the way from the lower to the upper one
+    share: Floats  # position between the lower (0) and the upper point (1)
     inside: Flags
 
     @classmethod
     def of(cls, recall: Floats, level: float) -> _Bracket:
-        """`recall`: shape (points, draws)."""
+        """Return the bracket of a level; `recall` has the shape (points, draws)."""
         reaches = recall >= level - LEVEL_TOLERANCE
         high = reaches.argmax(axis=0)
         low, every = np.maximum(high - 1, 0), np.arange(recall.shape[1])
@@ -272,14 +269,14 @@ class _Bracket:
         return cls(low, high, np.where(above > below, (level - below) / apart, 1.0).clip(0, 1), inside)
 
     def read(self, values: Floats) -> Floats:
-        """`values`: shape (points, draws); what stands at the level, NaN outside."""
+        """Return `values` of shape (points, draws) interpolated at the level; NaN if it is not bracketed."""
         every = np.arange(values.shape[1])
         below, above = values[self.low, every], values[self.high, every]
         return np.where(self.inside, below + self.share * (above - below), np.nan)
 
 
 def _interval(value: float, draws: Floats, queries: int, confidence: float = CONFIDENCE) -> Interval:
-    """The percentiles of the draws around what was seen."""
+    """Return the observed value with the percentile interval of the draws."""
     tail, known = (1 - confidence) / 2, draws[np.isfinite(draws)]
     low = high = np.nan
     if len(known) >= (1 - MAX_MISSING_SHARE) * len(draws):
@@ -288,18 +285,20 @@ def _interval(value: float, draws: Floats, queries: int, confidence: float = CON
 
 
 def loss(values: Floats, exact: Floats, *, seed: int, draws: int = BOOTSTRAP_DRAWS) -> Interval:
-    """1 - mean(values) / mean(exact) over the queries where both are defined, with its interval over paired resamples.
+    """Return 1 - mean(values) / mean(exact) over the queries with both values, with an interval over paired resamples.
 
-    Negative where the index happens to do better.
+    The loss is negative if the index is better by chance.
 
     Args:
-        values, exact: shape (queries,); NaN where the measure is undefined.
+        values, exact: shape (queries,); NaN if the measure is undefined.
 
     Raises:
-        ValueError: the shapes differ, or the exact search has a mean of 0: nothing can be lost.
+        ValueError: the shapes differ, or the exact search has a mean of 0, so a relative loss is undefined.
     """
     if values.shape != exact.shape:
-        raise ValueError(f"paired values of the same queries are needed, got {values.shape} and {exact.shape}")
+        raise ValueError(
+            f"expected two arrays of values for the same queries, got shapes {values.shape} and {exact.shape}"
+        )
     valid = np.isfinite(values) & np.isfinite(exact)
     mine, truth = values[valid], exact[valid]
     if not truth.sum() > 0:
@@ -313,33 +312,33 @@ def loss(values: Floats, exact: Floats, *, seed: int, draws: int = BOOTSTRAP_DRA
 
 
 def least_effort(losses: Sequence[Sequence[Interval]], limit: float) -> int | None:
-    """The first of several efforts, in ascending order, all of whose losses are within the limit beyond doubt.
+    """Return the first of several ascending efforts whose losses all have an upper bound within the limit.
 
     Args:
-        losses: by effort, what is lost by each question set and cutoff.
+        losses: for each effort, the losses by question set and cutoff.
         limit: as a share, such as 0.01.
 
     Returns:
-        Its place, or None where no effort suffices or nothing was measured.
+        Index of the effort; None if no effort suffices or nothing was measured.
     """
     fits = (at for at, found in enumerate(losses) if found and all(each.high <= limit for each in found))
     return next(fits, None)
 
 
-RECALL_BINS = 10  # of recall, by its tenths; full recall has a bin of its own
-MIN_BIN_ANSWERS = 10  # answers of a bin that is believed
-NEAR_ACCURACY_SHARE = 0.7  # of the exact search's accuracy: what the paper's own choice amounts to
+RECALL_BINS = 10  # bins of recall, in tenths; full recall has its own bin
+MIN_BIN_ANSWERS = 10  # minimum answers for a bin to be used
+NEAR_ACCURACY_SHARE = 0.7  # share of the exact search's accuracy; corresponds to the paper's choice of delta
 
 
 @dataclass(frozen=True)
 class RecallBin:
-    """Answers to questions of about one recall.
+    """Answers to questions with about the same recall.
 
     Attributes:
-        recall: its lower end, 0 to 1 in tenths.
-        answers: how many.
-        accuracy, exact: the share of correct ones, and that by the exact search on the same questions.
-        ratio: accuracy / exact with its interval; NaN where the exact search is never right.
+        recall: lower end of the bin, 0 to 1 in tenths.
+        answers: number of answers.
+        accuracy, exact: share of correct answers, and the same by exact search on the same questions.
+        ratio: accuracy / exact with its interval; NaN if the exact search has no correct answers.
     """
 
     recall: float
@@ -350,17 +349,17 @@ class RecallBin:
 
 
 def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: int) -> tuple[RecallBin, ...]:
-    """Bins of recall that hold an answer, ascending.
+    """Return the non-empty bins of recall, ascending.
 
     Args:
         recall: shape (answers,), in 0..1.
-        correct, exact: the same shape: whether the answer was correct, and that from the exact search.
+        correct, exact: same shape: whether the answer was correct, and whether the one from exact search was.
 
     Raises:
         ValueError: the shapes differ.
     """
     if not recall.shape == correct.shape == exact.shape:
-        raise ValueError("recall, correct and exact have a value for each answer")
+        raise ValueError("recall, correct and exact must have one value per answer")
     tenths = np.floor(recall * RECALL_BINS + EPSILON).astype(int)
     return tuple(
         _bin(tenth / RECALL_BINS, correct[tenths == tenth], exact[tenths == tenth], seed)
@@ -371,13 +370,15 @@ def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: in
 def choose_delta(
     bins: Sequence[RecallBin], near: float = NEAR_ACCURACY_SHARE, least: int = MIN_BIN_ANSWERS
 ) -> float | None:
-    """The smallest recall above 0 from which on every bin of `least` answers or more is near the exact search.
+    """Return the smallest recall above 0 from which every bin with at least `least` answers is near the exact search.
 
     Args:
-        near: the share of the exact search's accuracy that is near enough.
+        bins: bins of recall.
+        near: required share of the exact search's accuracy.
+        least: minimum number of answers per bin.
 
     Returns:
-        None where not even the highest bin is, or none holds enough answers.
+        None if the highest bin is below `near`, or if no bin has enough answers.
     """
     chosen: float | None = None
     for each in sorted(bins, key=lambda found: -found.recall):

@@ -1,11 +1,10 @@
-"""Bootstrap intervals of means over queries: how far a score would move with other questions of the same kind.
+"""Bootstrap intervals of means over queries: how much a score would vary with other queries of the same kind.
 
 Efron and Tibshirani, "An Introduction to the Bootstrap", 1993: percentile (chapter 13) and BCa (chapter 14). For a
-mean, the jackknife that BCa needs has a closed form, and a resample is a vector of counts, so that many measures
-share one matrix of counts. A measure's interval depends on its own valid values and the seed alone, never on which
-measures are computed beside it.
+mean, the jackknife in BCa has a closed form. A resample is a vector of counts, so all measures share one matrix of
+counts. A measure's interval depends only on its own valid values and the seed, never on the other measures.
 
-Not for a handful of queries: below about ten, both methods give intervals that are too short.
+Do not use it for very few queries: below about ten, both methods give intervals that are too short.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from raggs.base.hashing import generator
 Method = Literal["bca", "percentile"]
 
 BOOTSTRAP_DRAWS = 2_000
-MAX_COUNT_CELLS = 2_000_000  # of the matrix of counts at a time: 16 MB
-CACHED_MATRICES = 6  # such matrices, for measures that are defined on different numbers of queries
-RELATIVE_TOLERANCE = 1e-12  # relative: below it, two means differ by rounding only
+MAX_COUNT_CELLS = 2_000_000  # cells of the count matrix held at a time: 16 MB
+CACHED_MATRICES = 6  # number of count matrices cached, for measures that are defined on different numbers of queries
+RELATIVE_TOLERANCE = 1e-12  # relative difference below which two means differ only by rounding
 
 
 NORMAL = NormalDist()
@@ -36,14 +35,15 @@ NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the interval of plausible values around it.
+    """A mean over queries with its confidence interval.
 
     Attributes:
-        mean: over the valid queries; NaN where there is none.
-        low, high: the bounds; NaN below two valid queries, both equal to the mean where all values are equal.
-        confidence: in 0..1.
-        count: valid queries.
-        missing: queries left out because the measure is undefined there.
+        mean: mean over the valid queries; NaN if there is none.
+        low, high: bounds of the interval; NaN with fewer than two valid queries, equal to the mean if all values are
+            equal.
+        confidence: confidence level, in 0..1.
+        count: number of valid queries.
+        missing: number of queries for which the measure is undefined.
         method: "bca" or "percentile".
     """
 
@@ -56,47 +56,48 @@ class Interval:
     method: Method
 
     def __iter__(self) -> Iterator[float]:
-        """The bounds, so that ``low, high = interval``."""
+        """Yield the bounds, so that ``low, high = interval`` works."""
         return iter((self.low, self.high))
 
 
 def bootstrap_mean(
     values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int
 ) -> Interval:
-    """The mean of `values`, shape (queries,), with its interval; as `bootstrap_means` for one measure.
+    """Return the mean of `values`, shape (queries,), with its interval: `bootstrap_means` for one measure.
 
     Raises:
-        ValueError: as `bootstrap_means`.
+        ValueError: as for `bootstrap_means`.
     """
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1:
-        raise ValueError(f"one value a query is needed, got the shape {row.shape}")
+        raise ValueError(f"expected a one-dimensional array with one value per query, got shape {row.shape}")
     return bootstrap_means(row[None, :], method=method, confidence=confidence, draws=draws, seed=seed)[0]
 
 
 def bootstrap_means(
     values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int
 ) -> tuple[Interval, ...]:
-    """The mean of each measure over its valid queries, with its interval.
+    """Return the mean of each measure over its valid queries, with its bootstrap interval.
 
     Args:
-        values: shape (measures, queries); NaN where a measure is undefined for a query.
-        method: "bca" corrects the percentiles for bias and skew; "percentile" takes them as they are.
-        confidence: inside 0..1.
-        draws: resamples of the queries; at least 1. 2,000 place a bound to about 6% of a standard error.
-        seed: of the run.
+        values: shape (measures, queries); NaN if a measure is undefined for a query.
+        method: "bca" corrects the percentiles for bias and skewness; "percentile" uses them unchanged.
+        confidence: strictly between 0 and 1.
+        draws: number of resamples, at least 1. With 2,000, the Monte Carlo error of a bound is about 6% of a standard
+            error.
+        seed: random seed.
 
     Returns:
-        One interval for each measure, in their order.
+        One interval per measure, in the order of the rows.
 
     Raises:
-        ValueError: the shape is not two-dimensional, a value is infinite, or an argument is out of its range.
+        ValueError: the array is not two-dimensional, a value is infinite, or an argument is out of its range.
     """
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2:
-        raise ValueError(f"(measures, queries) are needed, got the shape {matrix.shape}")
+        raise ValueError(f"expected an array of shape (measures, queries), got shape {matrix.shape}")
     if np.isinf(matrix).any():
-        raise ValueError("a value is infinite; use NaN where a measure is undefined")
+        raise ValueError("a value is infinite; use NaN if a measure is undefined")
     if method not in get_args(Method):
         raise ValueError(f"unknown method {method!r}; known: {', '.join(get_args(Method))}")
     if not (0 < confidence < 1 and draws >= 1):
@@ -113,23 +114,25 @@ def bootstrap_means(
 
 
 def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int = MAX_COUNT_CELLS) -> list[Floats]:
-    """For each sample the means of `draws` resamples with replacement; samples of equal size share their resamples.
+    """Return the means of `draws` resamples with replacement for each sample; samples of equal size share their
+    resamples.
 
     Args:
-        cells: of the matrix of counts that are held at a time.
+        cells: maximum number of cells of the count matrix held at a time.
     """
     means = [np.full(draws, math.nan) for _ in samples]
     for size in sorted({sample.size for sample in samples if sample.size}):
         rows = [row for row, sample in enumerate(samples) if sample.size == size]
         for chunk, counts in _shared_resamples(size, draws, seed, cells):
             for row in rows:
-                # One product each, and none of BLAS's: those would round by the number of rows, and of threads.
+                # One einsum per row instead of a BLAS product, whose rounding depends on the number of rows and
+                # threads.
                 means[row][chunk] = np.einsum("ij,j->i", counts, samples[row]) / size
     return means
 
 
 def _shared_resamples(size: int, draws: int, seed: int, cells: int) -> Iterable[tuple[slice, Floats]]:
-    """As `_resamples`; those that fit into one chunk are kept for the next system."""
+    """Return the resamples as `_resamples` does; if they fit into one block, they are cached for the next system."""
     return _cached_resamples(size, draws, seed) if size * draws <= cells else _resamples(size, draws, seed, cells)
 
 
@@ -139,7 +142,7 @@ def _cached_resamples(size: int, draws: int, seed: int) -> tuple[tuple[slice, Fl
 
 
 def _resamples(size: int, draws: int, seed: int, cells: int) -> Iterator[tuple[slice, Floats]]:
-    """How often each of `size` queries is drawn, a chunk of the draws at a time: shape (chunk, size)."""
+    """Yield how often each of `size` queries is drawn, one block of draws at a time: shape (block, size)."""
     rng, step = generator(seed, "bootstrap", size), max(1, cells // size)
     for start in range(0, draws, step):
         rows = min(step, draws - start)
@@ -165,7 +168,7 @@ def _interval_bounds(sample: Floats, means: Floats, method: Method, confidence: 
 
 
 def bca_levels(sample: Floats, means: Floats, levels: Floats) -> Floats:
-    """The percentiles of the resampled means that BCa reads instead of `levels`.
+    """Return the percentiles of the resampled means that BCa uses in place of `levels`.
 
     With u the deviations from the mean, the acceleration of a mean is sum u^3 / (6 (sum u^2)^1.5), at most 1/6.
     Resampled means equal to the mean count as half below it.

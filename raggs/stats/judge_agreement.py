@@ -1,13 +1,13 @@
-"""What a judge may be used for, by stated thresholds on how its grades stand to people's.
+"""Valid uses of a judge by its agreement with human grades, and comparison of two judges.
 
-An answer is "yes" or "no" where the whole interval lies on one side of the threshold, else "not yet", with how many
-judgments more would tell if the figures stayed: an interval narrows with the root of the cases.
+`judge_validity` applies published thresholds. An answer is "yes" or "no" if the complete interval is on one side of the
+threshold, else "not yet". "Not yet" comes with the number of further labels needed if the figures do not change: the
+width of an interval decreases with the square root of the cases.
 
-Two judges on the same passages, with people as referee: which of them is nearer to what people say?
-
-All figures are paired: both judges and people graded every case. Whole questions are resampled, as where one judge is
-checked. Passages on which the two judges agree count, and tell nothing of which is nearer: so a verdict also asks
-for some on which they differ.
+`judges_versus_humans` compares two judges on the same passages: which one is nearer to the human grades? All figures
+are paired, because both judges and humans graded every case. Whole questions are resampled, as for a single judge.
+Passages on which the judges agree count, but do not show which one is nearer. So a verdict also needs passages on which
+they differ.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from raggs.stats.agreement import (
 
 Answer = Literal["yes", "no", "not yet"]
 
-COMPARE_KAPPA = 0.4  # "moderate" of Landis and Koch, 1977: errors of such a judge hit all systems alike
-ABSOLUTE_KAPPA = 0.6  # "substantial"
-ABSOLUTE_BIAS = 0.25  # grades; a number is off by as much of a grade
+COMPARE_KAPPA = 0.4  # "moderate" by Landis and Koch, 1977: errors of such a judge affect all systems alike
+ABSOLUTE_KAPPA = 0.6  # "substantial" by Landis and Koch, 1977
+ABSOLUTE_BIAS = 0.25  # maximum absolute bias, in grades
 ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class JudgeValidity:
-    """Whether a judge may be used for something.
+    """Whether a judge is valid for one use.
 
     Attributes:
-        use: what for.
-        answer: whether.
-        rule: the threshold.
-        more: about how many more judgments would tell; None where it is told, or where more would hardly tell.
+        use: the use.
+        answer: "yes", "no" or "not yet".
+        rule: the thresholds.
+        more: approximate number of further labels for a decision; None if decided, or if more labels would hardly help.
     """
 
     use: str
@@ -64,7 +64,7 @@ class JudgeValidity:
 
 
 def judge_validity(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
-    """Whether systems may be compared by the judge's grades, and whether its numbers may be taken as they are."""
+    """Return whether the judge's grades are valid for comparing systems, and for absolute numbers."""
     bias = AgreementEstimate(-abs(checked.bias.value), *_negative_bias_interval(checked.bias))
     return (
         _validity(checked, "comparing systems", f"kappa at least {COMPARE_KAPPA:g}", [(checked.kappa, COMPARE_KAPPA)]),
@@ -78,7 +78,7 @@ def judge_validity(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
 
 
 def _negative_bias_interval(bias: AgreementEstimate) -> tuple[float, float]:
-    """The interval of -|bias|."""
+    """Return the interval of -|bias|."""
     ends = (-abs(bias.low), -abs(bias.high))
     return min(ends), 0.0 if bias.low <= 0 <= bias.high else max(ends)
 
@@ -104,23 +104,23 @@ def _validity(
 
 
 def _cases_needed(cases: int, figure: AgreementEstimate, least: float) -> int | None:
-    """Cases at which the interval would clear the threshold; None where the value itself does not."""
+    """Return the number of cases at which the interval would clear the threshold; None if the value itself does not."""
     margin = figure.value - least
     return math.ceil(cases * ((figure.value - figure.low) / margin) ** 2 - ROUNDING) if margin > 0 else None
 
 
-FEWEST_DIFFERING = 10  # below, a handful of passages would decide
+FEWEST_DIFFERING = 10  # with fewer, single passages would determine the verdict
 
 WinnerSide = Literal["first", "second"]
 
 
 @dataclass(frozen=True)
 class HumanAgreementGain:
-    """A figure of both judges against people.
+    """A statistic of both judges against human grades.
 
     Attributes:
-        first, second: of each judge.
-        gain: by how much the first is better, paired.
+        first, second: value of each judge.
+        gain: paired difference, positive if the first judge is better.
     """
 
     first: AgreementEstimate
@@ -130,17 +130,17 @@ class HumanAgreementGain:
 
 @dataclass(frozen=True)
 class JudgesVersusHumans:
-    """How two judges stand to people.
+    """Two judges compared with human grades.
 
     Attributes:
-        cases: passages that both judges and people graded.
-        clusters: questions that they are of.
-        differing: of the cases, those on which the judges differ.
-        first, second: of those, on how many the one is nearer to people, and the other; on the rest neither is.
-        off: how many grades a judge is off people's, on average; its gain decides.
-        kappa: Cohen's, with quadratic weights.
-        exact: the share of grades equal to people's.
-        confidence: of the intervals, in 0..1.
+        cases: number of passages graded by both judges and humans.
+        clusters: number of questions that they belong to.
+        differing: number of cases on which the judges differ.
+        first, second: number of cases on which the first (second) judge is nearer to the human grade.
+        off: mean absolute difference from the human grade; its gain determines the winner.
+        kappa: Cohen's kappa with quadratic weights.
+        exact: share of grades equal to the human grade.
+        confidence: confidence level of the intervals, in 0..1.
     """
 
     cases: int
@@ -155,13 +155,13 @@ class JudgesVersusHumans:
 
     @property
     def few(self) -> bool:
-        """Whether there is too little for a verdict, whatever it says."""
+        """Whether there are too few cases for a verdict."""
         scarce = self.cases < FEWEST_CASES or self.clusters < FEWEST_CLUSTERS
         return scarce or self.differing < FEWEST_DIFFERING
 
     @property
     def winner(self) -> WinnerSide | None:
-        """Who is nearer, where the interval of the gain leaves no doubt."""
+        """The judge that is nearer to the human grades, if the interval of the gain excludes 0; else None."""
         gain = self.off.gain
         if self.few or math.isnan(gain.low) or gain.low <= 0 <= gain.high:
             return None
@@ -169,7 +169,10 @@ class JudgesVersusHumans:
 
     @property
     def more(self) -> int | None:
-        """About how many more cases would tell, if the figures stayed; None where it is told, or never would be."""
+        """Approximate number of further cases for a verdict, if the figures do not change.
+
+        None if there is a verdict, or if no number of cases would give one.
+        """
         if self.winner is not None:
             return None
         if self.few:
@@ -191,22 +194,24 @@ def judges_versus_humans(
     draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> JudgesVersusHumans:
-    """Compare two judges' grades with people's.
+    """Compare two judges' grades with human grades.
 
     Args:
-        first, second, people: shape (cases,), grades 1 to 5.
+        first, second, people: shape (cases,), grades of the judges and of humans, 1 to 5.
         clusters: the question of each case.
-        confidence, draws, seed: of the intervals.
+        confidence, draws, seed: parameters of the bootstrap intervals.
 
     Raises:
-        ValueError: the lengths differ, a grade is none, or an argument is out of its range.
+        ValueError: the lengths differ, a grade is not 1 to 5, or an argument is out of its range.
     """
     check_confidence(confidence, draws)
     columns = [np.asarray(column, dtype=np.int64) for column in (first, second, people)]
     if any(column.shape != (len(clusters),) for column in columns):
-        raise ValueError(f"{[column.size for column in columns]} grades of {len(clusters)} questions are no triples")
+        raise ValueError(
+            f"{[column.size for column in columns]} grades and {len(clusters)} question ids: the lengths must be equal"
+        )
     if any(column.size and not 1 <= column.min() <= column.max() <= len(GRADES) for column in columns):
-        raise ValueError("grades are 1 to 5")
+        raise ValueError("grades must be 1 to 5")
     tables = tables_of(columns, clusters)
     whole = tables.sum(axis=0)
     few = len(clusters) < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS

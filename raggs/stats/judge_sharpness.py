@@ -1,26 +1,24 @@
-"""How sharp a judge is on long lists, and what it gives to the place where a passage is shown.
+"""Sharpness and position bias of a judge on lists, and agreement of repeated orders of one list.
 
-A judge of Plackett-Luce picks the best of a list, then the best of what is left, each pick by the softmax of
+A Plackett-Luce judge picks the best of a list, then the best of the rest, and so on. Each pick follows the softmax of
 
-    score = b * utility + f * z        z: +1/2 where the passage was shown first, -1/2 last, evenly between
+    score = b * utility + f * z        z: +1/2 if the passage was shown first, -1/2 if last, evenly spaced between
 
-with sharpness b and favour f, the log-odds that being shown first rather than last adds; f / b is the same in grades.
-Utilities are known, in grades: from the posterior of the rank stage, so that b is on the scale of its own sharpness.
-They are not free of error, which makes b a little too small. Found by maximum likelihood (Newton's steps), with a wide
-prior that only keeps b finite where a judge never errs.
+with the sharpness b and the position bias f. f is the log-odds gained by being shown first instead of last; f / b is
+the same in grades. Utilities are given in grades, from the posterior of the rank stage, so b is on the same scale as
+the stage's own sharpness. Errors in the utilities bias b slightly downwards. Both are maximum-likelihood estimates
+(Newton's method). A wide prior only keeps b finite for a judge without errors.
 
-The same list ordered again: how far a judge agrees with itself, where in the list, and what the place shown did.
+Repeated orders of one list: how far a judge agrees with itself, at which ranks, and how the shown position matters.
+Run-to-run disagreement is the share of all pairs that two orders of the same passages rank differently. Kendall's tau
+is 1 - 2 times that ("Practical RAG Evaluation", 2025, section 3.4.1: 3 to 5% for identical inputs). Random orders have
+0.5.
 
-Run-to-run disagreement is the share of all pairs that two orders of the same passages put the other way round, and
-Kendall's tau is 1 - 2 of it ("Practical RAG Evaluation", 2025, section 3.4.1: 3 to 5% for identical inputs). A
-coin has a half.
-
-One order of a whole list, read together with the grades that are known beforehand.
-
-The rank stage starts from grades, and grades alone make two of its rankings alike, whatever the judge says of the
-batches. So what its calls buy is told against one order that knows the same grades: the posterior of Plackett-Luce with
-utilities normal around the grades (`raggs.ranking.posterior`), at the sharpness that the order makes most likely. A
-judge that guesses adds nothing to the grades this way, and a sharp one is believed.
+One order of a complete list, combined with known grades (`with_grades`): the rank stage starts from grades, and these
+make two of its rankings similar for any answers of the judge. So the benefit of its calls is measured against one
+order that uses the same grades. That is the Plackett-Luce posterior with utilities normal around the grades
+(`raggs.ranking.posterior`), at the sharpness that maximises the evidence. So a judge that guesses does not change the
+order by grades, and a sharp judge determines the order.
 """
 
 from __future__ import annotations
@@ -45,15 +43,15 @@ from raggs.ranking.posterior import (
 )
 
 MAX_NEWTON_STEPS = 60
-MAX_PARAMETER_STEP = 2.0  # largest move of a parameter in one step
+MAX_PARAMETER_STEP = 2.0  # largest change of a parameter per step
 CLOSE = 1e-8
-MIN_SHARPNESS = 0.25  # sharpness below which grades are no scale
-PRIOR_SPREAD = 20.0  # of the prior of both parameters, normal around 0
+MIN_SHARPNESS = 0.25  # below it, the position bias in grades is undefined
+PRIOR_SPREAD = 20.0  # standard deviation of the normal prior of both parameters
 
 
 @dataclass(frozen=True)
 class OrderPicks:
-    """One order.
+    """One order of a list.
 
     Attributes:
         features: shape (n, 2): utility and z of each passage, in the judged order, best first.
@@ -63,7 +61,7 @@ class OrderPicks:
 
     @classmethod
     def of(cls, utilities: Sequence[float], places: Sequence[int]) -> OrderPicks:
-        """From the utility of each passage, best first, and the place from 0 at which it was shown."""
+        """Return the picks from the utility of each passage, best first, and its shown position (from 0)."""
         shown = np.asarray(places, dtype=np.float64)
         z = 0.5 - shown / max(1, len(shown) - 1)
         return cls(np.stack([np.asarray(utilities, dtype=np.float64), z], axis=1))
@@ -71,7 +69,7 @@ class OrderPicks:
 
 @dataclass(frozen=True)
 class SharpnessFit:
-    """Of some orders: `sharpness` b, and `favour` f in log-odds."""
+    """Parameters fitted to some orders: `sharpness` b, and `favour` f (position bias in log-odds)."""
 
     sharpness: float
     favour: float
@@ -81,7 +79,10 @@ FLAT = SharpnessFit(0.0, 0.0)
 
 
 def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> SharpnessFit:
-    """The most likely sharpness and favour, from any start; 0 and 0 without an order of two passages."""
+    """Return the maximum-likelihood sharpness and position bias; 0 and 0 if no order has two passages.
+
+    The result does not depend on `start`.
+    """
     at = np.array([start.sharpness, start.favour])
     for _ in range(MAX_NEWTON_STEPS):
         slope, information = -at / PRIOR_SPREAD**2, np.eye(2) / PRIOR_SPREAD**2
@@ -97,14 +98,15 @@ def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> Sharp
 
 @dataclass(frozen=True)
 class PoolEstimates:
-    """Estimates over all pools as one value a pool, whose mean they are: jackknife's pseudo-values.
+    """Jackknife pseudo-values of the estimates, one per pool; shapes (pools,).
 
-    So that resampled pools give intervals (Efron and Tibshirani, 1993, chapter 11). Shapes (pools,).
+    Their mean is the estimate over all pools, so resampling pools gives intervals (Efron and Tibshirani, 1993, chapter
+    11).
 
     Attributes:
         sharpness, favour: b and f.
-        grades: f / b, what being shown first rather than last adds, in grades; NaN where b is near 0. Errors of the
-            utilities make b and f too small alike, and leave this as it is.
+        grades: f / b, the gain of being shown first instead of last, in grades; NaN if b is near 0. Errors of the
+            utilities reduce b and f alike and leave the ratio unchanged.
     """
 
     sharpness: Floats
@@ -113,7 +115,7 @@ class PoolEstimates:
 
 
 def by_pool(pools: Sequence[Sequence[OrderPicks]]) -> PoolEstimates:
-    """The estimates of the orders of each pool."""
+    """Return the estimates from the orders of each pool."""
     whole, count = _row(fit_picks([picks for pool in pools for picks in pool])), len(pools)
     if count < 2:
         return PoolEstimates(*(np.full(count, value) for value in whole))
@@ -128,7 +130,7 @@ def _row(found: SharpnessFit) -> tuple[float, float, float]:
 
 
 def _stages(features: Floats, at: Floats) -> tuple[Floats, Floats]:
-    """Gradient and information of one order, summed over its picks: what was picked less what was expected."""
+    """Return gradient and information of one order, summed over its picks: observed minus expected features."""
     chances = stage_chances(features @ at)
     expected = chances @ features
     slope = (features - expected).sum(axis=0)
@@ -142,8 +144,8 @@ class ObservedOrder:
     """One order of some passages.
 
     Attributes:
-        shown: shape (n,): the passages, as numbers from 0, in the order in which they were shown.
-        order: shape (n,): the same, best first.
+        shown: shape (n,): the passages as numbers from 0, in the order in which they were shown.
+        order: shape (n,): the same numbers, best first.
     """
 
     shown: Ints
@@ -151,28 +153,29 @@ class ObservedOrder:
 
     @classmethod
     def of(cls, shown: Sequence[str], order: Sequence[str]) -> ObservedOrder:
-        """From ids.
+        """Return the order from ids.
 
         Raises:
-            ValueError: an id stands twice, or they are not the same ids.
+            ValueError: an id occurs twice, or the two lists have different ids.
         """
         numbers = {name: number for number, name in enumerate(sorted(shown))}
         if len(numbers) != len(shown) or sorted(order) != sorted(shown):
-            raise ValueError("an order holds each passage that was shown exactly once")
+            raise ValueError("an order must contain each shown passage exactly once")
         return cls(*(np.array([numbers[name] for name in names], dtype=np.int64) for names in (shown, order)))
 
     @property
     def alike(self) -> bytes:
-        """Equal where the same was shown in the same order."""
+        """Key that is equal for orders whose passages were shown in the same order."""
         return self.shown.tobytes()
 
 
 @dataclass(frozen=True)
 class ReversedPairs:
-    """Pairs that came out otherwise where they were shown the other way round.
+    """Pairs whose order changed when they were shown in the opposite order.
 
     Attributes:
-        toward, away: whose earlier one won both times, and whose later one did; a fair judge has as many of each.
+        toward, away: number of pairs whose first-shown passage won both times, and whose last-shown passage did. Both
+            are equal on average for a judge without position bias.
     """
 
     toward: int
@@ -180,13 +183,13 @@ class ReversedPairs:
 
     @property
     def share(self) -> float:
-        """Of those that turned, where the earlier one won; NaN where none did."""
+        """Share of changed pairs whose first-shown passage won; NaN if no pair changed."""
         both = self.toward + self.away
         return self.toward / both if both else math.nan
 
 
 def disagreement(first: ObservedOrder, second: ObservedOrder) -> float:
-    """The share of pairs in another order, 0..1; NaN below two passages."""
+    """Return the share of pairs in a different order, 0..1; NaN with fewer than two passages."""
     size = len(first.order)
     if size < 2:
         return math.nan
@@ -194,30 +197,36 @@ def disagreement(first: ObservedOrder, second: ObservedOrder) -> float:
 
 
 def mean_disagreement(orders: Sequence[ObservedOrder], *, same: bool) -> float:
-    """Over all pairs of orders: of one showing where `same`, else of two; NaN without such a pair."""
+    """Return the mean disagreement over all pairs of orders; NaN if there are none.
+
+    With `same`, pairs with the same shown order count, else pairs with different ones.
+    """
     pairs = [pair for pair in combinations(orders, 2) if (pair[0].alike == pair[1].alike) == same]
     return float(np.mean([disagreement(*pair) for pair in pairs])) if pairs else math.nan
 
 
 def mean_overlap(orders: Sequence[ObservedOrder], k: int, *, same: bool) -> float:
-    """The share of the first `k` that two orders have in common, over pairs of orders as in `mean_disagreement`."""
+    """Return the mean share of common passages among the first `k`, over pairs of orders as in `mean_disagreement`."""
     pairs = [pair for pair in combinations(orders, 2) if (pair[0].alike == pair[1].alike) == same]
     tops = [[set(each.order[:k].tolist()) for each in pair] for pair in pairs]
     return float(np.mean([len(one & other) / max(1, len(one)) for one, other in tops])) if tops else math.nan
 
 
 def neighbours_kept(first: ObservedOrder, second: ObservedOrder) -> Flags:
-    """Shape (n - 1,): whether the passages at places i and i + 1 of the first stand in that order in the second."""
+    """Return whether neighbours of the first order (ranks i and i + 1) are in the same order in the second, shape (n
+    - 1,).
+    """
     rank = np.argsort(second.order)
     return np.asarray(rank[first.order[:-1]] < rank[first.order[1:]])
 
 
 def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Sequence[int]) -> Floats:
-    """How often neighbours are kept, by where they stand in the first order of each pair; NaN of an empty part.
+    """Return how often neighbours keep their order, by rank range in the first order of each pair; NaN for an empty
+    range.
 
     Args:
-        pairs: of orders.
-        ends: the last place of each part, rising; the first part begins at place 1.
+        pairs: pairs of orders.
+        ends: last rank of each range, ascending; the first range starts at rank 1.
     """
     kept = [neighbours_kept(first, second) for first, second in pairs]
     none = np.zeros(0, dtype=np.bool_)
@@ -226,7 +235,7 @@ def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Se
 
 
 def reversed_pairs(orders: Sequence[ObservedOrder]) -> ReversedPairs:
-    """Pairs of passages that turned between showings, over all pairs of orders that showed them the other way round."""
+    """Count the passage pairs whose order changed, over all pairs of orders that showed them in opposite order."""
     toward = away = 0
     for first, second in combinations(orders, 2):
         shown, other = _precedence(first.shown), _precedence(second.shown)
@@ -238,7 +247,7 @@ def reversed_pairs(orders: Sequence[ObservedOrder]) -> ReversedPairs:
 
 
 def _precedence(order: Ints) -> Flags:
-    """Shape (n, n): whether one passage stands before another."""
+    """Return whether one passage precedes another, shape (n, n)."""
     rank = np.argsort(order)
     return np.asarray(rank[:, None] < rank[None, :])
 
@@ -247,15 +256,16 @@ def _spans(ends: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-UTILITY_SPREAD = 0.65  # of the utilities around the grades, as engines are tuned to
+UTILITY_SPREAD = 0.65  # standard deviation of the utilities around the grades, as the ranking engines use
 
 
 @one_blas_thread
 def with_grades(told: ObservedOrder, grades: Floats) -> ObservedOrder:
-    """The order by the posterior means; equal ones as the judge had them.
+    """Return the order by the posterior means; ties keep the judge's order.
 
     Args:
-        grades: shape (n,), of the passages by their numbers.
+        told: the judge's order.
+        grades: shape (n,), grade of each passage by its number.
     """
     size = len(told.order)
     if size < 2:

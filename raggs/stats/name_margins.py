@@ -1,24 +1,17 @@
-"""Proper-name margins: how much of a score hangs on the name, how much on the topic; what changing it costs.
+"""Statistics of the name and noise diagnoses: margins of proper names, their prediction, and recovery from noise.
 
-A question "Which works by A on T?" is scored against five candidates: C1 the right author and topic, C2a and C2b other
-authors on the same topic, C3 the right author on another topic, C4 neither. Source: "Practical RAG Evaluation" (2025),
-sections 4.2 and 4.3, appendix A.2 and A.3.
+Margins: how much of a score depends on the name, and how much on the topic? A question "Which works by A on T?" is
+scored against five candidates. C1 has the right author and topic, C2a and C2b another author on the same topic, C3 the
+right author on another topic, C4 neither. Source: "Practical RAG Evaluation" (2025), sections 4.2 and 4.3, appendix A.2
+and A.3. Scores and margins have the shape (runs, questions). All runs have the same questions; the other candidates are
+drawn again in each. The functions do not depend on the model that produced the scores.
 
-Scores and margins have the shape (runs, questions): the questions are the same in all runs, what stands beside them is
-drawn anew in each. Nothing here knows what gave the scores, nor by what the texts were changed.
+Prediction: how well does a cheap figure predict an expensive one? A rank correlation over the changes. The expensive
+figure is known per question, so its interval is over resampled questions. The cheap figure has no resampling error.
 
-How well something cheap says what something dear will do: a rank correlation over the things that were changed.
-
-The dear side is known question by question, so that its interval is over resampled questions; the cheap side is taken
-as it was measured. Pure: numbers in, a frozen result out.
-
-What noise takes from a figure, and what a rewriter brings back: paired over questions.
-
-A figure is a cosine to an ideal text or a measure of retrieval; of each question there is one without noise, one with,
-and one after rewriting. Source: "Practical RAG Evaluation" (2025), section 4.4 and appendix A.4, which gives the
-mean cosines and their drop; the intervals and the share brought back are added here.
-
-Pure: one value a question in, NaN where it is undefined; it knows neither texts nor who rewrote them.
+Noise and rewriting: a figure is a cosine to an ideal text or a retrieval measure. Each question has a value without
+noise, with noise, and after rewriting; comparisons are paired over questions. Source: section 4.4 and appendix A.4,
+which report the mean cosines and their drop. The intervals and the recovered share are added here.
 """
 
 from __future__ import annotations
@@ -36,12 +29,12 @@ from raggs.stats.intervals import Interval, bootstrap_mean, resampled_means
 from raggs.stats.order_agreement import kendall_tau_b, overlap_at_k, spearman
 
 ROLES = ("C1", "C2a", "C2b", "C3", "C4")
-LEAST_BASE = 0.02  # of a base margin that percentages are taken of
+LEAST_BASE = 0.02  # smallest base margin for which percentages are computed
 CONFIDENCE = 0.95
 
 
 class MarginBounds(NamedTuple):
-    """The ends of a 95% interval; NaN where fewer than two values are there to tell."""
+    """Bounds of a 95% interval; NaN with fewer than two values."""
 
     low: float
     high: float
@@ -52,9 +45,9 @@ class Margins:
     """The three margins, each of shape (runs, questions), in the unit of the scores.
 
     Attributes:
-        name: s(C1) - max(s(C2a), s(C2b)): what the right name is worth.
-        topic: s(C1) - s(C3): what the right topic is worth.
-        both: s(C1) - s(C4).
+        name: s(C1) - max(s(C2a), s(C2b)): gain from the right name.
+        topic: s(C1) - s(C3): gain from the right topic.
+        both: s(C1) - s(C4): gain from both.
     """
 
     name: Floats
@@ -67,11 +60,11 @@ class MarginMean:
     """A mean over questions and runs.
 
     Attributes:
-        value: the mean of the runs' means; NaN where nothing is defined.
+        value: mean of the runs' means; NaN if nothing is defined.
         spread: standard deviation between the runs' means (n - 1); NaN for one run.
-        by_runs: bootstrap over the runs' means: how far other impostors would move it.
-        by_questions: bootstrap over the questions' means: how far other questions would move it.
-        count: cells with a value, of runs times questions.
+        by_runs: bootstrap interval over the runs' means: variation by other distractors.
+        by_questions: bootstrap interval over the questions' means: variation by other questions.
+        count: number of (run, question) cells with a value.
     """
 
     value: float
@@ -83,14 +76,14 @@ class MarginMean:
 
 @dataclass(frozen=True)
 class MarginChange:
-    """What an ablation does to a margin.
+    """Effect of an ablation on a margin.
 
     Attributes:
         percent: mean of (ablated - base) / base * 100 over the cells whose base is at least `LEAST_BASE`.
-        of_means: the same of the two means over all cells, in percent: no small base can blow it up.
-        of_means_bounds: of that, over resampled questions.
+        of_means: relative change of the mean over all cells, in percent; not inflated by small bases.
+        of_means_bounds: its interval over resampled questions.
         absolute: mean of ablated - base over all cells, in the unit of the scores.
-        left_out: cells whose base is too small for a percentage.
+        left_out: number of cells whose base is too small for a percentage.
     """
 
     percent: MarginMean
@@ -101,17 +94,17 @@ class MarginChange:
 
 
 def margins(scores: Floats) -> Margins:
-    """The margins of bundles.
+    """Return the margins of scored candidates.
 
     Args:
         scores: shape (runs, questions, 5), the candidates in the order of `ROLES`; higher is better.
 
     Raises:
-        ValueError: another shape, or a score that is not finite.
+        ValueError: wrong shape, or a score that is not finite.
     """
     found = np.asarray(scores, dtype=np.float64)
     if found.ndim != 3 or found.shape[2] != len(ROLES):
-        raise ValueError(f"scores of shape (runs, questions, {len(ROLES)}) are needed, got {found.shape}")
+        raise ValueError(f"expected scores of shape (runs, questions, {len(ROLES)}), got {found.shape}")
     if not np.isfinite(found).all():
         raise ValueError("a score is not finite")
     right, first, second, topic, neither = np.moveaxis(found, 2, 0)
@@ -119,15 +112,15 @@ def margins(scores: Floats) -> Margins:
 
 
 def mean_of(values: Floats, *, seed: int) -> MarginMean:
-    """The mean of `values`, shape (runs, questions), with its spread and intervals; NaN where there is no value.
+    """Return the mean of `values`, shape (runs, questions), with its spread and intervals; NaN cells are ignored.
 
-    A run or a question without any value is left out.
+    A run or a question without any value is excluded.
 
     Raises:
-        ValueError: another shape, or an infinite value.
+        ValueError: wrong shape, or an infinite value.
     """
     if values.ndim != 2:
-        raise ValueError(f"values of shape (runs, questions) are needed, got {values.shape}")
+        raise ValueError(f"expected values of shape (runs, questions), got {values.shape}")
     there = ~np.isnan(values)
     by_run, by_question = _means(values, there, 1), _means(values, there, 0)
     return MarginMean(
@@ -140,20 +133,20 @@ def mean_of(values: Floats, *, seed: int) -> MarginMean:
 
 
 def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LEAST_BASE) -> MarginChange:
-    """What became of margins, cell by cell, shape (runs, questions).
+    """Return the change of margins, cell by cell, of shape (runs, questions).
 
     Args:
-        ablated, base: of the same questions, runs and impostors.
-        seed: of the resamples.
-        least: bases below it have no percentage; above 0.
+        ablated, base: margins for the same questions, runs and distractors.
+        seed: random seed of the resamples.
+        least: smallest base with a percentage; above 0.
 
     Raises:
         ValueError: the shapes differ, or `least` is not above 0.
     """
     if ablated.shape != base.shape:
-        raise ValueError(f"margins of the same cells are needed, got the shapes {ablated.shape} and {base.shape}")
+        raise ValueError(f"expected two arrays of margins of the same shape, got {ablated.shape} and {base.shape}")
     if not least > 0:
-        raise ValueError(f"percentages are of bases above 0, got {least}")
+        raise ValueError(f"`least` must be above 0, got {least}")
     large = base >= least
     percent = np.divide(ablated - base, base, out=np.full(base.shape, math.nan), where=large) * 100
     share, bounds = ratio(ablated - base, base, seed=seed)
@@ -167,9 +160,9 @@ def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LE
 
 
 def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, MarginBounds]:
-    """The mean of `above` by that of `below`, shape (runs, questions), with its interval over resampled questions.
+    """Return the mean of `above` over the mean of `below`, shapes (runs, questions), with an interval over questions.
 
-    NaN where the mean below is not above 0: a ratio to a margin that is none, or the wrong way round, says nothing.
+    NaN if the mean of `below` is not above 0: a ratio to a zero or negative margin is meaningless.
     """
     upper, lower = above.mean(axis=0), below.mean(axis=0)
     draws = resampled_means([upper, lower], intervals_DRAWS, seed)
@@ -185,7 +178,7 @@ def _ratio(above: float, below: float) -> float:
 
 
 def _means(values: Floats, there: Flags, axis: int) -> Floats:
-    """Along one axis, over what is there; lines with nothing are left out."""
+    """Return means along one axis over the defined values; rows without any are excluded."""
     counts = there.sum(axis=axis)
     sums = np.where(there, values, 0.0).sum(axis=axis)
     found: Floats = sums[counts > 0] / counts[counts > 0]
@@ -193,7 +186,7 @@ def _means(values: Floats, there: Flags, axis: int) -> Floats:
 
 
 PREDICTION_DRAWS = 1000
-MIN_POINTS = 3  # points of which a rank correlation says anything
+MIN_POINTS = 3  # minimum points for a rank correlation
 
 
 @dataclass(frozen=True)
@@ -201,10 +194,10 @@ class Prediction:
     """A rank correlation, in -1..1.
 
     Attributes:
-        spearman: of the cheap values with the means of the dear ones, ties at their mean rank; NaN below three points,
-            or where one side does not vary.
-        low, high: 95% percentile interval over resampled questions; NaN where no draw has a correlation.
-        points: how many things were changed.
+        spearman: correlation of the cheap values with the means of the expensive ones, ties at their mean rank; NaN
+            with fewer than three points, or if one side does not vary.
+        low, high: 95% percentile interval over resampled questions; NaN if no resample has a correlation.
+        points: number of changes compared.
     """
 
     spearman: float
@@ -214,18 +207,18 @@ class Prediction:
 
 
 def predict(cheap: Floats, dear: Floats, *, seed: int) -> Prediction:
-    """How well `cheap` orders the means of `dear`.
+    """Return how well `cheap` predicts the order of the means of `dear`.
 
     Args:
         cheap: shape (points,).
-        dear: shape (points, questions), of the same questions in the same order.
-        seed: of the resamples.
+        dear: shape (points, questions), the expensive values for the same questions in the same order.
+        seed: random seed of the resamples.
 
     Raises:
-        ValueError: the shapes do not fit, or a value is not finite.
+        ValueError: the shapes do not match, or a value is not finite.
     """
     if dear.ndim != 2 or cheap.shape != dear.shape[:1]:
-        raise ValueError(f"a row of questions for each point is needed, got the shapes {cheap.shape} and {dear.shape}")
+        raise ValueError(f"expected one row of questions per point, got shapes {cheap.shape} and {dear.shape}")
     if not (np.isfinite(cheap).all() and np.isfinite(dear).all()):
         raise ValueError("a value is not finite")
     points, questions = dear.shape
@@ -249,11 +242,11 @@ TAIL_PERCENT = 2.5  # percent beyond each end of an interval
 
 @dataclass(frozen=True)
 class RecoveredShare:
-    """A share of a loss that was made good; NaN where the loss itself may be none.
+    """The share of a loss that was recovered; NaN if the loss is not significant.
 
     Attributes:
-        value: 1 where all is back, below 0 where it got worse.
-        low, high: 95% over resampled questions.
+        value: 1 if everything was recovered, negative if the values became worse.
+        low, high: 95% interval over resampled questions.
     """
 
     value: float
@@ -265,21 +258,23 @@ NO_SHARE = RecoveredShare(math.nan, math.nan, math.nan)
 
 
 def noise_change(before: Floats, after: Floats, seed: int) -> Interval:
-    """The mean difference, with its interval over the questions that have both values."""
+    """Return the mean difference with its interval, over the questions that have both values."""
     return bootstrap_mean(after - before, seed=seed)
 
 
 def percent(before: Floats, after: Floats) -> float:
-    """The change of the mean in percent, over the questions that have both values; NaN of a mean of 0."""
+    """Return the change of the mean in percent, over the questions that have both values; NaN if the first mean is
+    0.
+    """
     both = ~np.isnan(before - after)
     base = float(before[both].sum())
     return 100 * (float(after[both].sum()) - base) / base if base else math.nan
 
 
 def recovered_share(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> RecoveredShare:
-    """What share of the loss by noise a rewriter brings back: (rewritten - noisy) / (plain - noisy), of their means.
+    """Return the recovered share of the loss by noise: (rewritten - noisy) / (plain - noisy), as a ratio of means.
 
-    NaN where the interval of the loss does not leave 0 out: a share of what may be nothing says nothing.
+    NaN if the interval of the loss does not exclude 0, because a share of a zero loss is meaningless.
     """
     valid = ~np.isnan(plain + noisy + rewritten)
     lost, back = (plain - noisy)[valid], (rewritten - noisy)[valid]
@@ -292,12 +287,12 @@ def recovered_share(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) 
 
 
 def overlaps(first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], k: int) -> Floats:
-    """Of each question, the share of the first `k` passages that two lists have in common."""
+    """Return for each question the share of the first `k` passages that two lists have in common."""
     return _pairwise(first, second, k, lambda one, other: overlap_at_k(one, other, k))
 
 
 def taus(first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], k: int) -> Floats:
-    """Of each question, Kendall's tau over the passages that both have among their first `k`; NaN below two."""
+    """Return for each question Kendall's tau over the common passages of the first `k`; NaN with fewer than two."""
     return _pairwise(first, second, k, kendall_tau_b)
 
 

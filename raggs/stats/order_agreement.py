@@ -1,7 +1,7 @@
-"""Order against order: how alike two rankings of passages, or of systems, are.
+"""Agreement of two rankings, of passages or of systems.
 
-An order is a sequence of different ids, best first, or a mapping of ids to scores, higher is better, which may hold
-ties. Correlations look at the ids that both orders hold; RBO and overlap look at prefixes and so at all of them.
+An order is a sequence of unique ids, best first, or a mapping of ids to scores (higher is better), which may contain
+ties. Correlations use only the ids that both orders contain. RBO and overlap compare prefixes, so they use all ids.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class RBO:
     """Rank-biased overlap of two lists of which only the beginnings are known.
 
     Attributes:
-        extrapolated: if the lists went on to agree as they do so far: RBO_ext, in 0..1; NaN where a list is empty.
-        minimum: if nothing that follows agreed.
-        residual: what is added to `minimum` if everything that follows agreed as much as it can.
+        extrapolated: RBO_ext in 0..1, assuming that the agreement so far continues; NaN if a list is empty.
+        minimum: value if nothing that follows agrees.
+        residual: amount added to `minimum` if everything that follows agrees as much as possible.
     """
 
     extrapolated: float
@@ -34,15 +34,15 @@ class RBO:
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """Two orders by every measure of this module, at one p and k.
+    """Agreement of two orders by every measure of this module, at one p and k.
 
     Attributes:
         tau_b, spearman: in -1..1, over the shared ids.
-        tau_ap: of the second order against the first as the truth, in -1..1, over the shared ids.
-        tau_ap_symmetric: the mean of both directions.
-        rbo: over all ids.
-        overlap: of the two heads, in 0..1.
-        shared, only_first, only_second: how many ids both hold, and one alone.
+        tau_ap: AP correlation of the second order with the first as the truth, in -1..1, over the shared ids.
+        tau_ap_symmetric: mean of both directions.
+        rbo: rank-biased overlap, over all ids.
+        overlap: overlap of the first k ids, in 0..1.
+        shared, only_first, only_second: number of ids in both orders, only in the first, only in the second.
     """
 
     tau_b: float
@@ -57,16 +57,16 @@ class OrderAgreement:
 
 
 def compare_orders(first: Order, second: Order, *, p: float = 0.9, k: int = 10) -> OrderAgreement:
-    """Everything at once.
+    """Return all measures of agreement of two orders.
 
     Args:
-        first: the truth, where a measure takes one side for it.
-        second: the order held against it.
-        p: of `rbo`.
-        k: of `overlap_at_k`.
+        first: the order taken as the truth by asymmetric measures.
+        second: the order compared with it.
+        p: parameter of `rbo`.
+        k: cutoff of `overlap_at_k`.
 
     Raises:
-        ValueError: as the single measures.
+        ValueError: as for the single measures.
     """
     shared = len(_scores(first).keys() & _scores(second).keys())
     return OrderAgreement(
@@ -83,10 +83,12 @@ def compare_orders(first: Order, second: Order, *, p: float = 0.9, k: int = 10) 
 
 
 def kendall_tau_b(first: Order, second: Order) -> float:
-    """Kendall's tau-b over the shared ids, in -1..1; NaN below two of them or where one side ties them all.
+    """Return Kendall's tau-b over the shared ids, in -1..1.
+
+    NaN with fewer than two shared ids, or if all of them are tied in one order.
 
     Raises:
-        ValueError: an id stands twice, or a score is NaN.
+        ValueError: an id occurs twice, or a score is NaN.
     """
     from scipy.stats import kendalltau
 
@@ -95,10 +97,10 @@ def kendall_tau_b(first: Order, second: Order) -> float:
 
 
 def spearman(first: Order, second: Order) -> float:
-    """Spearman's rho over the shared ids, ties at their mean rank, in -1..1; NaN as for `kendall_tau_b`.
+    """Return Spearman's rho over the shared ids, ties at their mean rank, in -1..1; NaN as for `kendall_tau_b`.
 
     Raises:
-        ValueError: an id stands twice, or a score is NaN.
+        ValueError: an id occurs twice, or a score is NaN.
     """
     from scipy.stats import spearmanr
 
@@ -107,23 +109,23 @@ def spearman(first: Order, second: Order) -> float:
 
 
 def tau_ap(truth: Order, estimate: Order, *, symmetric: bool = False) -> float:
-    """AP correlation over the shared ids: Kendall's tau with the weight on the head of the estimate.
+    """Return the AP correlation over the shared ids: Kendall's tau with more weight on the top of the estimate.
 
     2 / (n - 1) * sum over i = 2..n of C(i) / (i - 1), minus 1, where C(i) is the number of items above rank i of the
-    estimate that the truth, too, places above the item at rank i. Yilmaz, Aslam and Robertson, "A new rank
-    correlation coefficient for information retrieval", SIGIR 2008. Ties, on either side: the expected value over
-    all ways of breaking them.
+    estimate that the truth also ranks above the item at rank i. Yilmaz, Aslam and Robertson, "A new rank correlation
+    coefficient for information retrieval", SIGIR 2008. With ties on either side, it is the expected value over all ways
+    of breaking them.
 
     Args:
-        truth: the order that decides what is right.
-        estimate: the order whose head counts most.
-        symmetric: the mean of both directions.
+        truth: the order taken as correct.
+        estimate: the order whose top counts most.
+        symmetric: return the mean of both directions.
 
     Returns:
-        In -1..1; NaN below two shared ids.
+        A value in -1..1; NaN with fewer than two shared ids.
 
     Raises:
-        ValueError: an id stands twice, or a score is NaN.
+        ValueError: an id occurs twice, or a score is NaN.
     """
     true, estimated = _shared_scores(truth, estimate)
     if true.size < 2:
@@ -134,10 +136,10 @@ def tau_ap(truth: Order, estimate: Order, *, symmetric: bool = False) -> float:
 
 
 def _tau_ap(true: Floats, estimated: Floats) -> float:
-    """Group by group of equal estimates: each member is as likely as the next to stand at each of their ranks.
+    """Return tau_ap, summed by groups of tied estimates: each member is equally likely at each rank of its group.
 
-    It is right against those above as far as the truth says so (a tie is half right), and, by symmetry, against half
-    of the members that come before it.
+    Against items above its group, a member counts as correct by the truth (a tie counts half). Against members of its
+    group that come before it, half of the pairs are correct, by symmetry.
     """
     total = 0.0
     for level in np.unique(estimated):
@@ -151,31 +153,32 @@ def _tau_ap(true: Floats, estimated: Floats) -> float:
 
 
 def rbo(first: Order, second: Order, *, p: float = 0.9) -> RBO:
-    """Rank-biased overlap: the mean agreement of two prefixes under a reader who goes on with probability `p`.
+    """Return the rank-biased overlap: the mean agreement of two prefixes for a reader who continues with probability
+    `p`.
 
-    Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", TOIS 28(4), 2010: the extrapolation
-    (equation 32) for lists of any two lengths; the bounds follow from the overlap that the unseen ranks can bring at
-    least and at most. Equal scores of a mapping are put in the order of their ids.
+    Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", TOIS 28(4), 2010. The extrapolation is
+    equation 32, for lists of any two lengths. The bounds follow from the smallest and largest overlap that unseen ranks
+    can have. Equal scores of a mapping are ordered by id.
 
     Args:
-        first, second: need share nothing.
-        p: inside 0..1; the first ten ranks carry 86% of the weight at 0.9.
+        first, second: the orders; they need not share any ids.
+        p: strictly between 0 and 1; at 0.9, the first ten ranks have 86% of the weight.
 
     Raises:
-        ValueError: p is not inside 0..1, an id stands twice, or a score is NaN.
+        ValueError: p is not strictly between 0 and 1, an id occurs twice, or a score is NaN.
     """
     if not 0 < p < 1:
-        raise ValueError(f"p lies between 0 and 1, got {p}")
+        raise ValueError(f"p must be strictly between 0 and 1, got {p}")
     short, long = sorted((_sequence(first), _sequence(second)), key=len)
     s, depth = len(short), len(long)
     overlap = _overlaps(short, long)
     final = float(overlap[-1]) if depth else 0.0
     d = np.arange(1, depth + 1)
     weights = (1 - p) / p * p**d / d
-    # Beyond what is seen, at least `final` stays shared: the tail of the series of -log(1 - p).
+    # Below the observed ranks, at least `final` ids stay shared: the tail of the series of -log(1 - p).
     tail = -math.log1p(-p) * (1 - p) / p - float(weights.sum())
     minimum = float(weights @ overlap) + final * tail
-    # At most, each unseen item of the shorter list, and then of both, matches one without a partner, until all do.
+    # At most, each unseen item of the shorter list (later of both lists) matches an unmatched item, until all match.
     full = int(s + depth - final)
     beyond = np.arange(depth + 1, full + 1)
     most = np.concatenate((overlap + np.maximum(d - s, 0), 2 * beyond - depth - s + final))
@@ -190,37 +193,40 @@ def rbo(first: Order, second: Order, *, p: float = 0.9) -> RBO:
 
 
 def _overlaps(short: Sequence[str], long: Sequence[str]) -> Floats:
-    """At each depth of the longer list, how many ids both prefixes hold; the shorter list ends where it ends."""
+    """Return the number of ids that both prefixes contain, at each depth of the longer list.
+
+    Beyond its end, the shorter list stays as it is.
+    """
     place = {name: rank for rank, name in enumerate(short)}
     shared_from = np.array([max(rank, place[name]) for rank, name in enumerate(long) if name in place], dtype=np.int64)
     return np.cumsum(np.bincount(shared_from, minlength=len(long))).astype(np.float64)
 
 
 def overlap_at_k(first: Order, second: Order, k: int) -> float:
-    """The share of ids that the two heads of length `k` have in common, in 0..1.
+    """Return the share of ids that the first `k` of both orders have in common, in 0..1.
 
-    Where neither order is as long as `k`, of the longer one: two equal short lists overlap fully. NaN where both are
-    empty. Equal scores of a mapping are put in the order of their ids.
+    If both orders are shorter than `k`, the divisor is the length of the longer one, so two equal short lists have 1.
+    NaN if both are empty. Equal scores of a mapping are ordered by id.
 
     Raises:
-        ValueError: k < 1, an id stands twice, or a score is NaN.
+        ValueError: k < 1, an id occurs twice, or a score is NaN.
     """
     if k < 1:
-        raise ValueError(f"a cutoff is at least 1, got {k}")
+        raise ValueError(f"the cutoff must be at least 1, got {k}")
     heads = _sequence(first)[:k], _sequence(second)[:k]
     longest = max(map(len, heads))
     return len(set(heads[0]) & set(heads[1])) / longest if longest else math.nan
 
 
 def _scores(order: Order) -> Mapping[str, float]:
-    """Higher is better; a sequence counts down."""
+    """Return scores by id, higher is better; a sequence is scored by descending rank."""
     if isinstance(order, Mapping):
         for name, score in order.items():
             if math.isnan(score):
                 raise ValueError(f"the score of {name!r} is not a number")
         return order
     if len(set(order)) != len(order):
-        raise ValueError(f"the order names {next(name for name in order if order.count(name) > 1)!r} twice")
+        raise ValueError(f"the order contains {next(name for name in order if order.count(name) > 1)!r} twice")
     return {name: float(-rank) for rank, name in enumerate(order)}
 
 

@@ -1,20 +1,18 @@
-"""Personal data in what users typed, found by patterns and checksums, and masked.
+"""Personal data in user queries, found by patterns and checksums, and masked; queries cleaned and grouped.
 
-Found are e-mail addresses (also as "jane at example dot com"), phone numbers (valid ones of the regions of the text's
-language, by phonenumbers), IBANs and payment cards (by checksum), public IP addresses, social security numbers (US by
-form, French by key) and names where a pattern gives them away: after "my name is", "Mr", at the end of a letter.
+Detected are e-mail addresses (also as "jane at example dot com"), phone numbers (valid numbers of the regions of the
+text's language, by phonenumbers), IBANs and payment cards (by checksum), public IP addresses, social security numbers
+(US by format, French by check key), and names in typical contexts: after "my name is" or "Mr", or at the end of a
+letter.
 
-No pattern knows all names, and addresses of houses are not looked for: what is not flagged is not proven clean.
-Nothing here may send or keep a text.
+Patterns do not find all names, and postal addresses are not detected. A text without findings may still contain
+personal data. Nothing in this module sends or stores a text.
 
-Numbers that say by their own digits whether they can be real: IBANs, payment cards, French social security.
-
-What users typed, made into questions: what is no question goes, and what is the same is counted together.
-
-Two lines are the same when they have the same words in the same order, whatever their case, accents and punctuation;
-the spelling that was typed most often stays. Lines that are near each other in meaning are told by vectors elsewhere
-(`raggs.stats.question_filters.duplicates`), but only within one `near_duplicate_key`: "error 404" is not "error 403",
-and "with" is not "without".
+Logged lines become questions: lines that are not questions are dropped, and equal lines are counted together. Two lines
+are equal if they have the same words in the same order, ignoring case, accents and punctuation. The most frequent
+spelling is kept. Lines of similar meaning are found by vectors elsewhere (`raggs.stats.question_filters.duplicates`),
+but
+only within one `near_duplicate_key`: "error 404" is not "error 403", and "with" is not "without".
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Literal
 
-# Characters of an IBAN by country, ISO 13616 registry.
+# Length of an IBAN by country, ISO 13616 registry.
 IBAN_LENGTHS: Mapping[str, int] = {
     "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28,
     "CH": 21, "CR": 22, "CY": 28, "CZ": 24, "DE": 22, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18,
@@ -37,11 +35,13 @@ IBAN_LENGTHS: Mapping[str, int] = {
     "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
 }  # fmt: skip
 CARD_DIGITS = range(13, 20)
-CARD_STARTS = "23456"  # of the networks' numbers, ISO/IEC 7812
+CARD_STARTS = "23456"  # first digits of the networks' card numbers, ISO/IEC 7812
 
 
 def is_iban(text: str) -> bool:
-    """Whether letters and digits without blanks are an IBAN: its country's length, and 1 modulo 97 (ISO 7064)."""
+    """Return whether `text` (letters and digits without spaces) is an IBAN: the country's length, and 1 modulo 97
+    (ISO 7064).
+    """
     code = text.upper()
     if not (code.isascii() and code.isalnum()) or IBAN_LENGTHS.get(code[:2]) != len(code):
         return False
@@ -50,7 +50,9 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(digits: str) -> bool:
-    """Whether digits are the number of a payment card: 13 to 19, a network's first digit, Luhn's sum."""
+    """Return whether `digits` is a payment card number: 13 to 19 digits, a network's first digit, and a valid Luhn
+    sum.
+    """
     if not (digits.isascii() and digits.isdecimal()) or len(digits) not in CARD_DIGITS:
         return False
     if digits[0] not in CARD_STARTS or len(set(digits)) == 1:
@@ -60,7 +62,7 @@ def is_card(digits: str) -> bool:
 
 
 def is_nir(text: str) -> bool:
-    """Whether 15 characters are a French social security number with its key (97 less the number modulo 97)."""
+    """Return whether 15 characters are a French social security number with its key (97 minus the number modulo 97)."""
     plain = text.upper().replace("2A", "19", 1).replace("2B", "18", 1) if text[5:7].upper() in ("2A", "2B") else text
     if len(plain) != 15 or not (plain.isascii() and plain.isdecimal()) or plain[0] not in "12378":
         return False
@@ -68,9 +70,9 @@ def is_nir(text: str) -> bool:
 
 
 PersonalKind = Literal["email", "phone", "iban", "card", "ip", "ssn", "name"]
-# In the order in which they claim the same characters.
+# In order of precedence for overlapping matches.
 KINDS: tuple[PersonalKind, ...] = ("email", "iban", "card", "ssn", "ip", "phone", "name")
-# Where numbers without a country are dialled.
+# Regions to which numbers without a country code are assigned, by language.
 REGIONS: Mapping[str, tuple[str, ...]] = {
     "de": ("DE", "AT"),
     "en": ("US", "GB"),
@@ -81,16 +83,16 @@ REGIONS: Mapping[str, tuple[str, ...]] = {
     "pt": ("PT", "BR"),
 }
 PHONE_DIGITS = 7
-SIGNED = 60  # characters at the end of a text where a signature stands
+SIGNED = 60  # characters at the end of a text that are searched for a signature
 
 
 @dataclass(frozen=True, order=True)
 class PersonalSpan:
-    """Characters that tell who somebody is.
+    """Characters that identify a person.
 
     Attributes:
-        start, end: their place.
-        kind: what they are.
+        start, end: character range.
+        kind: kind of personal data.
     """
 
     start: int
@@ -151,11 +153,11 @@ SIGNATURE = NAME_CONTEXTS[-1]
 
 
 def personal_data(text: str, *languages: str) -> tuple[PersonalSpan, ...]:
-    """The personal data in a text, in its order; no two overlap.
+    """Return the personal data in a text, in text order, without overlaps.
 
     Args:
-        languages: ISO 639-1 codes, its own and those of its surroundings, for the regions of phone numbers; those with
-            a country's code are found in any.
+        languages: ISO 639-1 codes of the text and its context, which give the regions of phone numbers. Numbers with a
+            country code are found in any language.
     """
     found: list[PersonalSpan] = []
     finders = _finders(languages)
@@ -167,7 +169,7 @@ def personal_data(text: str, *languages: str) -> tuple[PersonalSpan, ...]:
 
 
 def mask_personal_data(text: str, found: Collection[PersonalSpan]) -> str:
-    """The text with each of them replaced by its kind: ``write to [EMAIL]``."""
+    """Return the text with each span replaced by its kind: ``write to [EMAIL]``."""
     for each in sorted(found, reverse=True):
         text = f"{text[: each.start]}[{each.kind.upper()}]{text[each.end :]}"
     return text
@@ -194,14 +196,14 @@ def _emails(text: str) -> SpanIterator:
 
 
 def _find_checked(pattern: re.Pattern[str], text: str, holds: Callable[[str], bool]) -> SpanIterator:
-    """What fits a pattern and, without blanks and hyphens, its checksum."""
+    """Yield matches of a pattern that pass a checksum once spaces and hyphens are removed."""
     for match in pattern.finditer(text):
         if holds(re.sub(r"[ -]", "", match[0])):
             yield match.span()
 
 
 def _ibans(text: str) -> SpanIterator:
-    """IBANs, of which each has the length of its country: what follows in capitals is no part of it."""
+    """Yield IBANs. Each ends at the length of its country, so capital letters that follow are not included."""
     for match in IBAN.finditer(text):
         wanted, end = IBAN_LENGTHS.get(match[0][:2].upper(), 0), 0
         for place, char in enumerate(match[0]):
@@ -219,7 +221,7 @@ def _ssns(text: str) -> SpanIterator:
 
 
 def _addresses(text: str) -> SpanIterator:
-    """Addresses that reach a machine from anywhere: those of one's own network tell nothing."""
+    """Yield globally routable IP addresses; private addresses do not identify a person."""
     for pattern, mark in ((IPV4, "."), (IPV6, ":")):
         for match in pattern.finditer(text) if text.count(mark) > 1 else ():
             try:
@@ -231,10 +233,10 @@ def _addresses(text: str) -> SpanIterator:
 
 
 def _phones(text: str, regions: Collection[str]) -> SpanIterator:
-    """Valid phone numbers, those with a country's code in any region."""
+    """Yield valid phone numbers; numbers with a country code are found in any region."""
     if sum(char.isdecimal() for char in text) < PHONE_DIGITS:
         return
-    from phonenumbers import Leniency, PhoneNumberMatcher  # late: few texts have so many digits
+    from phonenumbers import Leniency, PhoneNumberMatcher  # imported lazily: few texts have so many digits
 
     for region in dict.fromkeys(regions or ("ZZ",)):
         for match in PhoneNumberMatcher(text, region, leniency=Leniency.VALID):
@@ -248,10 +250,11 @@ def _find_names(text: str) -> SpanIterator:
 
 
 Reason = Literal["empty", "no words", "small talk", "too short", "too long"]
-MAX_QUESTION_CHARS = 2000  # characters; longer ones are pasted documents
+MAX_QUESTION_CHARS = 2000  # longer ones are pasted documents
 MIN_QUESTION_WORDS = 2
-WIDE_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")  # scripts of long words
-WIDE_LEAST = 4  # characters of these
+# scripts without spaces between words or with long words
+WIDE_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+WIDE_LEAST = 4  # minimum characters in these scripts
 ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
 WORD_PATTERN = re.compile(r"[^\W_]+")
 LETTER_PAIR = re.compile(r"[^\W\d_]{2,}")
@@ -271,9 +274,9 @@ class QuestionLines:
     """Lines that are one question.
 
     Attributes:
-        text: as it was typed most often, the first of equals.
-        line: its number where it stands first.
-        count: how often it was typed, in all spellings.
+        text: most frequent spelling; the first one if tied.
+        line: line number of the first occurrence.
+        count: number of occurrences in all spellings.
     """
 
     text: str
@@ -282,7 +285,7 @@ class QuestionLines:
 
 
 def fault(text: str) -> Reason | None:
-    """Why a cleaned line is no question; None where it may be one."""
+    """Return why a cleaned line is not a question; None if it may be one."""
     if not text:
         return "empty"
     if len(text) > MAX_QUESTION_CHARS:
@@ -297,19 +300,21 @@ def fault(text: str) -> Reason | None:
 
 
 def same_key(text: str) -> str:
-    """The words of a line, by which it is the same as another."""
+    """Return the normalised words of a line; equal lines have equal keys."""
     plain = unicodedata.normalize("NFD", text.casefold())
     return " ".join(WORD_PATTERN.findall("".join(char for char in plain if not unicodedata.combining(char))))
 
 
 def near_duplicate_key(text: str) -> str:
-    """What two lines must share besides their meaning to be near each other: numbers, and whether they deny."""
+    """Return what two near duplicates must share in addition to their meaning: the numbers, and whether they contain
+    a negation.
+    """
     words = set(same_key(text).split())
     return f"{' '.join(sorted(NUMBER_PATTERN.findall(text)))}|{bool(words & NEGATIONS)}"
 
 
 def group_lines(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
-    """The lines that are the same made one each, the most frequent first, then by their lines."""
+    """Merge equal lines, the most frequent first, then by line number."""
     spelled: dict[str, dict[str, QuestionLines]] = {}
     for each in lines:
         spellings = spelled.setdefault(same_key(each.text), {})
@@ -320,11 +325,11 @@ def group_lines(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
 
 
 def merge_near_lines(asked: Sequence[QuestionLines], into: Iterable[tuple[int, int]]) -> tuple[QuestionLines, ...]:
-    """The questions that stay when near ones are counted with them, in the order of `group_lines`.
+    """Merge near duplicates and return the remaining questions, in the order of `group_lines`.
 
     Args:
-        asked: all of them.
-        into: rows of a question that goes and of the one that stays for it.
+        asked: all questions.
+        into: pairs of rows: the question to remove, and the one to count it with.
     """
     counts = [each.count for each in asked]
     gone = set()

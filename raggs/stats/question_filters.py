@@ -1,52 +1,46 @@
-"""Which questions go: those asked already, and those with an excerpt that is about something else.
+"""Filters, splits and windows for generated questions.
 
-Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma 2024: two questions whose cosine is above a
-threshold are duplicates, and a question goes with all its excerpts if its cosine with any of them is below another.
-Of duplicates the report does not say which stays; here it is the earlier one, and what went makes nobody else go.
+Removal of duplicates and of questions with an irrelevant excerpt: Smith and Troynikov, "Evaluating Chunking Strategies
+for Retrieval", Chroma 2024. Two questions whose cosine is above a threshold are duplicates. A question is removed with
+all its excerpts if its cosine with any of them is below another threshold. The report does not state which duplicate is
+kept. Here it is the earlier one, and a removed question does not cause others to be removed. Thresholds depend on the
+embedder and the corpus. The report's thresholds are for OpenAI's text-embedding-3-large.
 
-Thresholds belong to an embedder and a corpus. The report's are those of OpenAI's text-embedding-3-large.
+Leakage: how far a question copies the rare words of its excerpts. Copied words bias scores towards lexical search.
 
-How far a question copies the rare words of what answers it: copied questions flatter lexical search.
+    leakage(q) = sum of idf(w) over the words of q that occur in an excerpt of q / sum of idf(w) over the words of q
+    idf(w) = ln(1 + (N - n(w) + 0.5) / (n(w) + 0.5))        N texts in the corpus, of which n(w) contain w
 
-    leakage(q) = sum of idf(w) over the words of q that stand in an excerpt of q / sum of idf(w) over the words of q
-    idf(w) = ln(1 + (N - n(w) + 0.5) / (n(w) + 0.5))        N texts of the corpus, of which n(w) hold w
+This is the idf of BM25 (Lucene's), so a copied rare word has the same weight as in BM25. 0: no word is copied; 1: all
+are. Words are those that search compares: distinct stems without stop words and accents, provided by the caller.
 
-the idf of BM25 (Lucene's), so a copied rare word weighs as it does there. 0: no word is copied; 1: all are. Words are
-those that search compares: stems without stop words and accents, each once, which the caller makes.
+Measured (`benchmarks/leakage.py`) on the 472 questions of Chroma's chunking report over chunks of 200 tokens: recall of
+the excerpts' characters in the first chunk, BM25 minus all-MiniLM-L6-v2. The difference is +0.025 in the third of the
+questions with the least leakage (below 0.45), +0.185 in the next (below 0.70) and +0.224 in the last; Spearman's rho
++0.15, p 0.001. In the first five chunks, where BM25 finds almost everything, it is +0.047, +0.113 and +0.107.
+WordLlama's vectors are sums over words and gain from copied words as BM25 does, so no trend is visible.
 
-Measured (`benchmarks/leakage.py`) on the 472 questions of Chroma's chunking report over chunks of 200 tokens, recall of
-the excerpts' characters in the first chunk, BM25 less all-MiniLM-L6-v2: +.025 in the third with the least leakage
-(below .45), +.185 in the next (below .70), +.224 in the last; Spearman's rho +.15, p .001. Among the first five
-chunks, where BM25 finds almost everything, it is +.047, +.113, +.107. WordLlama's vectors, themselves sums over words,
-gain by copying as BM25 does: no slope is to be seen.
+Split into questions for choosing (dev) and for reporting (test): a question's part depends only on a hash of the seed
+and its key, so adding questions does not move others. The shares therefore hold on average within each type of
+question, but not exactly. If the key is the window or document, all questions about it are in the same part. Then a
+choice made on dev has not used the texts that test asks about.
 
-Which questions are for choosing (dev) and which for reporting (test).
+Difficulty of questions: the share of systems that find the relevant passages. This is the classical difficulty of an
+item (higher means easier). It is informative only if the systems differ: three chunk sizes of one embedder are hardly
+more than one system. A question that no system answers may be hard, or its excerpts may be wrong. Such questions have
+their own level, so that they can be reviewed.
 
-A question's part is drawn by a hash of the seed and its key, and of nothing else: adding questions moves none. So the
-shares hold in every type of question alike, in the mean and not to the question. With the window or document as key,
-all questions about it are in one part, and what was chosen on dev has not seen what test asks about.
+Windows of documents from which questions are generated: the documents are divided into windows of about equal size, in
+an order that covers all parts evenly. In each prefix of that order, the number of windows of a document is proportional
+to its length, up to one or two. Its windows are spread evenly over it, and no character is repeated before all were
+used. A longer order starts with the shorter one, so extending it does not change earlier windows. A document of `n`
+windows and `L` characters gets the positions (i + u) / L, i = 0..n-1, with one random u in [0, 1): the divisor method
+of apportionment with a random offset. The i-th window of a document is chosen by the golden ratio.
 
-How hard questions are, by how many systems find what answers them.
-
-The share of systems that find it is the classical difficulty of an item (the higher, the easier). It says as much as
-the systems differ: three chunk sizes of one embedder are hardly more than one system. What nobody finds may be hard,
-or its excerpts may be wrong: such questions are told apart, to be looked at.
-
-Which parts of the documents are shown to whoever asks questions about them.
-
-The documents are tiled into windows of about one size, and the windows are put in an order in which every part has its
-turn. In each beginning of that order a document has as many windows as its share of all characters says, give or take
-one or two; those of one document lie evenly over it; and no character is shown again before all have been shown. A
-longer order begins with the shorter one, so asking for more changes nothing that was asked.
-
-A document of `n` windows and `L` characters gets the places (i + u) / L, i = 0..n-1, with one random u in [0, 1): the
-divisor method of apportionment with a random offset. Which of its windows comes i-th follows the golden ratio.
-
-Where a threshold stands, found by looking at pairs in binary search.
-
-The report's way: pairs near a value are looked at, and the value moves down while they pass (these two do ask the
-same; this excerpt is about its question) and up while they do not. A step shows up to three pairs and goes with most
-of them, so one odd pair does not decide. The state is the answers alone: taking one back is forgetting it.
+Threshold search: a binary search in which a person reviews pairs, as in the report. Pairs near the current value are
+reviewed. If they pass (the two questions mean the same, or the excerpt fits its question), the value decreases, else
+it increases. A step shows up to three pairs and follows the majority, so a single odd pair does not decide. The state
+consists only of the answers, so undoing an answer removes it from the list.
 """
 
 from __future__ import annotations
@@ -65,16 +59,16 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats, Ints, Vectors
 from raggs.base.hashing import derive_seed, generator
 
-QUESTIONS_PER_BLOCK = 1024  # questions compared at a time: 4 MB a block of cosines
+QUESTIONS_PER_BLOCK = 1024  # questions compared at a time: 4 MB per block of cosines
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Cosines, -1..1.
+    """Cosine thresholds, -1..1.
 
     Attributes:
-        excerpt: below it an excerpt is not about its question.
-        duplicate: above it two questions are the same.
+        excerpt: an excerpt below it is not about its question.
+        duplicate: two questions above it are duplicates.
     """
 
     excerpt: float = 0.41
@@ -83,7 +77,7 @@ class Thresholds:
     def __post_init__(self) -> None:
         for name, value in (("excerpt", self.excerpt), ("duplicate", self.duplicate)):
             if not -1 <= value <= 1:
-                raise ValueError(f"the {name} threshold is {value}; cosines lie in -1..1")
+                raise ValueError(f"the {name} threshold must be a cosine in -1..1, got {value}")
 
 
 DEFAULT = Thresholds()
@@ -94,25 +88,27 @@ THRESHOLDS: Mapping[str, Thresholds] = {  # the report's table of corpora
     "finance": Thresholds(0.42, 0.70),
     "pubmed": Thresholds(0.40, 0.67),
 }
-# Of embedders whose cosines stand elsewhere. Of the report's 472 questions, which all passed there, the report's
-# thresholds would take out 63 as duplicates and 197 for an excerpt under WordLlama; these take 1 and 20.
+# Embedders whose cosines have another range. All of the report's 472 questions passed its filters. Under WordLlama, the
+# report's thresholds would remove 63 as duplicates and 197 for an excerpt; these remove 1 and 20.
 OF_EMBEDDERS: Mapping[str, Thresholds] = {"wordllama": Thresholds(excerpt=0.15, duplicate=0.85)}
 
 
 def thresholds_for(corpus: str, embedder: str = "") -> Thresholds:
-    """The usual thresholds: an embedder's own by its type, else the report's of one of its corpora, else its usual."""
+    """Return the default thresholds: those of the embedder type, else those of a corpus of the report, else the
+    general ones.
+    """
     return OF_EMBEDDERS.get(embedder, THRESHOLDS.get(corpus, DEFAULT))
 
 
 @dataclass(frozen=True)
 class DuplicateQuestion:
-    """A question that goes.
+    """A question to remove because it duplicates an earlier one.
 
     Attributes:
-        row: its number.
-        of: the earlier question that stays, the nearest of those.
-        cosine: of the two.
-        threshold: that it is above.
+        row: row of the question.
+        of: row of the most similar earlier question that is kept.
+        cosine: cosine of the two.
+        threshold: the threshold that it exceeds.
     """
 
     row: int
@@ -126,13 +122,13 @@ class DuplicateQuestion:
 
 @dataclass(frozen=True)
 class IrrelevantQuestion:
-    """A question that goes.
+    """A question to remove because an excerpt is not about it.
 
     Attributes:
-        row: its number.
-        excerpt: the row of its excerpt that is furthest from it.
-        cosine: of the two.
-        threshold: that it is below.
+        row: row of the question.
+        excerpt: row of its excerpt with the lowest cosine.
+        cosine: cosine of the two.
+        threshold: the threshold that it falls below.
     """
 
     row: int
@@ -147,27 +143,27 @@ class IrrelevantQuestion:
 def duplicates(
     vectors: Vectors, thresholds: float | Floats = DEFAULT.duplicate, groups: Sequence[int] | Ints | None = None
 ) -> tuple[DuplicateQuestion, ...]:
-    """The questions that were asked before.
+    """Return the questions that duplicate an earlier one.
 
-    Each question in order is compared with the earlier ones that stay; time grows as questions times those, memory as
-    the questions.
+    Each question is compared with the earlier ones that are kept. Time grows with the number of questions times the
+    number kept, memory with the number of questions.
 
     Args:
-        vectors: shape (questions, dims), of unit length or zero (then equal to none).
-        thresholds: one, or one a question: a question goes when its cosine is above its own.
-        groups: shape (questions,): only questions of one group are compared, such as those of one corpus.
+        vectors: shape (questions, dims), of unit length, or zero (then not equal to any other).
+        thresholds: one for all, or one per question; a question is removed if its cosine exceeds its threshold.
+        groups: shape (questions,); only questions of the same group are compared, such as those of one corpus.
 
     Returns:
-        In the order of the questions.
+        Duplicates in the order of the questions.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
     """
     count = len(vectors)
     limits = np.broadcast_to(np.asarray(thresholds, dtype=np.float64), (count,))
     group = np.zeros(count, dtype=np.int64) if groups is None else np.asarray(groups, dtype=np.int64)
     if vectors.ndim != 2 or group.shape != (count,):
-        raise ValueError("vectors need a row a question, groups a number a question")
+        raise ValueError("expected one row of `vectors` and one group per question")
     order = np.argsort(group, kind="stable")
     apart = np.flatnonzero(np.diff(group[order])) + 1
     found = [gone for rows in np.split(order, apart) for gone in _of_group(vectors, rows, limits)]
@@ -195,7 +191,10 @@ def _of_group(vectors: Vectors, rows: Ints, limits: Floats) -> list[DuplicateQue
 
 
 def _nearest(vectors: Vectors, block: Ints, kept: Ints) -> tuple[Floats, Ints]:
-    """For each question of a block its highest cosine with those kept, and the first that has it; -inf without."""
+    """Return for each question of a block its highest cosine with a kept question, and the first one that has it.
+
+    Without kept questions, the cosine is -inf.
+    """
     best = np.full(len(block), -np.inf)
     nearest = np.full(len(block), -1, dtype=np.int64)
     for start in range(0, len(kept), QUESTIONS_PER_BLOCK):
@@ -209,11 +208,11 @@ def _nearest(vectors: Vectors, block: Ints, kept: Ints) -> tuple[Floats, Ints]:
 
 
 def excerpt_cosines(questions: Vectors, excerpts: Vectors, owner: Sequence[int] | Ints) -> Floats:
-    """The cosine of each excerpt with its question, shape (excerpts,).
+    """Return the cosine of each excerpt with its question, shape (excerpts,).
 
     Args:
         questions, excerpts: shapes (questions, dims) and (excerpts, dims), of unit length.
-        owner: shape (excerpts,), whose excerpt each is.
+        owner: shape (excerpts,), row of the question of each excerpt.
     """
     found: Floats = np.einsum("ij,ij->i", excerpts, questions[np.asarray(owner, dtype=np.int64)]).astype(np.float64)
     return found
@@ -225,14 +224,14 @@ def irrelevant(
     owner: Sequence[int] | Ints,
     thresholds: float | Floats = DEFAULT.excerpt,
 ) -> tuple[IrrelevantQuestion, ...]:
-    """The questions with an excerpt that is about something else.
+    """Return the questions with an excerpt that is not about them.
 
     Args:
-        questions, excerpts, owner: as `excerpt_cosines`.
-        thresholds: one, or one a question: a question goes when a cosine is below its own.
+        questions, excerpts, owner: as in `excerpt_cosines`.
+        thresholds: one for all, or one per question; a question is removed if a cosine is below its threshold.
 
     Returns:
-        In the order of the questions, each with its furthest excerpt; a question without excerpts stays.
+        In the order of the questions, each with its least similar excerpt. A question without excerpts is kept.
     """
     cosines = excerpt_cosines(questions, excerpts, owner)
     limits = np.broadcast_to(np.asarray(thresholds, dtype=np.float64), (len(questions),))
@@ -248,17 +247,17 @@ def irrelevant(
 
 
 LEAKAGE_BINS = 10
-HIGH = 0.8  # from here a question is copied
-MAX_HIGH_LEAKAGE_SHARE = 0.5  # share of copied questions from which a set is warned about
+HIGH = 0.8  # from here, a question counts as copied
+MAX_HIGH_LEAKAGE_SHARE = 0.5  # share of copied questions from which raggs warns
 
 
 @dataclass(frozen=True)
 class WordWeights:
-    """How rare words are.
+    """Document frequencies of words, from which their idf follows.
 
     Attributes:
-        texts: of the corpus.
-        holding: by word, how many of them hold it.
+        texts: number of texts in the corpus.
+        holding: by word, the number of texts that contain it.
     """
 
     texts: int
@@ -266,7 +265,7 @@ class WordWeights:
 
     @classmethod
     def of(cls, texts: Iterable[Collection[str]]) -> WordWeights:
-        """From the words of each text of the corpus: passages, windows or documents."""
+        """Return the weights from the words of each text of the corpus (passages, windows or documents)."""
         holding: Counter[str] = Counter()
         count = 0
         for words in texts:
@@ -275,17 +274,18 @@ class WordWeights:
         return cls(count, holding)
 
     def idf(self, word: str) -> float:
-        """See the module; a word that no text holds is the rarest."""
+        """Return the idf of a word, see the module docstring; a word in no text has the highest idf."""
         held = self.holding.get(word, 0)
         return math.log(1 + (self.texts - held + 0.5) / (held + 0.5))
 
 
 def leakage(question: Collection[str], excerpts: Iterable[Collection[str]], weights: WordWeights) -> float:
-    """How far a question copies its excerpts, 0..1; NaN for a question without a word.
+    """Return how far a question copies its excerpts, 0..1; NaN for a question without words.
 
     Args:
-        question: its words.
-        excerpts: the words of each of its excerpts.
+        question: words of the question.
+        excerpts: words of each of its excerpts.
+        weights: document frequencies in the corpus.
     """
     asked = set(question)
     held = set().union(*excerpts)
@@ -295,13 +295,13 @@ def leakage(question: Collection[str], excerpts: Iterable[Collection[str]], weig
 
 @dataclass(frozen=True)
 class LeakageSummary:
-    """Leakage over a set of questions.
+    """Summary of the leakage of a set of questions.
 
     Attributes:
-        count: of the questions with a value.
-        mean, quartiles: of the values; the quartiles are the first, the median and the third.
-        histogram: questions in each tenth of 0..1.
-        high: share of the questions at or above `HIGH`.
+        count: number of questions with a value.
+        mean, quartiles: of the values; the quartiles are first quartile, median and third quartile.
+        histogram: number of questions in each tenth of 0..1.
+        high: share of questions at or above `HIGH`.
     """
 
     count: int
@@ -312,17 +312,17 @@ class LeakageSummary:
 
     @property
     def warning(self) -> str | None:
-        """What a reader of scores over these questions must know; None where there is nothing to say."""
+        """Warning for readers of scores over these questions; None if few questions are copied."""
         if not self.count or self.high < MAX_HIGH_LEAKAGE_SHARE:
             return None
         return (
-            f"{self.high:.0%} of the questions copy the rare words of what answers them (leakage {HIGH:g} or more): "
-            "scores over them flatter lexical search"
+            f"{self.high:.0%} of the questions copy the rare words of their excerpts (leakage {HIGH:g} or more): "
+            "scores over them are biased towards lexical search"
         )
 
 
 def summarise_leakage(values: Sequence[float] | Floats) -> LeakageSummary:
-    """The summary of values of `leakage`; NaN is left out."""
+    """Return the summary of values of `leakage`; NaN is ignored."""
     valid = np.asarray(values, dtype=np.float64)
     valid = valid[~np.isnan(valid)]
     if not len(valid):
@@ -339,33 +339,34 @@ RANGE = 2.0**64
 
 
 def part_of(key: str, seed: int, dev: float = DEV) -> SplitPart:
-    """The part of the question with this key.
+    """Return the part (dev or test) of the question with this key.
 
     Args:
-        key: of the question, or of what it is about.
-        dev: the share of dev, 0..1. A larger share keeps all that a smaller one held.
+        key: key of the question, or of the text that it is about.
+        seed: random seed.
+        dev: share of dev, 0..1. A larger share contains the dev part of a smaller one.
 
     Raises:
         ValueError: the share is out of range.
     """
     if not 0 <= dev <= 1:
-        raise ValueError(f"the share of dev is {dev}; it must lie in 0..1")
+        raise ValueError(f"the share of dev must be in 0..1, got {dev}")
     return "dev" if derive_seed(seed, "split", key) < dev * RANGE else "test"
 
 
 DifficultyLevel = Literal["easy", "medium", "hard", "unfound"]
 DIFFICULTIES: tuple[DifficultyLevel, ...] = ("easy", "medium", "hard", "unfound")
-EASY, MEDIUM = 2 / 3, 1 / 3  # shares of the systems, each included
+EASY, MEDIUM = 2 / 3, 1 / 3  # shares of the systems, inclusive
 
 
 @dataclass(frozen=True)
 class QuestionDifficulty:
-    """Of one question.
+    """Difficulty of one question.
 
     Attributes:
-        found: how many systems find it.
-        systems: how many were asked.
-        level: easy from two thirds of the systems, medium from one third, hard below, unfound by none.
+        found: number of systems that find a relevant passage.
+        systems: number of systems.
+        level: "easy" from two thirds of the systems, "medium" from one third, "hard" below, "unfound" if none finds it.
     """
 
     found: int
@@ -374,16 +375,16 @@ class QuestionDifficulty:
 
 
 def difficulties(hits: Flags) -> tuple[QuestionDifficulty, ...]:
-    """The difficulty of each question.
+    """Return the difficulty of each question.
 
     Args:
-        hits: shape (questions, systems), whether a system finds what answers a question.
+        hits: shape (questions, systems), whether a system finds a relevant passage of a question.
 
     Raises:
-        ValueError: there is no system.
+        ValueError: the array is not two-dimensional or has no system.
     """
     if hits.ndim != 2 or not hits.shape[1]:
-        raise ValueError("hits need a row a question and a column for at least one system")
+        raise ValueError("hits need one row per question and at least one column (system)")
     systems = hits.shape[1]
     return tuple(
         QuestionDifficulty(found, systems, _difficulty_level(found, systems)) for found in np.sum(hits, axis=1).tolist()
@@ -398,18 +399,18 @@ def _difficulty_level(found: int, systems: int) -> DifficultyLevel:
 
 SIZE = 4000  # characters, as in the report
 GOLDEN = (5**0.5 - 1) / 2
-# Where a cut may stand, and how far it moves for that, as a share of a window.
+# Preferred positions of a window's edge, and how far the edge moves to reach one, as a share of a window.
 BREAKS = ((re.compile(r"\n\s*\n"), 0.1), (re.compile(r"\s+"), 1.0))
 WORD_CHARACTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True, order=True)
 class TextWindow:
-    """Characters of one document.
+    """A range of characters of one document.
 
     Attributes:
-        document: its number, from 0.
-        start, end: the first character, and the first one after the last; neither is white space.
+        document: number of the document, from 0.
+        start, end: first character, and first one after the last; the range neither starts nor ends with white space.
     """
 
     document: int
@@ -418,25 +419,27 @@ class TextWindow:
 
 
 def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int = SIZE) -> tuple[TextWindow, ...]:
-    """`count` windows in an order in which every part of the documents has its turn (see the module).
+    """Return `count` windows in an order that covers all parts of the documents evenly (see the module docstring).
 
-    A document of at most `size` characters is one window. Others are cut into equal parts of at most that, and the cuts
-    moved to a blank line less than a tenth of a part away, or else to the nearest white space; a word as long as a
-    part (a page of Chinese) is cut where it falls. When all windows are used, others are cut, a quarter to three
-    quarters of a part further on.
+    A document of at most `size` characters is one window. Longer ones are divided into equal parts of at most that
+    size. Each edge moves to a blank line less than a tenth of a part away, or else to the nearest white space. In a
+    word as long as a part (a page of Chinese), the edge does not move. Once all windows are used, new windows start
+    a quarter to three quarters of a part later.
 
     Args:
-        texts: of the documents; windows hold at least one letter or digit.
-        seed: of the order and of the later cuts.
+        texts: texts of the documents; each window contains at least one letter or digit.
+        count: number of windows.
+        seed: random seed of the order and of the later windows.
+        size: maximum size of a window in characters.
 
     Returns:
-        Fewer than `count` only if no document has a word: none.
+        `count` windows, or none if no document contains a word.
 
     Raises:
         ValueError: `count` is below 0 or `size` below 1.
     """
     if count < 0 or size < 1:
-        raise ValueError(f"{count} windows of {size} characters: both must be positive")
+        raise ValueError(f"the number of windows must be at least 0 and their size at least 1, got {count} and {size}")
     rounds = (_round(texts, number, seed, size) for number in count_up())
     if not (first := next(rounds)):
         return ()
@@ -450,7 +453,7 @@ def _chain(first: list[TextWindow], rounds: Iterator[list[TextWindow]]) -> Itera
 
 
 def _round(texts: Sequence[str], number: int, seed: int, size: int) -> list[TextWindow]:
-    """Every part of every document once, in order."""
+    """Return every part of every document once, in order."""
     placed: list[tuple[float, TextWindow]] = []
     for document, text in enumerate(texts):
         chance = generator(seed, "windows", number, document)
@@ -467,10 +470,10 @@ def _holds_word(text: str, window: TextWindow) -> bool:
 
 
 def _edges(text: str, size: int, shift: float) -> list[int]:
-    """Where a text is cut, its start and end included.
+    """Return the edges of a text's windows, including its start and end.
 
     Args:
-        shift: of a window, by which cuts move; the first and the last window are then shorter.
+        shift: share of a window by which the edges move; the first and last window are then shorter.
     """
     parts = max(1, -(-len(text) // size))
     width = len(text) / parts
@@ -482,7 +485,7 @@ def _edges(text: str, size: int, shift: float) -> list[int]:
 
 
 def _nearest_break(text: str, place: int, width: float) -> int:
-    """The nearest place to cut at: a blank line that is near, else white space no further than a part away."""
+    """Return the best edge near `place`: a nearby blank line, else white space at most one part away, else `place`."""
     for pattern, share in BREAKS:
         reach = max(1, int(share * width))
         found = [match.end() for match in pattern.finditer(text, max(0, place - reach), place + reach)]
@@ -492,24 +495,24 @@ def _nearest_break(text: str, place: int, width: float) -> int:
 
 
 def _trim(text: str, window: TextWindow) -> TextWindow:
-    """The same without white space at its ends."""
+    """Return the window without white space at its ends."""
     held = text[window.start : window.end]
     start = window.start + len(held) - len(held.lstrip())
     return TextWindow(window.document, start, start + len(held.strip()))
 
 
-PAIRS_PER_STEP = 3  # pairs a step
-WIDTH = 0.01  # a threshold that is known so well is found
+PAIRS_PER_STEP = 3  # pairs reviewed per step
+WIDTH = 0.01  # width of the interval at which the search ends
 COSINE_BINS = 20
 
 
 @dataclass(frozen=True)
 class ThresholdBracket:
-    """Where a search stands.
+    """State of a threshold search.
 
     Attributes:
-        low, high: between which the threshold lies.
-        row: the pair to show next; None when the search is over.
+        low, high: interval that contains the threshold.
+        row: next pair to review; None if the search is finished.
     """
 
     low: float
@@ -518,7 +521,7 @@ class ThresholdBracket:
 
     @property
     def threshold(self) -> float:
-        """The middle, on two digits."""
+        """Middle of the interval, rounded to two digits."""
         return round((self.low + self.high) / 2, 2)
 
 
@@ -527,23 +530,23 @@ class ThresholdSearch:
     """A search for the cosine above which pairs pass.
 
     Attributes:
-        cosines: of the pairs, shape (pairs,).
-        answers: given so far, whether the pair shown passes.
+        cosines: cosines of the pairs, shape (pairs,).
+        answers: answers so far: whether each reviewed pair passes.
     """
 
     cosines: Floats
     answers: list[bool] = field(default_factory=list)
 
     def answer(self, passes: bool) -> None:
-        """Note what was seen of the pair that `standing` shows."""
+        """Record the answer for the pair that `standing` returned."""
         self.answers.append(passes)
 
     def undo(self) -> bool:
-        """Forget the last answer; whether there was one."""
+        """Remove the last answer and return whether there was one."""
         return bool(self.answers) and self.answers.pop() is not None
 
     def standing(self) -> ThresholdBracket:
-        """Where the answers lead."""
+        """Return the state of the search after the answers so far."""
         if not len(self.cosines):
             return ThresholdBracket(-1.0, 1.0, None)
         low, high = float(self.cosines.min()), float(self.cosines.max())
@@ -553,7 +556,7 @@ class ThresholdSearch:
         while high - low > WIDTH:
             row = None if _is_settled(votes) else self._nearest((low + high) / 2, low, high, seen)
             if row is None and not votes:
-                break  # every pair between was looked at
+                break  # all pairs in the interval were reviewed
             if row is None:
                 low, high = _halve_interval(low, high, votes)
                 votes = []
@@ -566,13 +569,13 @@ class ThresholdSearch:
         return ThresholdBracket(low, high, None)
 
     def _nearest(self, value: float, low: float, high: float, seen: set[int]) -> int | None:
-        """The pair nearest to a value that was not seen, between the bounds."""
+        """Return the unreviewed pair nearest to a value, within the bounds."""
         order = np.argsort(np.abs(self.cosines - value), kind="stable").tolist()
         return next((row for row in order if row not in seen and low <= self.cosines[row] <= high), None)
 
 
 def _is_settled(votes: Sequence[bool]) -> bool:
-    """Whether most of a step's pairs agree whatever the rest says."""
+    """Return whether the remaining pairs of the step cannot change the majority."""
     most = PAIRS_PER_STEP // 2 + 1
     return sum(votes) >= most or len(votes) - sum(votes) >= most
 
@@ -583,7 +586,7 @@ def _halve_interval(low: float, high: float, votes: Sequence[bool]) -> tuple[flo
 
 
 def nearest_earlier(vectors: Vectors) -> tuple[Floats, list[int]]:
-    """For each question but the first, its highest cosine with an earlier one, and which that is."""
+    """Return for each question except the first its highest cosine with an earlier one, and the row of that one."""
     cosines = np.full(max(0, len(vectors) - 1), -1.0)
     nearest = [0] * len(cosines)
     for row in range(1, len(vectors)):
@@ -594,10 +597,10 @@ def nearest_earlier(vectors: Vectors) -> tuple[Floats, list[int]]:
 
 
 def furthest_excerpt(cosines: Floats, owner: Sequence[int]) -> tuple[Floats, list[int]]:
-    """For each question with excerpts, the lowest of their cosines, and the row of that excerpt.
+    """Return for each question with excerpts the lowest cosine of an excerpt, and the row of that excerpt.
 
     Args:
-        cosines, owner: of the excerpts (`raggs.stats.question_filters.excerpt_cosines`).
+        cosines, owner: of the excerpts, as in `excerpt_cosines`.
     """
     lowest: dict[int, int] = {}
     for row, question in enumerate(owner):
@@ -608,6 +611,6 @@ def furthest_excerpt(cosines: Floats, owner: Sequence[int]) -> tuple[Floats, lis
 
 
 def histogram(cosines: Floats, bins: int = COSINE_BINS) -> tuple[tuple[float, int], ...]:
-    """How many cosines begin where: the lower edge of each bin of 0..1 and its count; what is below 0 counts as 0."""
+    """Return the lower edge and the count of each bin of cosines over 0..1; negative values count as 0."""
     counts, edges = np.histogram(np.clip(cosines, 0.0, 1.0), bins=bins, range=(0.0, 1.0))
     return tuple(zip((round(float(edge), 6) for edge in edges), counts.tolist(), strict=False))

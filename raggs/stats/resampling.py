@@ -1,26 +1,23 @@
-"""Which systems need not be looked at further: those worse, beyond doubt, than others on the queries seen so far.
+"""Elimination of systems during an evaluation (`halve`), and stability of the chosen system (`find_winners`).
 
-The queries come in a random order without replacement. Against the belief that a system is the best over all queries,
-somebody bets on each query, at prices that are fair under that belief, that whoever leads so far will beat it; a
-capital of 1 that has grown to 1 / error refutes the belief (Waudby-Smith and Ramdas, "Estimating means of bounded
-random variables by betting", 2023, sections 4 and 5). By Ville's inequality that holds at all times at once, so rounds
-cost nothing; only the belief about the best system is true, so the number of systems costs nothing either; and no law
-of the differences is assumed but their range: a system that fails rarely, but then wholly, is not taken for the better
-one. So the system with the best mean over all queries is dropped, in any round, with a probability of at most `error`.
+`halve` drops systems that are significantly worse than others on the queries seen so far. Queries come in random order
+without replacement. For each system, the null hypothesis is that it has the best mean over all queries. It is tested by
+betting: on each query, a gambler bets that the current leader beats the system, at odds that are fair under the null
+hypothesis. A capital of 1 that grows to 1 / error rejects the hypothesis (Waudby-Smith and Ramdas, "Estimating means of
+bounded random variables by betting", 2023, sections 4 and 5). By Ville's inequality, this holds at all times at once,
+so the number of rounds needs no correction. Only the best system's hypothesis is true, so the number of systems needs
+none either. The only assumption on the differences is their range, so a system that fails rarely but completely is
+handled correctly. In total, the system with the best mean over all queries is dropped with a probability of at most
+`error`. Queries must not be in file order, because the first ones may all be of one kind.
 
-Must not see queries in the order of their file: the first ones may be of one kind.
+`resampled_means` is the nonparametric bootstrap over queries (Efron and Tibshirani, 1993, chapter 6; section 4.1 of
+Dallaire, 2025). All systems share the resamples, so that the common difficulty of queries cancels out. The means of a
+system depend only on its own values and the seed, not on the other systems.
 
-Means over resampled queries, the same draw for all systems: what would other questions of the same kind have shown?
-
-The nonparametric bootstrap over queries (Efron and Tibshirani, 1993, chapter 6; section 4.1 of Dallaire, 2025). Systems
-are compared on shared draws, so that what makes a question hard for all of them cancels out. A system's means depend on
-its own values and the seed alone, never on which systems stand beside it.
-
-How often would each system be chosen with other questions of the same kind? A winner out of noise is no winner.
-
-Queries are resampled, each system's mean taken anew, and the rules of `choice` applied under the same limits; cost and
-latency are held as they were measured. The front plays a part among systems that are equal on every query alone: who
-has the best allowed quality without a rival is on it.
+`find_winners` estimates how often each system would be chosen with other queries of the same kind. Queries are
+resampled, the means recomputed, and the rules of `raggs.stats.choice` applied under the same limits. Cost and latency
+stay as measured. The front matters only among systems with equal values on every query, because a system with the best
+quality and no such rival is always on it.
 """
 
 from __future__ import annotations
@@ -38,47 +35,47 @@ from raggs.stats.choice import NO_LIMITS, CandidateColumns, ChoiceLimits, Equiva
 from raggs.stats.front import JITTER_MS, Candidate, check_candidates, find_front, round_quality
 
 RESAMPLE_DRAWS = 1_000
-MAX_COUNT_CELLS = 1_000_000  # of the matrix of counts at a time: 8 MB
+MAX_COUNT_CELLS = 1_000_000  # cells of the count matrix held at a time: 8 MB
 
 
 def checked_values(values: npt.ArrayLike, systems: int) -> Floats:
-    """Values of shape (systems, queries), NaN where a measure is undefined.
+    """Return values of shape (systems, queries), NaN if a measure is undefined.
 
     Raises:
-        ValueError: another shape, or a value that is infinite.
+        ValueError: wrong shape, or an infinite value.
     """
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != systems:
-        raise ValueError(f"values of {systems} systems by query are needed, got the shape {matrix.shape}")
+        raise ValueError(f"expected one row of values per system ({systems}), got shape {matrix.shape}")
     if np.isinf(matrix).any():
-        raise ValueError("a value is infinite; use NaN where a measure is undefined")
+        raise ValueError("a value is infinite; use NaN if a measure is undefined")
     return matrix
 
 
 def resampled_means(values: Floats, *, draws: int, seed: int) -> Iterator[Floats]:
-    """Means over resampled queries, chunk by chunk of shape (draws in the chunk, systems), `draws` in all.
+    """Yield means over resampled queries in blocks of shape (draws in the block, systems), `draws` in total.
 
     Args:
-        values: shape (systems, queries); NaN is left out, and a draw without a valid value is NaN.
-        draws: at least 1.
-        seed: of the run.
+        values: shape (systems, queries); NaN is ignored, and a resample without a valid value gives NaN.
+        draws: number of resamples, at least 1.
+        seed: random seed.
 
     Raises:
-        ValueError: no draw.
+        ValueError: `draws` is below 1.
     """
     if draws < 1:
-        raise ValueError(f"at least one draw is needed, got {draws}")
+        raise ValueError(f"the number of draws must be at least 1, got {draws}")
     patterns, of_row = np.unique(~np.isnan(values), axis=0, return_inverse=True)
     filled, weights = np.nan_to_num(values), patterns.astype(np.float64)
     for counts in _counts(values.shape[1], draws, seed):
-        # einsum, not BLAS: that rounds by the number of rows and of threads.
+        # einsum instead of BLAS, whose rounding depends on the number of rows and threads.
         totals = np.einsum("dq,sq->ds", counts, filled)
         drawn = np.einsum("dq,pq->dp", counts, weights)[:, of_row.ravel()]
         yield np.divide(totals, drawn, out=np.full_like(totals, np.nan), where=drawn > 0)
 
 
 def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
-    """How often each query is drawn, a chunk of the draws at a time: shape (draws in the chunk, queries)."""
+    """Yield how often each query is drawn, one block of draws at a time: shape (draws in the block, queries)."""
     rng, step = generator(seed, "decision", queries), max(1, MAX_COUNT_CELLS // max(queries, 1))
     for start in range(0, draws, step):
         rows = min(step, draws - start)
@@ -88,18 +85,19 @@ def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 ERROR = 0.01
-BET_SHARES = np.array([0.04, 0.07, 0.12, 0.2, 0.35, 0.5, 0.7, 0.95])  # shares of the largest bet that cannot ruin
+# shares of the largest bet that cannot lose the complete capital
+BET_SHARES = np.array([0.04, 0.07, 0.12, 0.2, 0.35, 0.5, 0.7, 0.95])
 MIN_BET_ROOM = 1e-12
 
 
 @dataclass(frozen=True)
 class DroppedSystem:
-    """A system that is worse than others beyond doubt.
+    """A system that is significantly worse than another.
 
     Attributes:
-        name: of the system.
-        by: the best of the queries seen, among those that may replace it.
-        difference: mean of that one minus the system, over the queries seen; may be 0 where several share the lead.
+        name: name of the system.
+        by: the best system on the queries seen, among those that may replace it.
+        difference: mean of that system minus this one, over the queries seen; may be 0 if several share the lead.
         evidence: natural logarithm of the capital; at least ln(1 / error).
     """
 
@@ -111,12 +109,12 @@ class DroppedSystem:
 
 @dataclass(frozen=True)
 class HalvingRound:
-    """A round: who stays, in the order given, and who goes.
+    """Result of one round: the systems that are kept (in the given order) and those that are dropped.
 
     Attributes:
-        kept, dropped: each system that was still looked at stands in one of them.
-        queries: seen so far, in all rounds.
-        needed: the evidence that drops a system, ln(1 / error).
+        kept, dropped: each system that was still evaluated is in one of them.
+        queries: number of queries seen so far, in all rounds.
+        needed: evidence that drops a system, ln(1 / error).
     """
 
     kept: tuple[str, ...]
@@ -126,7 +124,7 @@ class HalvingRound:
 
 
 def draw_order(queries: int, seed: int) -> tuple[int, ...]:
-    """The order in which queries are to be looked at: places 0..queries - 1, each once, random by the seed."""
+    """Return a random permutation of 0..queries - 1: the order in which queries are evaluated."""
     return tuple(generator(seed, "halving").permutation(queries).tolist())
 
 
@@ -140,24 +138,24 @@ def halve(
     error: float = ERROR,
     span: float = 1.0,
 ) -> HalvingRound:
-    """Drop what is worse beyond doubt on the queries seen.
+    """Drop the systems that are significantly worse on the queries seen.
 
     Args:
-        names: all systems that there were at the start, also those dropped in earlier rounds.
-        values: of the deciding measure, shape (names, queries seen in all rounds), columns in the order of
-            `draw_order`. A query counts where all systems that were looked at on it have a value; NaN elsewhere. A
-            system without any value plays no part, and is kept.
-        total: queries that there are in all.
-        looked_at: on how many of the first queries each system was; all where None. Those looked at on all queries
-            seen are judged, the others were dropped before.
-        replaces: shape (names, names); true where the system of the row may drop that of the column: one that costs
-            more, or takes longer, does not make a cheaper or faster one superfluous. All may where None. The promise
-            then holds for each system that none of those which may replace it betters.
-        error: the greatest probability of dropping the best system, over all rounds; inside 0..1.
-        span: the largest value that the measure can take minus the smallest.
+        names: all systems that were there at the start, including those dropped in earlier rounds.
+        values: values of the primary measure, shape (names, queries seen in all rounds), columns in the order of
+            `draw_order`. A query counts if all systems that were evaluated on it have a value; other values are NaN. A
+            system without any value is ignored and kept.
+        total: total number of queries.
+        looked_at: for each system, the number of first queries on which it was evaluated; None: all. Systems evaluated
+            on all queries seen are tested; the others were dropped before.
+        replaces: shape (names, names); true if the row's system may drop the column's. A system that costs more or is
+            slower does not make a cheaper or faster one superfluous. None: all may. The guarantee then covers each
+            system whose mean is not below that of any system that may replace it.
+        error: maximum probability of dropping the best system, over all rounds; strictly between 0 and 1.
+        span: difference between the largest and the smallest possible value of the measure.
 
     Raises:
-        ValueError: shapes or numbers do not fit, or a difference is larger than the span.
+        ValueError: shapes or numbers do not match, or a difference exceeds the span.
     """
     matrix = checked_values(values, len(names))
     queries = matrix.shape[1]
@@ -165,7 +163,7 @@ def halve(
         raise ValueError(f"0 < error < 1, span > 0 and {queries} queries <= {total} do not hold for {error}, {span}")
     counts = np.array([queries] * len(names) if looked_at is None else looked_at, dtype=np.int64)
     if counts.shape != (len(names),) or (counts > queries).any():
-        raise ValueError(f"each system was looked at on at most {queries} queries, got {counts.tolist()}")
+        raise ValueError(f"expected one count of at most {queries} queries per system, got {counts.tolist()}")
     failed = np.isnan(matrix).all(axis=1)
     table = _table(matrix, np.where(failed, 0, counts), span)
     allowed = _allowed(replaces, len(names))
@@ -179,26 +177,27 @@ def halve(
 
 
 def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floats:
-    """The natural logarithm of the largest capital so far against "none has a better mean over all `total` queries".
+    """Return the log of the largest capital so far against "no system has a better mean over all `total` queries".
 
-    The mean of several gamblers' capitals, who stake different shares of the largest bet that cannot ruin them, all of
-    them on whoever leads so far against the system.
+    The capital is the mean over several gamblers, who bet different shares of the largest bet that cannot ruin them.
+    All of them bet on the current leader.
 
     Args:
-        table: shape (systems, queries seen), no two of a column farther apart than 1; random order, no replacement.
-        counts: on how many of the first queries each system was looked at.
-        allowed: shape (systems, systems), who may stand in for whom.
-        total: queries in all.
+        table: shape (systems, queries seen), values of a column differ by at most 1; random order, without replacement.
+        counts: number of first queries on which each system was evaluated.
+        allowed: shape (systems, systems), whether the row's system may replace the column's.
+        total: total number of queries.
 
     Returns:
-        Shape (systems,); infinite where no values of the queries left could make up for those seen.
+        Shape (systems,), natural logarithm; infinite if no values of the remaining queries could make up for those
+        seen.
     """
     capital = np.zeros((len(table), BET_SHARES.size))
     best, sums = np.zeros(len(table)), np.zeros(len(table))
     for query in range(table.shape[1]):
         now, there = table[:, query], counts > query
         gap, lead = _against_leader(now, sums, there, allowed)
-        gain = _gain(gap, -lead / (total - query))  # what is left would have this mean, were the belief true
+        gain = _gain(gap, -lead / (total - query))  # mean of the remaining queries under the null hypothesis
         certain = np.isinf(gain)
         capital += np.log1p(np.where(certain, 0.0, gain)[:, None] * BET_SHARES)
         capital[certain] = math.inf
@@ -208,7 +207,7 @@ def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floa
 
 
 def _against_leader(now: Floats, sums: Floats, there: Flags, allowed: Flags) -> tuple[Floats, Floats]:
-    """By system: how far whoever led before this query is ahead of it here, and in the sums until then."""
+    """Return by how much the previous leader beats each system on this query, and in the sums before it."""
     if allowed.all():
         leaders = np.full(len(now), np.where(there, sums, -math.inf).argmax())
     else:
@@ -218,7 +217,9 @@ def _against_leader(now: Floats, sums: Floats, there: Flags, allowed: Flags) -> 
 
 
 def _gain(gap: Floats, fair: Floats) -> Floats:
-    """Per unit of the largest bet: at least -1; infinite where the belief has become impossible."""
+    """Return the gain per unit of the largest bet, at least -1; infinite if the null hypothesis has become
+    impossible.
+    """
     room = 1.0 + fair
     gain = np.divide(gap - fair, room, out=np.zeros_like(gap), where=room > MIN_BET_ROOM)
     refuted: Flags = (room <= MIN_BET_ROOM) & (gap - fair > MIN_BET_ROOM) | (room < -MIN_BET_ROOM)
@@ -226,7 +227,7 @@ def _gain(gap: Floats, fair: Floats) -> Floats:
 
 
 def _table(matrix: Floats, counts: Ints, span: float) -> Floats:
-    """Values in units of the span, 0 where a system was not looked at and on queries that do not count."""
+    """Return values in units of the span; 0 if a system was not evaluated, and for queries that do not count."""
     there = counts[:, None] > np.arange(matrix.shape[1])
     counting = ~(np.isnan(matrix) & there).any(axis=0)
     table = np.where(there & counting, matrix, 0.0) / span
@@ -240,12 +241,12 @@ def _table(matrix: Floats, counts: Ints, span: float) -> Floats:
 def _allowed(replaces: npt.ArrayLike | None, names: int) -> Flags:
     allowed = np.ones((names, names), dtype=np.bool_) if replaces is None else np.array(replaces, dtype=np.bool_)
     if allowed.shape != (names, names):
-        raise ValueError(f"who replaces whom is asked of {names} x {names} systems, got the shape {allowed.shape}")
+        raise ValueError(f"`replaces` must have the shape ({names}, {names}), got {allowed.shape}")
     return allowed
 
 
 def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int, float]:
-    """The best other system that may replace this one, and by how much its mean is better."""
+    """Return the best other system that may replace this one, and the difference of their means."""
     means = table.mean(axis=1)
     rivals = there & allowed[:, row]
     rivals[row] = False
@@ -254,12 +255,12 @@ def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int,
 
 
 CONFIDENCE = 0.95
-MIN_CLAIM_QUERIES = 10  # queries; below, resamples of them are too alike to bear a claim
+MIN_CLAIM_QUERIES = 10  # with fewer queries, resamples are too similar for a conclusion
 
 
 @dataclass(frozen=True)
 class WinShare:
-    """A system, and the share of draws that it wins, in 0..1."""
+    """A system and the share of resamples in which it wins, in 0..1."""
 
     name: str
     share: float
@@ -267,16 +268,16 @@ class WinShare:
 
 @dataclass(frozen=True)
 class Winners:
-    """Who wins how often.
+    """How often each system wins.
 
     Attributes:
-        shares: of the systems that win at all, most often first; they and `none` add up to 1.
-        none: the share of draws in which no system holds the limits.
-        draws: resamples; a share of p has a standard error of sqrt(p (1 - p) / draws) from that alone.
-        queries: that were resampled.
-        confidence: in 0..1, asked of whoever is called the winner.
-        rivals: the fewest systems that together win that share of the draws; empty where they never do.
-        told_apart: one system alone does.
+        shares: systems that win at least once, most frequent first; their shares and `none` sum to 1.
+        none: share of resamples in which no system meets the limits.
+        draws: number of resamples; they give a share p the standard error sqrt(p (1 - p) / draws).
+        queries: number of queries that were resampled.
+        confidence: share of resamples in 0..1 that a system must win to count as the winner.
+        rivals: the smallest set of systems that together win that share; empty if all together do not.
+        told_apart: whether a single system wins that share.
     """
 
     shares: tuple[WinShare, ...]
@@ -288,32 +289,39 @@ class Winners:
     told_apart: bool
 
     def share_of(self, name: str) -> float:
-        """Of draws won by a system; 0 where it wins none."""
+        """Return the share of resamples that a system wins; 0 if none."""
         return next((each.share for each in self.shares if each.name == name), 0.0)
 
     @property
     def _asked(self) -> str:
-        return "one query alone" if self.queries == 1 else f"the {self.queries:,} queries"
+        return "one query" if self.queries == 1 else f"the {self.queries:,} queries"
 
     @property
     def sentence(self) -> str:
-        """What may be said of it."""
+        """One sentence that summarises the result."""
         return self.told()
 
     def told(self, *, equals: bool = False) -> str:
-        """The same where others are equal to the first on every query, and it wins in their place."""
+        """Return the summary sentence.
+
+        With `equals`, other systems have the same value as the first on every query, and it represents them.
+        """
         drawn = f"of {self.draws:,} resamples of {self._asked}"
         if not self.shares:
-            return f"No system holds the limits in any {drawn}."
+            return f"No system meets the limits in any {drawn}."
         best = self.shares[0]
         if self.told_apart:
-            hint = "" if self.queries >= MIN_CLAIM_QUERIES else f": a hint, since a claim takes {MIN_CLAIM_QUERIES}"
+            hint = (
+                ""
+                if self.queries >= MIN_CLAIM_QUERIES
+                else f" (fewer than {MIN_CLAIM_QUERIES} queries: only an indication)"
+            )
             return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}{hint}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
         more = f" and {rest} more" if rest > 0 else ""
-        missed = f"; in {self.none:.0%} no system holds the limits" if self.none else ""
-        return f"The data do not tell the first from the others: {listed}{more} {drawn}{missed}."
+        missed = f"; in {self.none:.0%} no system meets the limits" if self.none else ""
+        return f"The winner is inconclusive: {listed}{more} {drawn}{missed}."
 
 
 def find_winners(
@@ -327,24 +335,24 @@ def find_winners(
     jitter_ms: float = JITTER_MS,
     peers: EquivalenceLookup | None = None,
 ) -> Winners:
-    """How often each system would be chosen under resampled queries.
+    """Return how often each system would be chosen under resampled queries.
 
     Args:
         candidates: in the order of the rows of `values`.
-        values: of the deciding measure, shape (systems, queries); NaN where it is undefined.
-        limits: those of the choice; a quality to be reached is asked of each draw's mean.
-        seed: of the run.
-        draws: at least 1.
-        confidence: inside 0..1; the share of draws that makes a winner.
-        jitter_ms, peers: as in `choose`; who is equivalent to whom is not judged anew in each draw.
+        values: values of the primary measure, shape (systems, queries); NaN if undefined.
+        limits: limits of the choice; a quality target applies to the mean of each resample.
+        seed: random seed.
+        draws: number of resamples, at least 1.
+        confidence: share of resamples that makes a system the winner, strictly between 0 and 1.
+        jitter_ms, peers: as in `choose`; equivalence is not tested again in each resample.
 
     Raises:
-        ValueError: a name twice, another shape, an infinite value, an argument out of its range.
+        ValueError: a duplicate name, wrong shape, an infinite value, or an argument out of its range.
     """
     check_candidates(candidates)
     matrix = checked_values(values, len(candidates))
     if not 0 < confidence < 1:
-        raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
+        raise ValueError(f"the confidence must be strictly between 0 and 1, got {confidence}")
     fixed = ChoiceLimits(limits.latency_ms, limits.usd_per_1k)
     kept = [row for row, each in enumerate(candidates) if broken_limit(each, fixed) is None]
     kept = _undominated(candidates, matrix, kept, jitter_ms)
@@ -353,7 +361,7 @@ def find_winners(
     target = -np.inf if limits.quality is None else float(round_quality(limits.quality))
     for means in resampled_means(matrix[kept], draws=draws, seed=seed):
         for quality in round_quality(means):
-            alive = quality >= target  # NaN is not
+            alive = quality >= target  # False for NaN
             if alive.any():
                 wins[field.winner(quality, limits, jitter_ms, alive, peers)] += 1
             else:
@@ -362,7 +370,9 @@ def find_winners(
 
 
 def _undominated(candidates: Sequence[Candidate], values: Floats, rows: Sequence[int], jitter_ms: float) -> list[int]:
-    """Without those that another one dominates which does as well on every query: they are equal in all draws."""
+    """Return the rows without systems that another one dominates and equals on every query: they tie in all
+    resamples.
+    """
     alike: dict[bytes, list[int]] = {}
     for row in rows:
         alike.setdefault(values[row].tobytes(), []).append(row)

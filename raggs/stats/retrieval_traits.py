@@ -1,23 +1,21 @@
-"""Findings by rule: a condition on what was measured of each question, the evidence beside, and what to turn.
+"""Traits of questions and rules that turn measurements into findings, for the retrieval diagnosis.
 
-A rule is a row of a table. It speaks where every quantity that it names lies beyond its limit with its whole interval,
-so that nothing is found that chance makes; the intervals of all systems, or pairs of them, that are looked at together
-hold together (Bonferroni). Whoever measures gives an array with a value a question; this only decides.
+Rules (`findings`): a rule is a row of a table with conditions, evidence and a recommended change. It applies if the
+complete interval of each quantity is beyond the rule's limit, so that chance differences give no finding. The intervals
+of all systems or pairs analysed together are simultaneous (Bonferroni). The caller computes the quantities, one value
+per question.
 
-What lists hold, question by question: copies, what only another system found, how long the missed passages are.
+Quantities of lists per question (`copies_at`, `found_alone`, `missed_length`): near-duplicates, passages unique to
+another system, length of missed passages. Each function returns one value per question, NaN if undefined, so that means
+have the intervals of `raggs.stats`.
 
-Every function gives one value a question, NaN where it is not defined for it, so that means over questions have the
-intervals of `raggs.stats`.
+Traits (`traits_of`): properties that may distinguish failing questions from the others. A trait is a row of one of
+three
+tables: a flag, a number split at its median, or a level compared with all others. To add a trait, add a row. Each has a
+recommended change for the case that its questions fail. Values are 1 (has the trait), 0 (does not) or NaN (unknown).
 
-What questions have in common: the traits by which those that fail are told from the rest.
-
-A trait is a row of one of three tables: a flag, a number that is cut at its median, or a level that is held against all
-others. Another trait is another row. Each says what to turn where questions that have it fail. Texts in, numbers out:
-1 has it, 0 has it not, NaN where nobody knows.
-
-How a question is put: what it asks for, and whether it holds numbers or identifiers, told by rules on its letters.
-
-Rules, not a parser: each looks at a few words, and says nothing where its language has no list.
+Wording of questions (`asked_by`, `holds_number`, `holds_identifier`): simple rules on a few words, not a parser. For a
+language without a word list, the kind of question is empty.
 """
 
 from __future__ import annotations
@@ -37,19 +35,19 @@ from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.question_filters import WordWeights, leakage
 
 Quantities = Mapping[str, Floats]
-"""By name, shape (questions,), NaN where a quantity is not defined for a question."""
+"""Quantities by name, shape (questions,); NaN if a quantity is undefined for a question."""
 
 
 @dataclass(frozen=True)
 class TraitRule:
-    """A finding that may be made.
+    """A rule that may give a finding.
 
     Attributes:
-        name: of the rule.
-        sentence: what it says of a system; without its name.
-        knob: what to turn.
-        above, below: by quantity, what its mean must lie above, or below, with its whole interval.
-        beside: quantities that are shown with the evidence and decide nothing.
+        name: name of the rule.
+        sentence: statement about a system, without its name.
+        knob: recommended change.
+        above, below: by quantity, the limit that the complete interval of its mean must be above, or below.
+        beside: quantities shown with the evidence that are not part of the condition.
     """
 
     name: str
@@ -62,7 +60,7 @@ class TraitRule:
 
 @dataclass(frozen=True)
 class TraitEvidence:
-    """A mean over questions, with its interval at the confidence of the family; `count`: the questions."""
+    """Mean of a quantity over `count` questions, with its simultaneous interval."""
 
     quantity: str
     mean: float
@@ -73,7 +71,9 @@ class TraitEvidence:
 
 @dataclass(frozen=True)
 class TraitFinding:
-    """What a rule found of a system, or of a pair: the evidence that decided first, then what is shown beside."""
+    """Finding of a rule about a system or a pair: first the evidence of its condition, then the additional
+    quantities.
+    """
 
     rule: TraitRule
     about: str
@@ -83,11 +83,13 @@ class TraitFinding:
 def findings(
     rules: Sequence[TraitRule], measured: Mapping[str, Quantities], *, seed: int, confidence: float = 0.95
 ) -> tuple[TraitFinding, ...]:
-    """All that the rules find, by system in the order of the rules.
+    """Return all findings of the rules, by system, in the order of the rules.
 
     Args:
-        measured: by system, or by pair, its quantities; a rule that names one that is missing is silent.
-        confidence: of all intervals together that one rule looks at.
+        rules: the rules to apply.
+        measured: quantities by system or pair; a rule whose quantity is missing gives no finding.
+        seed: random seed of the bootstrap.
+        confidence: simultaneous confidence of all intervals that one rule uses.
     """
     each = 1.0 - (1.0 - confidence) / max(1, len(measured))
     found: list[TraitFinding] = []
@@ -104,7 +106,9 @@ def _evidence(name: str, values: Floats, seed: int, confidence: float) -> TraitE
 
 
 def _applied(rule: TraitRule, held: Mapping[str, TraitEvidence]) -> Iterator[TraitEvidence]:
-    """The rule's evidence; nothing where it does not speak. `held`: of enough questions for any test to tell."""
+    """Yield the rule's evidence; nothing if the rule does not apply. `held` contains only quantities of enough
+    questions.
+    """
     needed = [*rule.above, *rule.below]
     if not all(name in held for name in needed):
         return
@@ -116,9 +120,10 @@ def _applied(rule: TraitRule, held: Mapping[str, TraitEvidence]) -> Iterator[Tra
 
 
 def copies_at(hits: Hits, k: int) -> Floats:
-    """The share of the first `k` places that near-duplicates of a passage above take; NaN of an empty list.
+    """Return the share of the first `k` ranks taken by near-duplicates of a higher-ranked passage; NaN for an empty
+    list.
 
-    Only judged passages are known to be near-duplicates, so this is a lower bound where there are holes.
+    Near-duplicates are known only among judged passages, so this is a lower bound if there are unjudged ones.
     """
     length = np.minimum(hits.length, k)
     if hits.facet is None:
@@ -132,9 +137,9 @@ def copies_at(hits: Hits, k: int) -> Floats:
 
 
 def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
-    """Of the relevant passages of each question, the share that `other` has among its first `pool` and `hits` has not.
+    """Return the share of each question's relevant passages that `other` has in its first `pool` and `hits` does not.
 
-    Both are of the same judgments. NaN of a question without relevant passages.
+    Both must use the same judgments. NaN for a question without relevant passages.
     """
     qrels = hits.qrels
     relevant = qrels.grade >= qrels.scale.relevant
@@ -145,12 +150,15 @@ def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
 
 
 def missed_length(hits: Hits, letters: Floats, pool: int) -> Floats:
-    """How much longer the relevant passages are that are not among the first `pool` than those that are, in doublings.
+    """Return how much longer missed relevant passages are than found ones, in doublings.
 
-    The base 2 logarithm of the ratio of their mean lengths; NaN of a question that has not both.
+    A relevant passage counts as missed if it is not among the first `pool`. The value is the base 2 logarithm of the
+    ratio of the mean lengths; NaN for a question without missed or without found passages.
 
     Args:
-        letters: shape (m,), the length of each judged passage in characters; NaN where it is not known.
+        hits: hits of the system.
+        letters: shape (m,), length of each judged passage in characters; NaN if unknown.
+        pool: number of candidates that count as found.
     """
     qrels = hits.qrels
     relevant = (qrels.grade >= qrels.scale.relevant) & np.isfinite(letters) & (letters > 0)
@@ -160,7 +168,7 @@ def missed_length(hits: Hits, letters: Floats, pool: int) -> Floats:
 
 
 def _within_pool(hits: Hits, pool: int) -> Flags:
-    """Shape (m,): which judged passages are among the first `pool`."""
+    """Return which judged passages are among the first `pool`, shape (m,)."""
     found = np.zeros(len(hits.qrels.query), dtype=bool)
     found[hits.item[hits.rank <= pool]] = True
     return found
@@ -173,23 +181,23 @@ def _mean(hits: Hits, values: Floats, chosen: Flags) -> Floats:
 
 
 def _share_or_nan(part: Floats | Ints, whole: Floats | Ints) -> Floats:
-    """NaN where there is nothing to be a share of."""
+    """Return part / whole; NaN if `whole` is 0."""
     held = whole > 0
     return np.where(held, part / np.where(held, whole, 1), np.nan)
 
 
 WORD_PATTERN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 DIGIT_PATTERN = re.compile(r"\d")
-# What is searched for letter by letter: acronyms, camelCase, snake_case, calls, paths, options, versions.
+# Terms that need an exact match: acronyms, camelCase, snake_case, calls, paths, options, versions.
 IDENTIFIER = re.compile(
     r"\b[A-Z]{2,}s?\b|\b\w*[a-z]\w*[A-Z]\w*\b|\w+_\w+|\w+\(\)|\b\w+\.[a-z]\w+\b|(?:^|\s)--?[a-z][\w-]+|\bv?\d+\.\d+(?:\.\d+)*\b"
 )
-OPENING_WORDS = 4  # words among which the asking word stands ("In which year ...")
-KEYWORDS = "by keywords"  # neither a question mark nor an asking word
+OPENING_WORDS = 4  # the question word is among these first words ("In which year ...")
+KEYWORDS = "by keywords"  # neither a question mark nor a question word
 OTHER_KIND = "otherwise"
 YES_NO = "yes or no"
 
-# In the order in which they are looked for: "how many" before "how". Each is words that follow one another.
+# In the order in which they are tried: "how many" before "how". Each entry is a phrase of consecutive words.
 ASKING_WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "how many": "how many|how much|how long|how often|how far|how old",
@@ -274,25 +282,28 @@ DECIDING: Mapping[str, str] = {
 
 
 def holds_number(text: str) -> bool:
-    """Whether a digit stands in it."""
+    """Return whether the text contains a digit."""
     return DIGIT_PATTERN.search(text) is not None
 
 
 def holds_identifier(text: str) -> bool:
-    """Whether it holds an acronym, an identifier of a program, a version or an option; never of a text in capitals."""
+    """Return whether the text contains an acronym, program identifier, version or option; False for text in
+    capitals.
+    """
     return not text.isupper() and IDENTIFIER.search(text) is not None
 
 
 def length_of(text: str) -> int:
-    """Its words."""
+    """Return the number of words."""
     return len(WORD_PATTERN.findall(text))
 
 
 def asked_by(text: str, language: str) -> str:
-    """What kind of question it is: by its asking word, as a yes or no, by keywords, or otherwise.
+    """Return the kind of question: its question word, "yes or no", "by keywords" or "otherwise".
 
     Args:
-        language: ISO 639-1 code; empty text is given for a language without a list.
+        text: text of the question.
+        language: ISO 639-1 code; for a language without a word list, the result is empty.
     """
     if language not in ASKING_WORDS:
         return ""
@@ -306,14 +317,14 @@ def asked_by(text: str, language: str) -> str:
 
 
 def _word_of(opening: str, language: str, *, at_once: bool) -> str:
-    """The kind by an asking word at the beginning, or anywhere in the opening; empty without one."""
+    """Return the kind by a question word at the start, or anywhere in the opening; empty without one."""
     start = "^" if at_once else r"(?<![\w'-])"
     kinds = ASKING_WORDS[language].items()
     return next((kind for kind, words in kinds if re.search(rf"{start}(?:{words})(?![\w-])", opening)), "")
 
 
-MIN_SIDE_QUESTIONS = 5  # questions on either side of a trait; below, nothing could be told
-MAX_TRAIT_LEVELS = 8  # of one kind that are looked at, the most frequent: each costs the others some of their power
+MIN_SIDE_QUESTIONS = 5  # questions on either side of a trait; with fewer, no test is possible
+MAX_TRAIT_LEVELS = 8  # most frequent levels of one kind that are tested; each further one reduces the power of all
 
 
 @dataclass(frozen=True)
@@ -321,10 +332,10 @@ class RelevantPassage:
     """A relevant passage.
 
     Attributes:
-        language: ISO 639-1; empty where it is not clear.
-        section: where it stands, by the first step of its path of titles; empty where it has no path.
-        letters: its length in characters; None where its text is not known.
-        words: as lexical search compares them; None where its text is not known.
+        language: ISO 639-1 code; empty if unclear.
+        section: first title of the passage's section path; empty if it has none.
+        letters: length in characters; None if the text is unknown.
+        words: words as lexical search compares them; None if the text is unknown.
         twin: whether a near-duplicate of it is known.
     """
 
@@ -337,15 +348,15 @@ class RelevantPassage:
 
 @dataclass(frozen=True)
 class AnsweredQuery:
-    """A question with what answers it.
+    """A question with its relevant passages.
 
     Attributes:
-        text, language: of the question; empty where they are not known.
-        words: as lexical search compares them.
-        names: how many proper names it holds.
-        rewritten: whether something else was searched for; None where that is not known.
-        relevant: how many passages are relevant.
-        answers: those of which more is known.
+        text, language: of the question; empty if unknown.
+        words: words as lexical search compares them.
+        names: number of proper names.
+        rewritten: whether a rewritten query was searched; None if unknown.
+        relevant: number of relevant passages.
+        answers: the relevant passages of which more is known.
     """
 
     text: str
@@ -362,9 +373,9 @@ class Trait:
     """A trait of some questions.
 
     Attributes:
-        kind: the row of a table that it is from.
-        name: what those that have it do, as a clause: "hold a number".
-        knob: what to turn where they fail.
+        kind: row of the table that it is from.
+        name: clause about the questions that have it: "contain a number".
+        knob: recommended change if these questions fail.
         values: shape (questions,): 1, 0 or NaN.
     """
 
@@ -375,71 +386,73 @@ class Trait:
 
     @property
     def having(self) -> int:
-        """How many have it."""
+        """Number of questions with the trait."""
         return int((self.values == 1).sum())
 
     @property
     def lacking(self) -> int:
-        """How many have it not."""
+        """Number of questions without the trait."""
         return int((self.values == 0).sum())
 
     @property
     def told(self) -> bool:
-        """Whether there are enough on both sides."""
+        """Whether both sides have enough questions for a test."""
         return min(self.having, self.lacking) >= MIN_SIDE_QUESTIONS
 
 
 Read = Callable[[AnsweredQuery, WordWeights], float]
 
-HYBRID = "where vectors alone search, a lexical retriever beside them, fused (RRF)"
+HYBRID = "for purely dense search, add a lexical retriever and fuse the lists (RRF)"
 FLAGS: tuple[tuple[str, str, str, Read], ...] = (
-    ("names", "hold a name", f"{HYBRID}; raggs diagnose names tells which embedder reads names",
+    ("names", "contain a name", f"{HYBRID}; raggs diagnose names shows which embedder distinguishes names",
      lambda asked, _: _flag(asked.names, asked.text)),
-    ("numbers", "hold a number", f"{HYBRID}; numbers are words to BM25 and little to most embedders",
+    ("numbers", "contain a number", f"{HYBRID}; BM25 matches numbers exactly, most embedders hardly distinguish them",
      lambda asked, _: _flag(holds_number(asked.text), asked.text)),
-    ("identifiers", "hold an acronym or identifier", f"{HYBRID}; a tokenizer that keeps identifiers whole",
+    ("identifiers", "contain an acronym or identifier", f"{HYBRID}; use a tokenizer that does not split identifiers",
      lambda asked, _: _flag(holds_identifier(asked.text), asked.text)),
-    ("unknown words", "hold a word that no passage has", "questions rewritten (embed.rewrite), spelling, synonyms",
+    ("unknown words", "contain a word that is in no passage", "rewrite questions (embed.rewrite), correct spelling",
      lambda asked, weights: _has_unknown_word(asked, weights)),
-    ("rewritten", "were rewritten before the search", "compare with embed.rewrite: none; raggs diagnose noise",
+    ("rewritten", "were rewritten before the search", "compare with embed.rewrite: none; run raggs diagnose noise",
      lambda asked, _: math.nan if asked.rewritten is None else float(asked.rewritten)),
-    ("near-duplicates", "are answered by passages with near-duplicates", "near-duplicates left out before reranking",
+    ("near-duplicates", "have relevant passages with near-duplicates", "remove near-duplicates before reranking",
      lambda asked, _: _any([answer.twin for answer in asked.answers])),
-    ("other language", "are answered in another language than they ask in",
-     "an embedder of several languages, or questions translated before the "
+    ("other language", "have relevant passages only in another language",
+     "use a multilingual embedder, or translate questions before the "
      "search", lambda asked, _: _is_other_language(asked)),
 )  # fmt: skip
-# Kind, name with the cut, knob, whether the lower half has the trait, and what is cut.
+# Kind, name with the split value, recommended change, whether the lower half has the trait, and the value that is
+# split.
 NUMBER_TRAITS: tuple[tuple[str, str, str, bool, Read], ...] = (
-    ("length", "have more than {:g} words", "questions rewritten shorter (embed.rewrite); raggs diagnose noise", False,
+    ("length", "have more than {:g} words", "shorten questions by rewriting (embed.rewrite)", False,
      lambda asked, _: float(length_of(asked.text)) if asked.text else math.nan),
-    ("rare words", "hold a word that stands in less than {:.2%} of the passages",
-     f"{HYBRID}; an embedder of the subject's own", True, lambda asked, weights: _rarest(asked, weights)),
-    ("other words", "share less than {:.0%} of their rare words with what answers them",
-     "questions rewritten (embed.rewrite), a stronger dense embedder, a reranker", True,
+    ("rare words", "contain a word that is in less than {:.2%} of the passages",
+     f"{HYBRID}; use an embedder for the subject area", True, lambda asked, weights: _rarest(asked, weights)),
+    ("other words", "share less than {:.0%} of their rare words with their relevant passages",
+     "rewrite questions (embed.rewrite), use a stronger dense embedder or a reranker", True,
      lambda asked, weights: _leakage_or_nan(asked, weights)),
     ("relevant passages", "have more than {:g} relevant passages",
-     "a larger cutoff; near-duplicates left out before reranking", False,
+     "use a larger cutoff; remove near-duplicates before reranking", False,
      lambda asked, _: float(asked.relevant) if asked.relevant else math.nan),
-    ("long passages", "are answered by passages of more than {:,.0f} characters",
-     "shorter chunks (raggs chunks eval); an embedder that reads that "
-     "far", False, lambda asked, _: _median_letters(asked)),
+    ("long passages", "have relevant passages of more than {:,.0f} characters",
+     "use shorter chunks (raggs chunks eval), or an embedder with a longer "
+     "context", False, lambda asked, _: _median_letters(asked)),
 )  # fmt: skip
 LEVEL_TRAITS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] = (
-    ("language", "ask in {}", "an embedder of that language; the stemmer and stop words of lexical search",
+    ("language", "are in {}", "use an embedder for that language; check the stemmer and stop words of lexical search",
      lambda asked: asked.language if asked.text else ""),
-    ("question type", "ask {}", "look at their examples; a reranker reads what is asked, not only what about",
+    ("question type", "ask {}", "look at the examples; a reranker uses the full question",
      lambda asked: asked_by(asked.text, asked.language) if asked.text else ""),
-    ("section", "are answered in {}", "look at how that section is cut, and at its titles (raggs chunks eval)",
+    ("section", "have their relevant passages mostly in {}", "check the chunks of that section (raggs chunks eval)",
      lambda asked: _section(asked)),
 )  # fmt: skip
 
 
 def traits_of(asked: Sequence[AnsweredQuery], weights: WordWeights) -> tuple[Trait, ...]:
-    """All traits that at least one question has and one has not; see `Trait.told`.
+    """Return all traits that at least one question has and one does not have; see also `Trait.told`.
 
     Args:
-        weights: how rare words are in the corpus; of no texts where that is not known.
+        asked: the questions.
+        weights: document frequencies of words in the corpus; of 0 texts if unknown.
     """
     found = [*_flags(asked, weights), *_number_traits(asked, weights), *_level_traits(asked)]
     return tuple(trait for trait in found if trait.having and trait.lacking)
@@ -451,7 +464,7 @@ def _flags(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Tra
 
 
 def _number_traits(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Trait]:
-    """Each cut at the median of what is known; the half of the trait is the one beyond it."""
+    """Yield traits of numbers split at their median; the questions beyond it have the trait."""
     for kind, name, knob, below, read in NUMBER_TRAITS:
         values = np.array([read(each, weights) for each in asked])
         known = np.isfinite(values)
@@ -462,7 +475,7 @@ def _number_traits(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iter
 
 
 def _level_traits(asked: Sequence[AnsweredQuery]) -> Iterator[Trait]:
-    """Each level against all others; of two only the rarer, since the other says the same."""
+    """Yield each level compared with all others; of two levels only the rarer, because the other is its complement."""
     for kind, name, knob, read in LEVEL_TRAITS:
         levels = [read(each) for each in asked]
         counts = Counter(filter(None, levels))
@@ -487,13 +500,13 @@ def _has_unknown_word(asked: AnsweredQuery, weights: WordWeights) -> float:
 
 
 def _rarest(asked: AnsweredQuery, weights: WordWeights) -> float:
-    """The share of texts that hold the rarest of its words that any text holds."""
+    """Return the share of texts that contain the question's rarest known word."""
     held = [weights.holding[word] for word in asked.words if word in weights.holding]
     return min(held) / weights.texts if held else math.nan
 
 
 def _leakage_or_nan(asked: AnsweredQuery, weights: WordWeights) -> float:
-    """Leakage: how far what answers it has its words, weighed by how rare they are."""
+    """Return the leakage: the idf-weighted share of the question's words that its relevant passages contain."""
     excerpts = [answer.words for answer in asked.answers if answer.words is not None]
     return leakage(asked.words, excerpts, weights) if excerpts and weights.texts else math.nan
 
@@ -509,6 +522,6 @@ def _median_letters(asked: AnsweredQuery) -> float:
 
 
 def _section(asked: AnsweredQuery) -> str:
-    """The section of most of what answers it; of equals the first."""
+    """Return the most frequent section of the relevant passages; the first one if tied."""
     counts = Counter(answer.section for answer in asked.answers if answer.section)
     return counts.most_common(1)[0][0] if counts else ""

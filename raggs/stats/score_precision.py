@@ -1,10 +1,12 @@
-"""What precision makes of scores: ties, what their order makes of a measure at each cutoff, whom that favours.
+"""Effect of numeric precision on scores: ties, their effect on a measure at each cutoff, and bias of the file's order.
 
-A score is phi(z): a product of two vectors, the sigmoid of a logit, the softmax over two of them, of which the second
-is "yes". In few bits z is rounded, and phi's value again; with high-precision scoring (HPS) phi is computed in float32
-and not rounded again, so that only what was lost in z is lost. The score as it stands ("oblivious") takes equal scores
-in the order of the file. Source: "Reliable Evaluation Protocol for Low-Precision Retrieval", sections 2.2, 2.3 and 3.2;
-expectations by McSherry and Najork 2008. That equal orders are leaks of labels is tested here by signs.
+A score is phi(z): a product of two vectors, the sigmoid of a logit, or the softmax over two logits of which the second
+is "yes". At low precision, z is rounded, and then the value of phi again. High-precision scoring (HPS) computes phi in
+float32 without rounding, so only the information lost in z is lost. The "oblivious" score of a list takes equal scores
+in
+file order. Source: "Reliable Evaluation Protocol for Low-Precision Retrieval", sections 2.2, 2.3 and 3.2; expectations
+by McSherry and Najork 2008. If tied passages are systematically ordered by relevance, labels leak into the file's
+order; that is tested here by signs.
 """
 
 from __future__ import annotations
@@ -23,27 +25,29 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.names import parse_measure
 
 ScoreForm = Literal["product", "sigmoid", "softmax", "score"]
-EPSILON = 1e-12  # rounding of means
+EPSILON = 1e-12  # rounding error of means
 
 
 @dataclass(frozen=True)
 class PrecisionRegime:
-    """A precision: of what the parts of a score are rounded to, and whether the last step is not."""
+    """A precision: the type to which inputs of a score are rounded, and whether the score itself stays unrounded
+    (HPS).
+    """
 
     dtype: Dtype
     hps: bool = False
 
     @property
     def name(self) -> str:
-        """``bf16``, or ``bf16+HPS``."""
+        """Name such as ``bf16`` or ``bf16+HPS``."""
         return f"{self.dtype}+HPS" if self.hps else self.dtype
 
     def part(self, values: Vectors) -> Vectors:
-        """The parts of a score, rounded."""
+        """Return the inputs of a score, rounded."""
         return round_to_dtype(values, self.dtype)
 
     def last(self, values: Vectors) -> Vectors:
-        """What the last step gave in float32: as it is, or rounded again."""
+        """Return the float32 result of the last step: unchanged with HPS, else rounded."""
         return values if self.hps else round_to_dtype(values, self.dtype)
 
 
@@ -57,20 +61,22 @@ REGIMES = (
 
 
 def products(queries: Vectors, passages: Vectors, regime: PrecisionRegime) -> Vectors:
-    """Shape (queries, passages): products of rounded vectors, summed in float32, rounded again without HPS."""
+    """Return products of rounded vectors, shape (queries, passages): summed in float32, and rounded again without
+    HPS.
+    """
     return regime.last((regime.part(queries) @ regime.part(passages).T).astype(np.float32))
 
 
 def activated(form: ScoreForm, logits: Vectors, regime: PrecisionRegime) -> Vectors:
-    """Scores of logits.
+    """Return the scores of logits.
 
     Args:
-        form: "sigmoid", "softmax", or "score": as they are.
-        logits: what a model gave, shape (n,), of a softmax (n, 2).
-        regime: at which precision.
+        form: "sigmoid", "softmax", or "score" (the logits themselves).
+        logits: output of a model, shape (n,), or (n, 2) for a softmax.
+        regime: precision of the computation.
 
     Raises:
-        ValueError: a product is none of logits.
+        ValueError: `form` is "product", which has no logits.
     """
     parts = regime.part(logits)
     match form:
@@ -80,7 +86,7 @@ def activated(form: ScoreForm, logits: Vectors, regime: PrecisionRegime) -> Vect
             return regime.last(_sigmoid(parts[:, 1] - parts[:, 0]))
         case "score":
             return regime.last(parts)
-    raise ValueError(f"{form} is not made of logits")
+    raise ValueError(f"the form {form!r} has no logits")
 
 
 def _sigmoid(logits: Vectors) -> Vectors:
@@ -89,7 +95,7 @@ def _sigmoid(logits: Vectors) -> Vectors:
 
 
 def best_with_ties(scores: Vectors, depth: int) -> Ints:
-    """The places of the best `depth` of one row of scores, and of all that tie with the last of them, ascending."""
+    """Return the indices of the best `depth` scores of one row and of all that tie with the last of them, ascending."""
     if len(scores) <= depth:
         return np.arange(len(scores))
     least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
@@ -97,20 +103,21 @@ def best_with_ties(scores: Vectors, depth: int) -> Ints:
 
 
 def largest_tie(scores: Vectors) -> int:
-    """How many of one row of scores are equal at most."""
+    """Return the size of the largest group of equal scores in one row."""
     return int(np.unique(scores, return_counts=True)[1].max()) if len(scores) else 0
 
 
-# --- what the order of ties makes of a measure ------------------------------------------------------------------
+# --- effect of the order of ties on a measure ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TieSpread:
-    """A measure of each question under ties, shape (queries,) each; NaN where it is not defined.
+    """A measure of each question under ties, shape (queries,) each; NaN if undefined.
 
     Attributes:
-        oblivious: by the order of the file. `expected`: the mean over all orders.
-        least, most: over all orders.
+        oblivious: value in the order of the file.
+        expected: mean over all orders of the ties.
+        least, most: minimum and maximum over all orders of the ties.
     """
 
     oblivious: Floats
@@ -120,21 +127,21 @@ class TieSpread:
 
     @property
     def range(self) -> Floats:
-        """most - least."""
+        """Difference most - least."""
         return self.most - self.least
 
     @property
     def bias(self) -> Floats:
-        """oblivious - expected."""
+        """Difference oblivious - expected."""
         return self.oblivious - self.expected
 
 
 class TieSpreads:
-    """Measures of one system at any cutoff; what does not hang on the cutoff is done once.
+    """Tie spreads of one system at any cutoff; work that does not depend on the cutoff is done once.
 
     Args:
-        hits: the system, its ties in the order of the file.
-        measure: a name without a cutoff, such as "ndcg".
+        hits: hits of the system, its ties in the order of the file.
+        measure: name without a cutoff, such as "ndcg".
     """
 
     def __init__(self, hits: Hits, measure: str) -> None:
@@ -147,7 +154,7 @@ class TieSpreads:
             self._ends = hits.arranged(-weights), hits.arranged(weights)
 
     def at(self, k: int) -> TieSpread:
-        """At a cutoff."""
+        """Return the spread at a cutoff."""
         measure, hits = replace(self._measure, k=k), self._hits
         plain = measure.score(hits)
         if not self._tied:
@@ -158,17 +165,18 @@ class TieSpreads:
         return TieSpread(plain, measure.expected(hits), measure.score(least), measure.score(most))
 
 
-# --- systems that change places, labels that leak ---------------------------------------------------------------
+# --- reversed system pairs, leaked labels -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reversal:
-    """Two systems of which one is better by the score as it stands, and the other by its expectation.
+    """Two systems whose order differs between oblivious and expected values.
 
     Attributes:
-        first, second: their names; the first is better as it stands.
-        oblivious: by how much, > 0; `expected`: the difference of expectations, < 0.
-        differences: of the expectations, shape (queries,).
+        first, second: names of the systems; the first is better by the oblivious value.
+        oblivious: difference of the oblivious means, > 0.
+        expected: difference of the expected means, < 0.
+        differences: difference of the expected values, shape (queries,).
     """
 
     first: str
@@ -179,10 +187,10 @@ class Reversal:
 
 
 def reversals(systems: Mapping[str, TieSpread]) -> Iterator[Reversal]:
-    """The pairs whose order flips; a difference of rounding is none.
+    """Yield the pairs of systems whose order is reversed; rounding differences are ignored.
 
     Args:
-        systems: by name, of the same questions.
+        systems: tie spreads by name, for the same questions.
     """
     for one, other in combinations(systems, 2):
         stood, meant = (
@@ -200,11 +208,11 @@ def reversals(systems: Mapping[str, TieSpread]) -> Iterator[Reversal]:
 
 @dataclass(frozen=True)
 class SignCounts:
-    """How many questions the order of the file favours, and how many it disfavours.
+    """Number of questions for which the file's order is better than expected, and worse.
 
     Attributes:
-        up, down: questions of a bias above 0, and below.
-        p: that as one-sided a split or more is chance (sign test, two-sided); 1 without any.
+        up, down: number of questions with a positive bias, and with a negative one.
+        p: two-sided p of the sign test; 1 without any bias.
     """
 
     up: int
@@ -213,7 +221,7 @@ class SignCounts:
 
 
 def signs(bias: Sequence[float] | Floats) -> SignCounts:
-    """The signs of the biases of questions; 0 and NaN say nothing."""
+    """Count the signs of the questions' biases; 0 and NaN are ignored."""
     found = np.asarray(bias, dtype=np.float64)
     up, down = int((found > EPSILON).sum()), int((found < -EPSILON).sum())
     total, few = up + down, min(up, down)

@@ -1,18 +1,17 @@
-"""Is it worth to search some questions deeper than others? Thresholds fitted on one half, judged on the other.
+"""Query routing: signals that a question is hard, and thresholds above which it is searched deeper.
 
-A router gives a question its deep list when any of its signals fires, else its shallow one. Escalating costs the same
-for each question, so the yardstick is escalating as many at random: its expectation over all choices is known exactly,
-the mean gain times the share. Source of the idea: "Practical RAG Evaluation" (2025), sections 1, 5.2, 5.4 and 6, which
-gives no thresholds; fit, comparisons and limits are raggs' own.
+Router (`fit`, `judge`): a router uses the deep list for a question if any of its signals reaches its threshold, else
+the shallow one. Thresholds are fitted on one half of the questions and evaluated on the other. Escalating costs the
+same for each question, so the baseline escalates equally many questions at random. Its expectation is known exactly:
+the mean gain
+times the share. Source of the idea: "Practical RAG Evaluation" (2025), sections 1, 5.2, 5.4 and 6, which gives no
+thresholds. Fit, comparisons and limits are raggs' own. Arrays have one value per question, in one order. "near" is the
+quality at the small cutoff, which must not decrease; "far" is the quality at the large cutoff, which should increase.
 
-Arrays hold one value a question, in one order. "near" is quality at the small cutoff, which must not fall; "far" is
-quality at the great one, which is to rise. Nothing here knows what a signal measures.
-
-Signals that a question is hard, read off its own lists: margins, entropy, what rewriting did, names, agreement.
-
-Source: "Practical RAG Evaluation" (2025), sections 1, 5.2 and 6, which names them and gives neither formula nor
-threshold; both are raggs' own. A signal that cannot be read, since a list is too short or there is no reranker, is None
-and never fires. Pure Python, since a run reads them for each question.
+Signals are computed from a question's own lists: score margins, entropy, distance of the rewrite, names, agreement.
+Sections 1, 5.2 and 6 of the source name them without formulas or thresholds; both are raggs' own. A signal that cannot
+be computed (the list is too short, or no reranker is used) is None and never fires. The signals are pure Python,
+because a run computes them for single questions.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.stats.intervals import Interval, bootstrap_mean
 
-HEAD_RANK = 10  # the rank between the head and the tail of a list
+HEAD_RANK = 10  # rank that separates the head of a list from its tail
 
 
 @dataclass(frozen=True)
 class SignalKind:
-    """What a signal is.
+    """Description of a signal.
 
     Attributes:
-        high: whether large values tell of doubt; else small ones do.
-        words: what it measures, as a clause.
+        high: whether large values indicate a hard question; otherwise small ones do.
+        words: description of the measured value.
     """
 
     high: bool
@@ -44,11 +43,13 @@ class SignalKind:
 
 
 SIGNALS: Final[Mapping[str, SignalKind]] = {
-    "head_margin": SignalKind(False, "dense score of rank 1 less that of rank 10"),
-    "tail_margin": SignalKind(False, "dense score of rank 10 less that of the last rank of the base"),
-    "entropy": SignalKind(True, "entropy of the softmax of the reranker's scores, by the logarithm of their number"),
+    "head_margin": SignalKind(False, "dense score of rank 1 minus that of rank 10"),
+    "tail_margin": SignalKind(False, "dense score of rank 10 minus that of the last rank of the shallow list"),
+    "entropy": SignalKind(
+        True, "entropy of the softmax of the reranker's scores, divided by the logarithm of their number"
+    ),
     "rewrite": SignalKind(True, "1 - cosine of the question and its rewrite"),
-    "name": SignalKind(True, "1 where the question holds a proper name, else 0"),
+    "name": SignalKind(True, "1 if the question contains a proper name, else 0"),
     "agreement": SignalKind(False, "rank-biased overlap of the dense and the lexical list"),
 }
 
@@ -56,19 +57,21 @@ Readings = Mapping[str, float | None]  # by signal
 
 
 def head_margin(scores: Sequence[float]) -> float | None:
-    """s1 - s10 of a list, best first; None where it is shorter."""
+    """Return s1 - s10 of the scores of a list, best first; None if the list is shorter."""
     return scores[0] - scores[HEAD_RANK - 1] if len(scores) >= HEAD_RANK else None
 
 
 def tail_margin(scores: Sequence[float], base: int) -> float | None:
-    """s10 - s(base) of a list, best first; None where it is shorter than `base`, or `base` is no more than 10."""
+    """Return s10 - s(base) of the scores of a list, best first; None if it is shorter than `base`, or `base` is at
+    most 10.
+    """
     return scores[HEAD_RANK - 1] - scores[base - 1] if len(scores) >= base > HEAD_RANK else None
 
 
 def entropy(scores: Sequence[float]) -> float | None:
-    """-sum p ln p / ln n with p = softmax(scores), in 0..1: 1 where a reranker sees no difference.
+    """Return -sum p ln p / ln n with p = softmax(scores), in 0..1; 1 if all scores are equal.
 
-    None below two scores. Finite for any finite scores.
+    None with fewer than two scores. Finite for any finite scores.
     """
     if len(scores) < 2:
         return None
@@ -81,10 +84,10 @@ def entropy(scores: Sequence[float]) -> float | None:
 
 
 def rewrite_distance(question: Sequence[float], rewrite: Sequence[float]) -> float | None:
-    """1 - cosine of two vectors, in 0..2; None where one has no length.
+    """Return 1 - cosine of two vectors, in 0..2; None if one of them is zero.
 
     Raises:
-        ValueError: they have different dimensions.
+        ValueError: the dimensions differ.
     """
     lengths = math.hypot(*question) * math.hypot(*rewrite)
     if not lengths:
@@ -94,25 +97,25 @@ def rewrite_distance(question: Sequence[float], rewrite: Sequence[float]) -> flo
 
 
 def agreement(dense: Sequence[str], lexical: Sequence[str]) -> float | None:
-    """Rank-biased overlap (extrapolated, p 0.9) of two lists, in 0..1; None where one is empty."""
-    from raggs.stats.order_agreement import rbo  # late: it brings numpy
+    """Return the rank-biased overlap (extrapolated, p = 0.9) of two lists, in 0..1; None if one is empty."""
+    from raggs.stats.order_agreement import rbo  # imported lazily: needs numpy
 
     found = rbo(dense, lexical).extrapolated
     return None if math.isnan(found) else found
 
 
 def fired_signals(found: Readings, when: Mapping[str, float]) -> tuple[str, ...]:
-    """The signals that reach their threshold, in the order of `SIGNALS`.
+    """Return the signals that reach their threshold, in the order of `SIGNALS`.
 
     Args:
-        found: the signals of one question.
-        when: thresholds, by signal; at the threshold itself a signal fires.
+        found: signals of one question.
+        when: thresholds by signal; a signal equal to its threshold fires.
 
     Raises:
-        ValueError: a threshold of what is no signal.
+        ValueError: a threshold is for an unknown signal.
     """
     if strange := when.keys() - SIGNALS.keys():
-        raise ValueError(f"no signal {min(strange)!r}; there are {', '.join(SIGNALS)}")
+        raise ValueError(f"unknown signal {min(strange)!r}; known: {', '.join(SIGNALS)}")
     return tuple(name for name, kind in SIGNALS.items() if name in when and _reaches(kind, found.get(name), when[name]))
 
 
@@ -122,16 +125,16 @@ def _reaches(kind: SignalKind, value: float | None, threshold: float) -> bool:
     return value >= threshold if kind.high else value <= threshold
 
 
-LEAST_SHARE = 0.05  # of the questions, which a step of the fit escalates anew
+LEAST_SHARE = 0.05  # minimum share of the questions that a step of the fit must add
 LEAST_QUESTIONS = 3
 MIN_STEP_STANDARD_ERRORS = (
-    1.0  # standard errors by which a step beats random; chance is ruled out by the other half, not by this
+    1.0  # minimum excess of a step over random escalation; significance is tested on the other half
 )
 
 
 @dataclass(frozen=True)
 class DepthWorth:
-    """What questions are worth shallow and deep, each of shape (questions,), finite."""
+    """Quality of each question with the shallow and the deep list, shapes (questions,), finite."""
 
     near_shallow: Floats
     near_deep: Floats
@@ -140,16 +143,16 @@ class DepthWorth:
 
     @property
     def near_gain(self) -> Floats:
-        """What going deep changes at the small cutoff."""
+        """Change at the small cutoff by the deep list."""
         return self.near_deep - self.near_shallow
 
     @property
     def far_gain(self) -> Floats:
-        """What going deep changes at the great cutoff."""
+        """Change at the large cutoff by the deep list."""
         return self.far_deep - self.far_shallow
 
     def part(self, chosen: Flags) -> DepthWorth:
-        """Of some questions."""
+        """Return the values of the chosen questions."""
         return DepthWorth(
             self.near_shallow[chosen], self.near_deep[chosen], self.far_shallow[chosen], self.far_deep[chosen]
         )
@@ -160,12 +163,12 @@ class DepthWorth:
 
 @dataclass(frozen=True)
 class RouterFitStep:
-    """A step of a fit: a signal is let to fire from a threshold on.
+    """A step of a fit: one signal gets a threshold.
 
     Attributes:
-        signal, threshold: what was set; an earlier step may have set the same signal tighter.
-        escalated: questions that go deep after it.
-        excess: gain at the great cutoff of those that it adds, above that of as many at random; summed.
+        signal, threshold: the signal and its threshold, which replaces a stricter one of an earlier step.
+        escalated: number of questions that use the deep list after the step.
+        excess: summed gain at the large cutoff of the questions added, minus that of equally many random ones.
     """
 
     signal: str
@@ -176,11 +179,11 @@ class RouterFitStep:
 
 @dataclass(frozen=True)
 class DepthPolicy:
-    """One way to choose depths, over some questions.
+    """One way to choose depths, evaluated on some questions.
 
     Attributes:
-        name: "shallow", "deep", "routed", "random", "oracle" (all that gain), "oracle, same share".
-        share: of the questions that go deep, in 0..1.
+        name: "shallow", "deep", "routed", "random", "oracle" (all questions that gain), "oracle, same share".
+        share: share of the questions that use the deep list, in 0..1.
         near, far: mean quality at the two cutoffs, with intervals.
     """
 
@@ -192,15 +195,15 @@ class DepthPolicy:
 
 @dataclass(frozen=True)
 class RouterReport:
-    """A router on questions that it was not fitted on.
+    """Evaluation of a router on questions that it was not fitted on.
 
     Attributes:
-        policies: by name.
-        near_change: routed less shallow at the small cutoff, paired.
-        far_change: routed less shallow at the great cutoff, paired.
-        above_random: routed less random of the same share at the great cutoff, paired.
-        below_deep: routed less deep at the great cutoff, paired.
-        questions, escalated: counts.
+        policies: policies by name.
+        near_change: routed minus shallow at the small cutoff, paired.
+        far_change: routed minus shallow at the large cutoff, paired.
+        above_random: routed minus random escalation of the same share at the large cutoff, paired.
+        below_deep: routed minus deep at the large cutoff, paired.
+        questions, escalated: number of questions, and of those that use the deep list.
     """
 
     policies: Mapping[str, DepthPolicy]
@@ -213,20 +216,20 @@ class RouterReport:
 
     @property
     def share(self) -> float:
-        """Of the questions that go deep."""
+        """Share of the questions that use the deep list."""
         return self.escalated / self.questions if self.questions else math.nan
 
 
 def reached_values(values: Floats, signal: str, threshold: float) -> Flags:
-    """Which values of a signal reach a threshold; NaN, a signal that could not be read, never does."""
+    """Return which values of a signal reach a threshold; NaN (not computable) never does."""
     return values >= threshold if SIGNALS[signal].high else values <= threshold
 
 
 def escalated_questions(signals: Mapping[str, Floats], when: Mapping[str, float]) -> Flags:
-    """Which questions any signal sends deep.
+    """Return which questions any signal escalates.
 
     Raises:
-        KeyError: a threshold of a signal that is not there.
+        KeyError: a threshold is for a signal that is missing.
     """
     some = next(iter(signals.values()))
     found: Flags = np.zeros(len(some), dtype=bool)
@@ -238,16 +241,17 @@ def escalated_questions(signals: Mapping[str, Floats], when: Mapping[str, float]
 def fit(
     signals: Mapping[str, Floats], worth: DepthWorth, *, most: float = 0.5, loss: float = 0.01
 ) -> tuple[RouterFitStep, ...]:
-    """Thresholds, step by step: the signal and the threshold whose new questions gain most above random ones.
+    """Return thresholds found greedily: each step adds the signal and threshold with the largest excess over random.
 
-    A step must add at least 5% of the questions (and three), keep within `most` and `loss`, and beat random by a
-    standard error; where none does, the fit ends. The last step of each signal holds its threshold.
+    The excess is the gain of the added questions minus that of equally many random ones. A step must add at least 5% of
+    the questions (and three), respect `most` and `loss`, and beat random escalation by a standard error. If no step
+    does, the fit ends. The last step of each signal has its final threshold.
 
     Args:
-        signals: by name, a value a question; NaN where it could not be read.
-        worth: of the same questions.
-        most: share of the questions that may go deep, in 0..1.
-        loss: by which quality at the small cutoff may fall, over all questions.
+        signals: by name, one value per question; NaN if not computable.
+        worth: quality of the same questions.
+        most: maximum share of the questions that use the deep list, in 0..1.
+        loss: maximum decrease of mean quality at the small cutoff, over all questions.
     """
     steps: list[RouterFitStep] = []
     taken: Flags = np.zeros(len(worth), dtype=bool)
@@ -258,22 +262,22 @@ def fit(
 
 
 def thresholds(steps: tuple[RouterFitStep, ...]) -> dict[str, float]:
-    """The thresholds that the steps of a fit end with, by signal."""
+    """Return the final thresholds of a fit, by signal."""
     found = {step.signal: step.threshold for step in steps}
     return {name: found[name] for name in SIGNALS if name in found}
 
 
 def judge(deep: Flags, worth: DepthWorth, *, seed: int, confidence: float = 0.95) -> RouterReport:
-    """What a choice of depths is worth beside the others.
+    """Evaluate a choice of depths and compare it with the other policies.
 
-    The difference to random escalation of the same share p is, over all choices, the mean of (e - p)(g - mean g), with
-    e whether a question goes deep and g its gain: that is what is resampled.
+    The expected difference to random escalation of the same share p is the mean of (e - p)(g - mean g). Here, e is 1 if
+    a question is escalated, else 0, and g is its gain. This quantity is resampled.
 
     Args:
-        deep: which questions go deep.
-        worth: of the same questions.
-        seed: of the resamples.
-        confidence: of the intervals.
+        deep: which questions use the deep list.
+        worth: quality of the same questions.
+        seed: random seed of the resamples.
+        confidence: confidence level of the intervals.
     """
 
     def mean(values: Floats) -> Interval:
@@ -304,7 +308,7 @@ def judge(deep: Flags, worth: DepthWorth, *, seed: int, confidence: float = 0.95
 def path(
     steps: tuple[RouterFitStep, ...], signals: Mapping[str, Floats], worth: DepthWorth
 ) -> tuple[tuple[float, float], ...]:
-    """Share escalated and mean quality at the great cutoff after each step, from none on."""
+    """Return the share escalated and the mean quality at the large cutoff, at the start and after each step."""
     found: list[tuple[float, float]] = [(0.0, float(worth.far_shallow.mean()))]
     for last in range(1, len(steps) + 1):
         deep = escalated_questions(signals, thresholds(steps[:last]))
@@ -313,14 +317,14 @@ def path(
 
 
 def oracle_path(worth: DepthWorth) -> tuple[tuple[float, float], ...]:
-    """The same for one who knows each question's gain and escalates the greatest first."""
+    """Return the same path for an oracle that knows each question's gain and escalates the largest first."""
     sums = np.concatenate(([0.0], np.cumsum(np.sort(worth.far_gain)[::-1])))
     start, count = float(worth.far_shallow.mean()), len(worth)
     return tuple((at / count, start + float(total) / count) for at, total in enumerate(sums))
 
 
 def _chances(deep: Flags, gain: Floats) -> dict[str, Floats]:
-    """By policy, the chance of each question to go deep."""
+    """Return by policy the probability that each question is escalated."""
     count = len(gain)
     best = np.zeros(count)
     best[np.argsort(-gain, kind="stable")[: int(deep.sum())]] = 1.0
@@ -337,7 +341,7 @@ def _chances(deep: Flags, gain: Floats) -> dict[str, Floats]:
 def _best_step(
     signals: Mapping[str, Floats], worth: DepthWorth, taken: Flags, most: float, loss: float
 ) -> RouterFitStep | None:
-    """The step with the greatest excess; the first of equal ones, None where none may be taken."""
+    """Return the step with the largest excess (the first if tied), or None if no step is allowed."""
     best: RouterFitStep | None = None
     for name, values in signals.items():
         for threshold, new in _candidate_thresholds(name, values, taken):
@@ -350,7 +354,10 @@ def _best_step(
 
 
 def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flags]]:
-    """Thresholds half way between neighbouring values, and whom each would add; each adds enough more than the last."""
+    """Yield thresholds half way between neighbouring values, and the questions that each would add.
+
+    Each threshold adds at least `least` questions more than the previous one.
+    """
     least = max(LEAST_QUESTIONS, math.ceil(LEAST_SHARE * len(values)))
     known = np.unique(values[~np.isnan(values)])
     ordered = known[::-1] if SIGNALS[name].high else known
@@ -365,7 +372,9 @@ def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[t
 
 
 def _excess(gain: Floats, new: Flags) -> tuple[float, bool]:
-    """The gain of some questions above as many random ones, and whether it is a standard error above 0."""
+    """Return the gain of some questions above equally many random ones, and whether it is at least one standard
+    error.
+    """
     count, total = int(new.sum()), len(gain)
     excess = float(gain[new].sum() - count * gain.mean())
     error = float(gain.std()) * math.sqrt(count * (total - count) / max(1, total - 1))

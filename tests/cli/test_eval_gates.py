@@ -127,7 +127,7 @@ def test_results_by_other_rules_are_refused(here: Path, more: tuple[str, ...], s
 @pytest.mark.parametrize("gains", ["2=1e308", "2=inf", "2=nan", "5=1001", "2=-1"])
 def test_gains_that_no_sum_holds_are_refused(here: Path, gains: str) -> None:
     result = raggs_eval("-g", "qrels", "-r", "a", "--gains", gains)
-    assert (result.exit_code, "does not lie in 0 to 1000" in result.stderr) == (5, True)
+    assert (result.exit_code, "is not in 0 to 1000" in result.stderr) == (5, True)
 
 
 @pytest.mark.parametrize("out", ["same", "./same/../same", "linked", "{here}/same"])

@@ -104,9 +104,9 @@ def test_questions_with_numbers_that_fail_are_found_with_examples_and_a_knob(gol
     clear = [trait for trait in part.traits if trait.clear and trait.difference < 0]
     assert clear[0].kind == "numbers"
     assert (clear[0].having, clear[0].lacking) == (20, 40)
-    assert clear[0].high < 0 and "BM25" in clear[0].knob and clear[0].knob.startswith("where vectors alone search")
+    assert clear[0].high < 0 and "BM25" in clear[0].knob and clear[0].knob.startswith("for purely dense search")
     assert {int(qid[1:]) % 3 for qid in clear[0].examples} == {0}
-    assert "hold a number" in part.verdict
+    assert "contain a number" in part.verdict
     assert part.worst and all("numbers" in each.traits for each in part.worst[:10])
 
 

@@ -83,9 +83,9 @@ def test_what_is_not_defined_by_grades_is_not_defined_by_utilities():
 
 @pytest.mark.parametrize("name", UTILITIES)
 def test_a_set_of_grades_alone_is_refused_with_a_way_out(name):
-    with pytest.raises(DataError, match="needs the order of a rank stage") as error:
+    with pytest.raises(DataError, match="needs the scores of the rank stage") as error:
         evaluate(LABELS, {"one": ["a"]}, [name], scale=(1, 5))
-    assert f"or take {name.partition('[')[0]}" in str(error.value)
+    assert f"or use {name.partition('[')[0]}" in str(error.value)
     with pytest.raises(DataError, match="grades 1 to 5"):
         evaluate({"one": {"a": 0}}, {"one": ["a"]}, [name])
 

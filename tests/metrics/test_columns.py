@@ -32,11 +32,11 @@ def test_the_scale_that_grades_seem_to_be_on():
 
 @pytest.mark.parametrize(("grades", "high"), [([2, 1], 2), ([-1, 3, 1], 3), ([-1], 1)])
 def test_grades_that_may_mean_two_things_are_not_guessed(grades, high):
-    with pytest.raises(DataError, match=f"no grade is above {high}, .* — name the scale: 0 to {high} for labels"):
+    with pytest.raises(DataError, match=f"no grade is above {high}, .* — give the scale: 0 to {high} if"):
         usual_scale(grades)
     labels = {"q": {f"doc-{place}": grade for place, grade in enumerate(grades)}}
     for made in (Qrels.of, lambda found: Qrels.from_columns(["q"] * len(grades), list(found["q"]), grades)):
-        with pytest.raises(DataError, match="name the scale"):
+        with pytest.raises(DataError, match="give the scale"):
             made(labels)
     assert Qrels.of(labels, GradeScale.of(0, high)).scale.relevant == 1
 
@@ -44,13 +44,13 @@ def test_grades_that_may_mean_two_things_are_not_guessed(grades, high):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: GradeScale.of(3, 3), "a scale of grades from 3 to 3 is none"),
-        (lambda: GradeScale.of(-1, 3), "a scale of grades from -1 to 3 is none"),
-        (lambda: GradeScale.of(1, 5, relevant=1), "divides nothing"),
+        (lambda: GradeScale.of(3, 3), "the scale 3 to 3 is not valid"),
+        (lambda: GradeScale.of(-1, 3), "the scale -1 to 3 is not valid"),
+        (lambda: GradeScale.of(1, 5, relevant=1), "grade 1 cannot be the lowest relevant grade"),
         (lambda: GradeScale.of(1, 5, relevant=6), "choose a grade in 2 to 5"),
         (lambda: GradeScale.of(0, 2, gains={0: 0, 2: 1}), "grade 1 has no gain"),
-        (lambda: GradeScale.of(0, 1, gains={0: 0, 1: -1}), "does not lie in 0 to 1000"),
-        (lambda: GradeScale.of(0, 1, gains={0: 0, 1: math.inf}), "does not lie in 0 to 1000"),
+        (lambda: GradeScale.of(0, 1, gains={0: 0, 1: -1}), "is not in 0 to 1000"),
+        (lambda: GradeScale.of(0, 1, gains={0: 0, 1: math.inf}), "is not in 0 to 1000"),
         (lambda: GradeScale(0, 1, 1, (0.0,)), "2 gains"),
     ],
 )
@@ -62,8 +62,8 @@ def test_scales_that_are_none(made, message):
 @pytest.mark.parametrize(
     ("labels", "scale", "message"),
     [
-        ({"q": {"a": 6}}, None, "query q, passage a: grade 6 lies outside the scale 1 to 5"),
-        ({"p": {"a": 1}, "q": {"b": 0}}, (1, 5), "query q, passage b: grade 0 lies outside the scale 1 to 5"),
+        ({"q": {"a": 6}}, None, "query q, passage a: grade 6 is outside the scale 1 to 5"),
+        ({"p": {"a": 1}, "q": {"b": 0}}, (1, 5), "query q, passage b: grade 0 is outside the scale 1 to 5"),
         ({"q": {"a": 2.5}}, None, "query q: grade 2.5 is not a whole number"),
         ({"q": {"a": math.nan}}, None, "is not a whole number"),
         ({"q": {"a": math.inf}}, None, "is not a whole number"),
@@ -77,7 +77,7 @@ def test_judgments_that_are_refused(labels, scale, message):
 def test_a_passage_judged_twice_is_refused():
     one = Qrels.of({"q": {"a": 1, "b": 5}})
     twice = one.docs.of(["b", "b"])
-    with pytest.raises(DataError, match="query q and passage b stand twice"):
+    with pytest.raises(DataError, match="query q and passage b occur twice"):
         Qrels(one.qids, one.query, one.grade, twice, one.scale)
 
 
@@ -102,7 +102,7 @@ def test_scores_are_finite(score):
     ],
 )
 def test_a_passage_retrieved_twice_is_refused(made):
-    with pytest.raises(DataError, match="query q and passage a stand twice"):
+    with pytest.raises(DataError, match="query q and passage a occur twice"):
         made()
 
 

@@ -82,13 +82,13 @@ def test_a_better_list_scores_higher():
 @pytest.mark.parametrize(
     ("judged", "found", "options", "message"),
     [
-        ({}, {"q": ["a"]}, {}, "there are no judgments"),
-        ({"q": {}}, {"q": ["a"]}, {}, "there are no judgments"),
+        ({}, {"q": ["a"]}, {}, "the judgments are empty"),
+        ({"q": {}}, {"q": ["a"]}, {}, "the judgments are empty"),
         ({"q1": {"a": 5}}, {"1": ["a"]}, {}, "none of the judged queries"),
-        ({"q": {"a": 5}}, {"q": ["a", "a"]}, {}, "stand twice"),
+        ({"q": {"a": 5}}, {"q": ["a", "a"]}, {}, "occur twice"),
         ({"q": {"a": 5}}, {"q": {"a": np.nan}}, {}, "not a finite number"),
         ({"q": {"a": 5}}, {"q": ["a"]}, {"scale": (0, 3)}, "outside the scale 0 to 3"),
-        ({"q": {"a": 5}}, {"q": ["a"]}, {"binary_at": 6}, "divides nothing"),
+        ({"q": {"a": 5}}, {"q": ["a"]}, {"binary_at": 6}, "grade 6 cannot be the lowest relevant grade"),
     ],
 )
 def test_data_that_cannot_be_scored(judged, found, options, message):

@@ -85,7 +85,7 @@ def test_a_query_without_a_list_scores_zero_and_is_not_left_out():
 
 @pytest.mark.parametrize("name", sorted(name for name in REGISTRY if REGISTRY.load(name).GOLDEN))
 def test_measures_of_a_golden_set_refuse_other_scales(name):
-    with pytest.raises(DataError, match=r"grades 1 to 5.*on 0 to 4"):
+    with pytest.raises(DataError, match=r"grades 1 to 5.*scale 0 to 4"):
         evaluate({"q": {"a": 0, "b": 3}}, {"q": ["a"]}, [f"{name}@3"])
 
 
@@ -227,7 +227,7 @@ def test_containment_reads_the_rank_of_the_answer():
 
 
 def test_containment_needs_texts():
-    with pytest.raises(DataError, match="needs the texts"):
+    with pytest.raises(DataError, match="needs the retrieved texts"):
         value({"a": 5}, ["a"], "containment@1")
 
 
@@ -270,7 +270,7 @@ def test_a_recall_of_three_tenths_reaches_a_delta_of_three_tenths():
 def test_rel_must_divide_the_scale():
     assert value({"a": 3}, ["a"], "recall(rel=3)@1") == 1.0
     for rel in (1, 6):
-        with pytest.raises(DataError, match=f"rel={rel} divides nothing"):
+        with pytest.raises(DataError, match=f"rel={rel} must be above"):
             value({"a": 3}, ["a"], f"recall(rel={rel})@1")
 
 

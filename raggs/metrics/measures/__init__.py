@@ -1,4 +1,4 @@
-"""Measures by name: one class each, in a file of its own or beside its next of kin (see `raggs.metrics.measure`)."""
+"""Measures by name: one class each, grouped in modules with related measures (see `raggs.metrics.measure`)."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ REGISTRY: Registry[Measure] = Registry(
 
 @cache
 def aliases(*, packages: bool = False) -> dict[str, str]:
-    """Names by their other names.
+    """Return the canonical names by alias.
 
     Args:
-        packages: also those of measures that packages add; of such as cannot be loaded none are known.
+        packages: include measures from installed packages; those that cannot be loaded are skipped.
     """
     found: dict[str, str] = {}
     for name in REGISTRY if packages else REGISTRY.builtin:

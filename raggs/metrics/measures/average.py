@@ -1,4 +1,4 @@
-"""Average precision and its kin: map, infap, iprec, bpref."""
+"""Average precision and related measures: map, infap, iprec, bpref, accuracy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Map(Measure):
     ALIASES = ("ap",)
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): the precision at each relevant rank up to k, summed, over all relevant passages."""
+        """Return the sum of precision at each relevant rank up to k, over the number of relevant passages; shape
+        (queries,).
+        """
         good = np.flatnonzero((hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff))
         query, rank = hits.query[good], hits.rank[good]
         order = np.lexsort((rank, query))
@@ -34,20 +36,22 @@ class Map(Measure):
         return w.ratio(total, w.number_of(hits.qrels, self.table(hits.qrels)), 0.0)
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): its mean over all orders of tied passages, in closed form (McSherry and Najork 2008)."""
+        """Return the mean over all orders of tied passages in closed form (McSherry and Najork 2008), shape
+        (queries,).
+        """
         table = self.table(hits.qrels)
         total = expected_precision_sum(hits, hits.weigh(table) > 0, self.cutoff)
         return w.ratio(total, w.number_of(hits.qrels, table), 0.0)
 
 
-EPSILON = 0.00001  # of trec_eval
+EPSILON = 0.00001  # same value as in trec_eval
 
 
 class InferredAp(Measure):
-    """Average precision inferred from a pool judged in part: grade -1 means pooled but unjudged.
+    """Average precision inferred from a partly judged pool; grade -1 means pooled but unjudged.
 
-    Passages of the pool that are not judged are taken to be relevant as often as those that are. Passages outside of
-    the pool are taken not to be relevant.
+    Unjudged passages of the pool are assumed to be relevant as often as the judged ones. Passages outside the pool are
+    assumed to be not relevant.
     """
 
     NAME = "infap"
@@ -64,7 +68,7 @@ class InferredAp(Measure):
         query, rank = hits.query[order], hits.rank[order].astype(np.float64)
         good = hits.weigh(table)[order] > 0
         first = np.searchsorted(query, query)
-        judged = np.arange(len(query)) - first  # above each row
+        judged = np.arange(len(query)) - first  # number of judged passages above each row
         relevant = np.concatenate([[0], np.cumsum(good)])
         above = relevant[:-1] - relevant[first]
         pooled = judged + (0 if hits.pooled is None else hits.pooled[order])
@@ -74,11 +78,11 @@ class InferredAp(Measure):
         return w.ratio(per_query(hits, query, counted), w.number_of(hits.qrels, table), 0.0)
 
 
-ROUNDING = 0.9  # trec_eval 9 turns a recall into a number of passages by int(recall * R + 0.9)
+ROUNDING = 0.9  # trec_eval 9 converts a recall to a number of passages by int(recall * R + 0.9)
 
 
 class InterpolatedPrecision(Measure):
-    """Interpolated precision at a recall: the largest precision from there on; write ``iprec@0.5``."""
+    """Interpolated precision at a recall level: the largest precision from there on; write ``iprec@0.5``."""
 
     NAME = "iprec"
     FORMULA = "max of precision@rank over the ranks from which recall >= r on; 0 if the list does not reach r"
@@ -90,7 +94,7 @@ class InterpolatedPrecision(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Return the interpolated precision at the recall `recall`, shape (queries,)."""
+        """Return the interpolated precision at the recall level `recall`, shape (queries,)."""
         table = self.table(hits.qrels)
         relevant = w.number_of(hits.qrels, table)
         rows = np.flatnonzero(hits.weigh(table) > 0)
@@ -106,7 +110,7 @@ class InterpolatedPrecision(Measure):
 
 
 class Bpref(Measure):
-    """How seldom passages judged not relevant stand above others: above relevant ones; unjudged ones do not count."""
+    """How rarely non-relevant passages rank above relevant ones: only judged passages count."""
 
     NAME = "bpref"
     FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"
@@ -116,7 +120,7 @@ class Bpref(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): a relevant passage loses by judged others above it; 0 where none is relevant."""
+        """Return bpref, shape (queries,); 0 if no passage is relevant."""
         table = self.table(hits.qrels)
         relevant, judged = w.number_of(hits.qrels, table), hits.qrels.counts.sum(axis=1)
         order = np.lexsort((hits.rank, hits.query))
@@ -130,7 +134,7 @@ class Bpref(Measure):
 
 
 class Accuracy(Measure):
-    """How often a relevant passage stands above another one: of the list, where unjudged ones are others."""
+    """Share of passage pairs with the relevant one ranked first; unjudged passages count as not relevant."""
 
     NAME = "accuracy"
     FORMULA = "|pairs (relevant, other) of the top k with the relevant one above| / |pairs|; not defined without a pair"
@@ -140,9 +144,12 @@ class Accuracy(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Return the share of pairs in order, shape (queries,); NaN if a list has no pair, 0 without a list."""
+        """Return the share of correctly ordered pairs, shape (queries,); NaN if a list has no pair, 0 without a
+        list.
+        """
         good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
         found, shown = hits.total(good.astype(np.float64)), np.minimum(self.cutoff, hits.length)
-        wrong = hits.total(np.where(good, hits.rank, 0.0)) - found * (found + 1.0) / 2.0  # i-th relevant: rank - i
+        # the i-th relevant passage contributes rank - i
+        wrong = hits.total(np.where(good, hits.rank, 0.0)) - found * (found + 1.0) / 2.0
         pairs = found * (shown - found)
         return np.where(shown > 0, w.ratio(pairs - wrong, pairs, math.nan), 0.0)

@@ -1,7 +1,7 @@
-"""Ceilings of a system's own pool, and what ties at the pool's end do to them.
+"""Ceilings of a system's own pool, and the effect of ties at the end of the pool.
 
-The pool is the system's top P. Where a tie group crosses its end, each draw of the group into the pool is equally
-likely; the draws differ only in how many passages of each grade they take, so these few outcomes are enumerated.
+The pool is the system's top P. If a tie group crosses its end, each draw of the group into the pool is equally likely.
+The draws differ only in how many passages of each grade they take, so these few outcomes are enumerated.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ EPSILON = 1e-12  # a recall of 3/10 reaches a delta of 0.3
 
 
 class Robustness(Measure):
-    """Whether recall@k reaches delta; its mean is the share of queries that are served well enough.
+    """Whether recall@k reaches delta; the mean is the share of queries with sufficient recall.
 
-    Where the truth is a list of nearest passages, as of an index, the source divides by k: `by_k=1`.
+    If the ground truth is a list of nearest passages, as for an index, the source divides by k: `by_k=1`.
     """
 
     NAME = "robustness"
@@ -36,7 +36,7 @@ class Robustness(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): 1 where recall@k reaches delta, rounding aside, else 0."""
+        """Return 1 if recall@k reaches delta (up to rounding), else 0; shape (queries,)."""
         share = Precision if self.params.get("by_k") else Recall
         recall = share(self.k, {name: value for name, value in self.params.items() if name == "rel"}).score(hits)
         reached: Floats = (recall >= self["delta"] - EPSILON).astype(np.float64)
@@ -44,7 +44,9 @@ class Robustness(Measure):
 
 
 class CeilingShares(NamedTuple):
-    """Of the top k's weight in the pool's ceiling, each of shape (queries,): mean over ties, least and largest."""
+    """Share of the pool's ceiling that the top k reaches, each of shape (queries,): mean over ties, smallest and
+    largest.
+    """
 
     mean: Floats
     least: Floats
@@ -52,12 +54,12 @@ class CeilingShares(NamedTuple):
 
 
 def pool_counts(hits: Hits, depth: int) -> Ints:
-    """Shape (queries, grades): how many passages of each grade the top `depth` holds."""
+    """Return the number of passages of each grade in the top `depth`, shape (queries, grades)."""
     return _counts(hits, np.flatnonzero(hits.rank <= depth))
 
 
 def expected_best(hits: Hits, table: Floats, k: int, depth: int) -> Floats:
-    """Shape (queries,): the mean weight of the best k of the pool, over ties at its end."""
+    """Return the mean weight of the best k of the pool over ties at its end, shape (queries,)."""
     total = w.best_sum(table, _counts(hits, np.flatnonzero(hits.start + hits.size <= depth)), k)
     for query, (chances, counts, _, _) in _pool_outcomes(hits, table, depth).items():
         total[query] = chances @ w.best_sum(_row(table, query), counts, k)
@@ -65,13 +67,15 @@ def expected_best(hits: Hits, table: Floats, k: int, depth: int) -> Floats:
 
 
 def ceiling_shares(hits: Hits, table: Floats, k: int, depth: int) -> CeilingShares:
-    """How much of the best k of the pool the top k holds; NaN where the pool holds nothing of use.
+    """Return the share of the pool's best possible weight of k passages that the top k holds.
+
+    NaN if the pool has no passage with a weight.
 
     Args:
         hits: the run.
         table: weights, >= 0.
         k: the cutoff, at most `depth`.
-        depth: the pool.
+        depth: size of the pool.
     """
     weight = hits.weigh(table)
     crossing = _crosses(hits, depth)
@@ -100,12 +104,12 @@ def ceiling_shares(hits: Hits, table: Floats, k: int, depth: int) -> CeilingShar
 
 
 class _Outcome(NamedTuple):
-    """The ways to fill the pool: their chances, the pool's counts, those of the drawn, and the group's place."""
+    """The ways to fill the pool: their probabilities, the pool's counts, the counts drawn, and the group's position."""
 
     chances: Floats
     counts: Ints
     drawn: Ints
-    place: tuple[int, int]  # passages above the group, positions within the pool
+    place: tuple[int, int]  # passages above the group, ranks within the pool
 
 
 def _crosses(hits: Hits, depth: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -113,7 +117,10 @@ def _crosses(hits: Hits, depth: int) -> np.ndarray[tuple[int], np.dtype[np.bool_
 
 
 def _pool_outcomes(hits: Hits, table: Floats, depth: int) -> dict[int, _Outcome]:
-    """The outcomes of each query with a tie group across the end of the pool; what weighs nothing is not told apart."""
+    """Return the outcomes of each query with a tie group across the end of the pool.
+
+    Outcomes that differ only in passages of weight 0 are merged.
+    """
     rows = np.flatnonzero(_crosses(hits, depth))
     within = _counts(hits, np.flatnonzero(hits.start + hits.size <= depth))
     tied = _counts(hits, rows)
@@ -128,7 +135,7 @@ def _pool_outcomes(hits: Hits, table: Floats, depth: int) -> dict[int, _Outcome]
 
 
 def _draw_outcomes(held: list[int], size: int, slots: int) -> tuple[Floats, Ints]:
-    """Chances and grade counts of all ways to draw `slots` of `size` passages, `held` of them judged."""
+    """Return probabilities and grade counts of all ways to draw `slots` of `size` passages, `held` of them judged."""
     rest = size - sum(held)
     ways = [
         taken for taken in product(*(range(min(count, slots) + 1) for count in held)) if 0 <= slots - sum(taken) <= rest
@@ -147,11 +154,11 @@ def _row(table: Floats, query: int) -> Floats:
 
 
 class _Ceiling(Linear):
-    """What the best k passages of the system's own pool would score."""
+    """Value of a measure for the best k passages of the system's own pool."""
 
     @property
     def depth(self) -> int:
-        """The pool; never less than k, so that the ceiling lies above the score."""
+        """Size of the pool; at least k, so that the ceiling is never below the score."""
         return max(int(self["pool"]), self.cutoff)
 
     def score(self, hits: Hits) -> Floats:
@@ -166,7 +173,7 @@ class _Ceiling(Linear):
 
 
 class _Share(_Ceiling):
-    """Share of its own ceiling that the system's top k reaches."""
+    """Share of the pool's ceiling that the system's top k reaches."""
 
     def score(self, hits: Hits) -> Floats:
         shown = hits.total(hits.weigh(self.table(hits.qrels)) * (hits.rank <= self.cutoff))
@@ -189,7 +196,7 @@ class _Share(_Ceiling):
 
 
 class ProcRaNwg(_Ceiling, RaNwg):
-    """Ceiling of ra_nwg: what the best k passages of the system's own pool would score."""
+    """Ceiling of ra_nwg: its value for the best k passages of the system's own pool."""
 
     NAME = "proc_ra_nwg"
     FORMULA = "ra_nwg of the best k passages among the system's top P = pool"
@@ -199,7 +206,7 @@ class ProcRaNwg(_Ceiling, RaNwg):
 
 
 class ProcNRecall4(_Ceiling, NRecall4):
-    """Ceiling of n_recall4: what the best k passages of the system's own pool would score."""
+    """Ceiling of n_recall4: its value for the best k passages of the system's own pool."""
 
     NAME = "proc_n_recall4"
     FORMULA = "n_recall4 of the best k passages among the system's top P = pool"
@@ -209,7 +216,7 @@ class ProcNRecall4(_Ceiling, NRecall4):
 
 
 class ProcNRecall5(_Ceiling, NRecall5):
-    """Ceiling of n_recall5: what the best k passages of the system's own pool would score."""
+    """Ceiling of n_recall5: its value for the best k passages of the system's own pool."""
 
     NAME = "proc_n_recall5"
     FORMULA = "n_recall5 of the best k passages among the system's top P = pool"
@@ -219,7 +226,7 @@ class ProcNRecall5(_Ceiling, NRecall5):
 
 
 class PctProcRaNwg(_Share, RaNwg):
-    """Share of its own ceiling that ra_nwg reaches: a low one says that the order can be mended."""
+    """Share of the pool's ceiling that ra_nwg reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_ra_nwg"
     FORMULA = "ra_nwg@k / proc_ra_nwg@k; not defined where the pool holds nothing of use"
@@ -229,7 +236,7 @@ class PctProcRaNwg(_Share, RaNwg):
 
 
 class PctProcNRecall4(_Share, NRecall4):
-    """Share of its own ceiling that n_recall4 reaches: a low one says that the order can be mended."""
+    """Share of the pool's ceiling that n_recall4 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall4"
     FORMULA = "n_recall4@k / proc_n_recall4@k; not defined where the pool holds nothing of use"
@@ -239,7 +246,7 @@ class PctProcNRecall4(_Share, NRecall4):
 
 
 class PctProcNRecall5(_Share, NRecall5):
-    """Share of its own ceiling that n_recall5 reaches: a low one says that the order can be mended."""
+    """Share of the pool's ceiling that n_recall5 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall5"
     FORMULA = "n_recall5@k / proc_n_recall5@k; not defined where the pool holds nothing of use"

@@ -1,6 +1,7 @@
-"""Measures whose gains are what a ranking makes of passages: their expected gain, grade and order together.
+"""Gain measures (ndcg, ra_nwg, n_recall, net_utility), with grades or with expected gains from a ranking.
 
-They bear the name of the measure with grades and ask about the same queries: what has no value there has none here.
+Measures with expected gains have the name of the measure on grades plus ``[utility]``. Both are defined for the same
+queries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from raggs.metrics.measure import ALPHA, CAP3, CAP4, REL, Linear, Parameter, par
 
 
 class Ndcg(Linear):
-    """Discounted cumulative gain over that of the best order: gains are linear."""
+    """Discounted cumulative gain relative to the best order: gains are linear."""
 
     NAME = "ndcg"
     FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"
@@ -28,20 +29,20 @@ class Ndcg(Linear):
     ALIASES: ClassVar[tuple[str, ...]] = ("retrieval-ndcg-at-k",)
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): the gains of the scale."""
+        """Return the gains of the scale, shape (grades,)."""
         return np.array(qrels.scale.gains)
 
     def worth(self, ranks: Floats) -> Floats:
-        """1 / log2(rank + 1)."""
+        """Return 1 / log2(rank + 1)."""
         return w.logarithmic(ranks)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): the sum of the best order."""
+        """Return the sum of the best order, shape (queries,)."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff, self.worth)
 
 
 class NdcgExp(Ndcg):
-    """As ndcg, with exponential gains."""
+    """nDCG with exponential gains."""
 
     NAME = "ndcg_exp"
     ALIASES = ()
@@ -49,13 +50,13 @@ class NdcgExp(Ndcg):
     SOURCE = "Burges et al. 2005"
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): 2^gain - 1."""
+        """Return 2^gain - 1, shape (grades,)."""
         found: Floats = np.exp2(super().table(qrels)) - 1.0
         return found
 
 
 class RaNwg(Linear):
-    """Rarity-aware weighted gain of the top k: as a set, over the best possible set of k."""
+    """Rarity-aware weighted gain of the top k: as a set, relative to the best possible set of k passages."""
 
     NAME = "ra_nwg"
     FORMULA = (
@@ -67,16 +68,18 @@ class RaNwg(Linear):
     UNDEFINED = math.nan
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (queries, grades): the rarer a grade among the query's labels, the more it weighs, up to its cap."""
+        """Return the weights, shape (queries, grades): the rarer a grade among the query's labels, the higher, up to
+        its cap.
+        """
         return w.rarity(qrels.counts, self["alpha"], self["cap4"], self["cap3"])
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): the k largest weights of the pool."""
+        """Return the sum of the k largest weights of the pool, shape (queries,)."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff)
 
 
 class NRecall4(Linear):
-    """Recall of grades 4 and 5: of the passages that could stand in the top k, the share that do."""
+    """Recall of grades 4 and 5: relative to how many of these passages fit into the top k."""
 
     NAME = "n_recall4"
     FORMULA = "#{top k with g >= 4} / min(k, n4 + n5)"
@@ -86,16 +89,16 @@ class NRecall4(Linear):
     LOWEST = 4
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): 1 from the lowest grade that counts."""
+        """Return 1 from the lowest counted grade, else 0; shape (grades,)."""
         return w.at_least(qrels, self.LOWEST)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): how many of them could stand in the top k."""
+        """Return the number of these passages that fit into the top k, shape (queries,)."""
         return np.minimum(self.cutoff, w.number_of(hits.qrels, table))
 
 
 class NRecall5(NRecall4):
-    """Recall of grade 5: of the passages that could stand in the top k, the share that do."""
+    """Recall of grade 5: relative to how many of these passages fit into the top k."""
 
     NAME = "n_recall5"
     FORMULA = "#{top k with g = 5} / min(k, n5)"
@@ -103,11 +106,11 @@ class NRecall5(NRecall4):
 
 
 class NetUtility(Linear):
-    """Utility minus a penalty for distracting passages: of the top k as a set, over the best set of k.
+    """Utility minus a penalty for distracting passages: of the top k as a set, relative to the best set of k passages.
 
-    UDCG (Trappolini et al. 2025) weighs utilities and distractors too, with a discount fitted to a language model.
-    Source 000 describes it without its formula, and reports that it ranks systems nearly the same without the discount.
-    So this is not UDCG, and is not named so.
+    UDCG (Trappolini et al. 2025) also weighs utilities and distractors, with a discount fitted to a language model.
+    Source 000 describes it without its formula and reports that it ranks systems nearly the same without the discount.
+    So this measure is not UDCG and has another name.
     """
 
     NAME = "net_utility"
@@ -129,27 +132,27 @@ class NetUtility(Linear):
 
 
 class Utility(Linear):
-    """Expected gains in place of the gains of grades; goes before the measure that says which."""
+    """Mixin with expected gains in place of the gains of grades; listed before the base measure."""
 
     GOLDEN = True
     ALIASES: ClassVar[tuple[str, ...]] = ()
 
     def check(self, hits: Hits) -> None:
-        """See `Measure.check`; the set must have been ranked."""
+        """Check the judgments as every measure does, and that the golden set was ranked."""
         super().check(hits)
         if hits.qrels.belief is None:
             raise DataError(
-                f"{self.NAME} needs the order of a rank stage, and these labels are grades alone",
-                remedy="rank the golden set (raggs run --config CONFIG; where rank is null, give it its settings), "
-                f"or take {self.NAME.partition('[')[0]}",
+                f"{self.NAME} needs the scores of the rank stage, but these labels are only grades",
+                remedy="rank the golden set (raggs run --config CONFIG; if rank is null, add its settings), "
+                f"or use {self.NAME.partition('[')[0]}",
             )
 
     def weights(self, hits: Hits) -> Floats:
-        """Shape (n,): the expected gain of each row's passage."""
+        """Return the expected gain of each row's passage, shape (n,)."""
         return self._gains(hits.qrels)[hits.item]
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): what the best k passages bring; 0 where the grades have nothing to find."""
+        """Return the sum of the best k passages, shape (queries,); 0 if no grade has a gain."""
         qrels, gains = hits.qrels, self._gains(hits.qrels)
         order = np.lexsort((-gains, qrels.query))
         count = np.bincount(qrels.query, minlength=len(qrels.qids))
@@ -160,11 +163,11 @@ class Utility(Linear):
 
     @property
     def reach(self) -> int:
-        """How many of the best passages a perfect list is held to."""
+        """Number of best passages in the norm."""
         return self.cutoff
 
     def _gains(self, qrels: Qrels) -> Floats:
-        """Shape (m,): the expected gain of each judged passage; of one that was not ranked, its grade's."""
+        """Return the expected gain of each judged passage, shape (m,); the gain of its grade if it was not ranked."""
         table, low, belief = self.table(qrels), qrels.scale.low, qrels.belief
         if belief is None:
             raise TypeError("no ranking")
@@ -175,7 +178,7 @@ class Utility(Linear):
 
 
 class NdcgUtility(Utility, Ndcg):
-    """As ndcg, with expected gains: those of the ranking's scores and doubt. Needs a golden set that was ranked."""
+    """nDCG with expected gains: from the scores and standard errors of a ranked golden set."""
 
     NAME = "ndcg[utility]"
     ALIASES = ()
@@ -184,20 +187,22 @@ class NdcgUtility(Utility, Ndcg):
 
 
 class RaNwgUtility(Utility, RaNwg):
-    """As ra_nwg, with expected weights: those of the ranking's scores and doubt. Needs a golden set that was ranked."""
+    """RA-nWG with expected weights: from the scores and standard errors of a ranked golden set."""
 
     NAME = "ra_nwg[utility]"
     FORMULA = "as ra_nwg, with E w(x), x ~ N(score, sigma), linear between grades; the grade's where not ranked"
     SOURCE = "Dallaire 2025, section 2.4, with expected gains"
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (queries, grades): as of grades; one that no passage has weighs as if one had it."""
+        """Return the weights of grades, shape (queries, grades); grades 3 and 4 without passages weigh as if one had
+        them.
+        """
         counts = np.maximum(qrels.counts, [0, 0, 1, 1, 0])
         return w.rarity(counts, self["alpha"], self["cap4"], self["cap3"])
 
 
 class RecallUtility(Utility, Linear):
-    """As recall, with expected relevance: 1 from the lowest relevant grade on, falling to 0 at the grade below."""
+    """Recall with expected relevance: 1 from the lowest relevant grade, falling linearly to 0 at the grade below."""
 
     NAME = "recall[utility]"
     FORMULA = "sum over the top k / sum over all of E rel(x), x ~ N(score, sigma); the grade's where not ranked"
@@ -207,5 +212,5 @@ class RecallUtility(Utility, Linear):
 
     @property
     def reach(self) -> int:
-        """All of them."""
+        """All passages: recall has no limit in the norm."""
         return w.NO_CUTOFF

@@ -1,4 +1,4 @@
-"""Measures by the rank of single passages: hit, hits, hit_all, mrr, containment, and span measures."""
+"""Measures based on the ranks of single passages: hit, hits, hit_all, mrr, containment, and span measures."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class HitAny(Measure):
     ALIASES = ("success", "hit_rate", "retrieval-hit-at-k")
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): 1 where the top k holds a relevant passage, else 0."""
+        """Return 1 if the top k contains a relevant passage, else 0; shape (queries,)."""
         found = hits.total(hits.weigh(self.table(hits.qrels)) * (hits.rank <= self.cutoff))
         return (found > 0).astype(np.float64)
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): the chance that not all k places go to others."""
+        """Return the probability that the top k contains a relevant passage, shape (queries,)."""
         return 1.0 - none_within(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)
 
 
 class RelevantRetrieved(Linear):
-    """How many relevant passages are in the top k."""
+    """Number of relevant passages in the top k."""
 
     NAME = "hits"
     FORMULA = "|rel and the top k|"
@@ -49,14 +49,14 @@ class RelevantRetrieved(Linear):
     PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """1: hits are counted, not shared out."""
+        """Return 1: hits are counted, not divided."""
         return w.flat(hits.length.astype(np.float64))
 
 
 class HitAll(Measure):
-    """Whether every passage of grade 4 or 5 is in the top k: the condition of Acc|Hit.
+    """Whether all passages of grade 4 or 5 are in the top k: the condition of Acc|Hit.
 
-    Not defined where there is none, since nothing can be missed there; `vacuous=1` makes that 1, as its source does.
+    Undefined if a query has none, because then nothing can be missed; `vacuous=1` makes the value 1, as in the source.
     """
 
     NAME = "hit_all"
@@ -67,17 +67,21 @@ class HitAll(Measure):
     GOLDEN = True
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): 1 for grades 4 and 5."""
+        """Return 1 for grades 4 and 5, else 0; shape (grades,)."""
         return w.at_least(qrels, 4)
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): 1 where all of them are in the top k, else 0; NaN where there is none, 1 if `vacuous`."""
+        """Return 1 if all of them are in the top k, else 0; shape (queries,). NaN if there are none (1 if
+        `vacuous`).
+        """
         table = self.table(hits.qrels)
         found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
         return self._defined(hits, (found == w.number_of(hits.qrels, table)).astype(np.float64))
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): the chance that all of them get into the top k; NaN where there is none."""
+        """Return the probability that all of them are in the top k, shape (queries,); NaN if there are none (1 if
+        `vacuous`).
+        """
         table = self.table(hits.qrels)
         everywhere = hits.total(hits.weigh(table)) == w.number_of(hits.qrels, table)
         return self._defined(hits, everywhere * all_within(hits, hits.weigh(table) > 0, self.cutoff))
@@ -99,14 +103,14 @@ class Mrr(Measure):
     ALIASES = ("rr", "recip_rank", "retrieval-mrr")
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): 1 / rank of the first relevant passage in the top k; 0 without one."""
+        """Return 1 / rank of the first relevant passage in the top k, shape (queries,); 0 without one."""
         good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
         best = np.zeros(len(hits.length))
         np.maximum.at(best, hits.query[good], 1.0 / hits.rank[good])
         return best
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): its mean over the places that the first tie with a relevant passage covers."""
+        """Return the mean over all orders of tied passages, shape (queries,)."""
         return expected_reciprocal_rank(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)
 
 
@@ -121,26 +125,26 @@ class Containment(Measure):
     TIES = False
 
     def check(self, hits: Hits) -> None:
-        """As every measure, and that texts and answers are known.
+        """Check the judgments as every measure does, and that texts and answers are known.
 
         Raises:
-            DataError: they are not.
+            DataError: the measure is not defined on the judgments, or texts or answers are unknown.
         """
         super().check(hits)
         if hits.answer_rank is None:
             raise DataError(
-                "containment needs the texts that were retrieved and the expected answers",
+                "containment needs the retrieved texts and the expected answers",
                 remedy="use raggs eval --samples SAMPLES --outputs OUTPUTS, or evaluate(..., answer_rank=...)",
             )
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): 1 or 0; NaN where no answer is expected."""
+        """Return 1 if the answer is contained, else 0; shape (queries,). NaN if no answer is expected."""
         rank = np.full(len(hits.length), np.nan) if hits.answer_rank is None else hits.answer_rank
         return np.where(np.isnan(rank), np.nan, (rank <= self.cutoff).astype(np.float64))
 
 
 class _Span(Measure):
-    """A quotient of characters, over the queries for which any character is relevant."""
+    """A ratio of characters, over the queries that have relevant characters."""
 
     SOURCE = "Smith and Troynikov 2024, with grades in place of references"
     CUTOFF = "possible"
@@ -148,20 +152,20 @@ class _Span(Measure):
     TIES = False
 
     def check(self, hits: Hits) -> None:
-        """As every measure, and that places are known.
+        """Check the judgments as every measure does, and that character offsets are known.
 
         Raises:
-            DataError: they are not.
+            DataError: the measure is not defined on the judgments, or offsets are unknown.
         """
         super().check(hits)
         if hits.reading is None:
             raise DataError(
-                f"{self.NAME} needs the places of what was judged and of what was retrieved, in whole lists",
-                remedy="raggs eval --project, without --condensed",
+                f"{self.NAME} needs the character offsets of judged and retrieved passages, in complete lists",
+                remedy="use raggs eval --project, without --condensed",
             )
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): the share; NaN where no character is relevant, 0 where nothing was retrieved."""
+        """Return the share, shape (queries,); NaN if no character is relevant, 0 if nothing was retrieved."""
         if (reading := hits.reading) is None:
             return np.full(len(hits.length), math.nan)
         share = w.ratio(reading.within(reading.fresh, self.cutoff), self.whole(reading), 0.0)
@@ -169,26 +173,26 @@ class _Span(Measure):
 
     @abstractmethod
     def whole(self, reading: RetrievedSpans) -> Floats:
-        """Shape (queries,): the characters that the relevant ones are a share of."""
+        """Return the number of characters in the denominator, shape (queries,)."""
 
 
 class SpanRecall4(_Span):
-    """Share of the characters of grade 4 or 5 that the top k holds."""
+    """Share of all grade 4 or 5 characters that are in the top k."""
 
     NAME = "span_recall4"
     FORMULA = "|characters of g >= 4 in the top k| / |characters of g >= 4|"
 
     def whole(self, reading: RetrievedSpans) -> Floats:
-        """Shape (queries,): all relevant characters."""
+        """Return the number of relevant characters, shape (queries,)."""
         return reading.wanted.astype(np.float64)
 
 
 class SpanPrecision4(_Span):
-    """Share of the retrieved characters that are of grade 4 or 5: the text that was worth its reading."""
+    """Share of the retrieved characters that have grade 4 or 5; each relevant character counts once."""
 
     NAME = "span_precision4"
     FORMULA = "|characters of g >= 4 in the top k, each once| / sum of the lengths of the top k"
 
     def whole(self, reading: RetrievedSpans) -> Floats:
-        """Shape (queries,): what was retrieved, as often as it was."""
+        """Return the number of retrieved characters, repeated ones each time, shape (queries,)."""
         return reading.within(reading.length, self.cutoff)

@@ -1,9 +1,8 @@
-"""Facets of passages, and which of them a list repeats: what measures of novelty are computed from.
+"""Measures of novelty, computed from the facets of passages and which of them a list repeats.
 
-A facet is what several passages share: a source, an aspect, a group of near-duplicates. Its first passage in a list may
-be one that nobody judged, so ranks of facets are looked up in whole lists. A passage without a facet repeats nothing.
-
-What measures of novelty share: they need facets, and what they find under ties is not known.
+A facet is a property that several passages share: a source, an aspect, a group of near-duplicates. The first passage of
+a facet in a list may be unjudged, so facets are looked up in complete lists. A passage without a facet never counts as
+repeated. Measures of novelty need facets, and their values over ties are not implemented.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from raggs.metrics.measures.gains import RaNwg
 
 
 def with_first(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) -> Hits:
-    """The same with the facets of judged passages, and where each facet stands first, judged there or not.
+    """Return the hits with the facets of judged passages and the first rank of each facet in the complete list.
 
     Args:
-        hits: of `run`.
-        run: whole lists.
-        facet_of: by passage.
-        ties: the order of equal scores, as of `hits`.
+        hits: hits of `run`.
+        run: complete lists.
+        facet_of: facet by passage.
+        ties: order of equal scores, as for `hits`.
     """
     known = replace(hits, facet=hits.qrels.facets(facet_of))
     query, facet, rank = _ranked_facets(known, run, facet_of, ties)
@@ -45,19 +44,19 @@ def with_first(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) ->
 
 
 def facets_of(hits: Hits) -> Ints:
-    """Shape (n,): the facet of each row's passage, -1 for none."""
+    """Return the facet of each row's passage, shape (n,); -1 for none."""
     return np.full(len(hits.query), -1) if hits.facet is None else hits.facet[hits.item]
 
 
 def repeats(hits: Hits) -> Flags:
-    """Shape (n,): which rows have a facet that stands above them in their list."""
+    """Return which rows have a facet that also occurs above them in their list, shape (n,)."""
     if hits.first is not None:
         return hits.first < hits.rank
     return count_facet_above(hits, facets_of(hits), np.ones(len(hits.query), dtype=bool)) > 0
 
 
 def count_facet_above(hits: Hits, facet: Ints, counted: Flags) -> Ints:
-    """Shape (n,): how many counted rows of a row's own facet stand above it; 0 for rows without a facet.
+    """Return the number of counted rows of the same facet above each row, shape (n,); 0 for rows without a facet.
 
     Args:
         hits: the run.
@@ -76,7 +75,7 @@ def count_facet_above(hits: Hits, facet: Ints, counted: Flags) -> Ints:
 
 
 def _ranked_facets(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) -> tuple[Ints, Ints, Ints]:
-    """Query, facet and rank of every retrieved passage whose facet is known."""
+    """Return query, facet and rank of every retrieved passage whose facet is known."""
     ids, names = IdColumn.of(facet_of), sorted(set(facet_of.values()))
     number = {name: place for place, name in enumerate(names)}
     facet = np.array([number[name] for name in facet_of.values()], dtype=np.int64)
@@ -92,20 +91,20 @@ def _ranked_facets(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties
     return listed.query, facet[row[order]][listed.item], listed.rank
 
 
-ALPHA_SEEN = Parameter(0.5, 0, 1)  # how sure it is that a facet that was seen is known
+ALPHA_SEEN = Parameter(0.5, 0, 1)  # share of the gain that each repetition of a facet loses
 
 
 class Faceted(Measure):
-    """A measure of facets."""
+    """A measure that uses facets."""
 
     TIES: ClassVar[bool] = False
     FACETS: ClassVar[bool] = True
 
     def check(self, hits: Hits) -> None:
-        """As every measure, and that the facets of passages are known.
+        """Check the judgments as every measure does, and that the facets of passages are known.
 
         Raises:
-            DataError: they are not.
+            DataError: the measure is not defined on the judgments, or facets are unknown.
         """
         super().check(hits)
         if hits.facet is None:
@@ -116,9 +115,9 @@ class Faceted(Measure):
 
 
 class Diverse(Faceted):
-    """A measure where a relevant passage gains (1 - alpha)^s, s relevant passages of its facet above it.
+    """A measure in which a relevant passage gains (1 - alpha)^s, with s relevant passages of its facet above it.
 
-    A relevant passage without a facet has one of its own.
+    Each relevant passage without a facet counts as a separate facet.
     """
 
     CUTOFF = "possible"
@@ -126,24 +125,24 @@ class Diverse(Faceted):
     FIRST = "alpha"
 
     def gains(self, hits: Hits) -> Floats:
-        """Shape (n,): what each row gains."""
+        """Return the gain of each row, shape (n,)."""
         good = hits.weigh(self.table(hits.qrels)) > 0
         return np.where(good, self._kept(count_facet_above(hits, facets_of(hits), good)), 0.0)
 
     def possible(self, hits: Hits) -> tuple[Ints, Floats]:
-        """Query and gain of each relevant passage when every one is shown, by query and descending gain."""
+        """Return query and gain of each relevant passage if all are shown, by query and descending gain."""
         query, above = self._relevant(hits)
         gain = self._kept(above)
         best = np.lexsort((-gain, query))
         return query[best], gain[best]
 
     def facets(self, hits: Hits) -> Ints:
-        """Shape (queries,): how many facets the relevant passages of each query have."""
+        """Return the number of facets of each query's relevant passages, shape (queries,)."""
         query, above = self._relevant(hits)
         return np.bincount(query[above == 0], minlength=len(hits.length))
 
     def _relevant(self, hits: Hits) -> tuple[Ints, Ints]:
-        """The query of each relevant passage, and how many of its facet are named before it."""
+        """Return the query of each relevant passage, and how many of its facet are listed before it."""
         qrels = hits.qrels
         rows = np.flatnonzero(qrels.grade >= 0)
         rows = rows[self.table(qrels)[qrels.grade[rows] - qrels.scale.low] > 0]
@@ -157,20 +156,22 @@ class Diverse(Faceted):
         return query, np.arange(len(order)) - first
 
     def _kept(self, above: Ints) -> Floats:
-        """What is gained once `above` passages of the facet were seen."""
+        """Return the gain of a passage after `above` passages of its facet."""
         kept: Floats = (1.0 - self["alpha"]) ** above.astype(np.float64)
         return kept
 
 
 class AlphaNdcg(Diverse):
-    """As ndcg, where a facet gains less each time that it is seen; an order, unlike ra_nwg_novel's set."""
+    """nDCG in which a repeated facet gains less each time; unlike in ra_nwg_novel, the order counts."""
 
     NAME = "alpha_ndcg"
     FORMULA = "sum (1 - alpha)^s / log2(rank + 1) over relevant passages, s of whose facet stand above / its best"
     SOURCE = "Clarke et al. 2008"
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): discounted gains of the top k over those of the best order; 0 where none is relevant."""
+        """Return the discounted gains of the top k over those of the best order, shape (queries,); 0 if nothing is
+        relevant.
+        """
         shown = hits.total(self.gains(hits) * w.worth_at(hits, self.cutoff, w.logarithmic))
         query, gain = self.possible(hits)
         rank = np.arange(len(query)) - np.searchsorted(query, query) + 1
@@ -179,7 +180,7 @@ class AlphaNdcg(Diverse):
 
 
 class RaNwgNovel(Faceted, RaNwg):
-    """As ra_nwg, where repeated facets count less: those that stand higher in the list already."""
+    """RA-nWG in which repeated facets count less; a facet is repeated if it already occurs higher in the list."""
 
     NAME = "ra_nwg_novel"
     FORMULA = "as ra_nwg, with w(g) times nu for each passage whose facet was seen above it, judged or not"
@@ -188,13 +189,16 @@ class RaNwgNovel(Faceted, RaNwg):
     FIRST = "nu"
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): ra_nwg with repeated facets at nu of their weight; no facet repeats none."""
+        """Return ra_nwg with repeated facets at `nu` of their weight, shape (queries,).
+
+        A passage without a facet never counts as repeated.
+        """
         worth = w.worth_at(hits, self.cutoff, w.flat) * np.where(repeats(hits), self["nu"], 1.0)
         return self._of(hits, worth)
 
 
 class Nrbp(Diverse):
-    """Novelty- and rank-biased precision: rbp, where a facet gains less each time that it is seen."""
+    """Novelty- and rank-biased precision: rbp in which a facet gains less each time it is repeated."""
 
     NAME = "nrbp"
     FORMULA = "(1 - (1 - alpha) beta) / facets * sum beta^(rank - 1) (1 - alpha)^s over relevant passages in the top k"
@@ -202,7 +206,11 @@ class Nrbp(Diverse):
     PARAMS = parameters(alpha=ALPHA_SEEN, beta=Parameter(0.5, 0, 0.9999), rel=REL)
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): the gains under a reader who goes on with beta, over the facets; 0 where there are none."""
+        """Return the gains of a reader who continues with probability beta, over the number of facets, shape
+        (queries,).
+
+        0 if no passage is relevant.
+        """
         beta, alpha = self["beta"], self["alpha"]
         worth = np.where(hits.rank <= self.cutoff, beta ** (hits.rank - 1.0), 0.0)
         total = (1.0 - (1.0 - alpha) * beta) * hits.total(self.gains(hits) * worth)

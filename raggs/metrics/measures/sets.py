@@ -1,4 +1,4 @@
-"""Measures of sets: recall, precision, F1, harm, and how much of a list is judged."""
+"""Set measures: recall, precision, F1, harm, and the judged share of a list."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Recall(Linear):
     ALIASES = ("r", "retrieval-recall-at-k", "setr", "set_recall")
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): all relevant passages."""
+        """Return the number of relevant passages, shape (queries,)."""
         return w.number_of(hits.qrels, table)
 
 
 class Precision(Linear):
-    """Share of the k places that hold a relevant passage."""
+    """Share of the k ranks that hold a relevant passage."""
 
     NAME = "precision"
     FORMULA = "|rel and the top k| / k"
@@ -39,7 +39,7 @@ class Precision(Linear):
     ALIASES = ("p",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """k for every query, also where fewer were retrieved."""
+        """Return k for every query, even if fewer passages were retrieved."""
         return np.full(len(hits.length), float(self.cutoff))
 
 
@@ -52,14 +52,15 @@ class F1(Linear):
     PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): the mean of k and the relevant passages."""
+        """Return the mean of k and the number of relevant passages, shape (queries,)."""
         return (self.cutoff + w.number_of(hits.qrels, table)) / 2.0
 
 
 class SetPrecision(Linear):
     """Share of the retrieved passages that are relevant.
 
-    `relative=1` divides by no more passages than are relevant, so that a list that holds them all has 1.
+    `relative=1` limits the divisor to the number of relevant passages, so that a list that contains all of them scores
+    1.
     """
 
     NAME = "set_p"
@@ -70,7 +71,9 @@ class SetPrecision(Linear):
     ALIASES = ("setp",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the number of retrieved passages, at most k, shape (queries,); if relative, at most the relevant."""
+        """Return the number of retrieved passages (at most k), shape (queries,); if relative, at most the number of
+        relevant ones.
+        """
         shown = np.minimum(self.cutoff, hits.length).astype(np.float64)
         return np.minimum(shown, w.number_of(hits.qrels, table)) if self.params.get("relative") else shown
 
@@ -78,7 +81,7 @@ class SetPrecision(Linear):
 class SetF(Linear):
     """Weighted harmonic mean of set_p and recall.
 
-    `beta` is the weight of recall against precision as trec_eval takes it: it is not squared.
+    `beta` is the weight of recall relative to precision. As in trec_eval, it is not squared.
     """
 
     NAME = "set_f"
@@ -96,7 +99,7 @@ class SetF(Linear):
 
 
 class SetAp(Measure):
-    """Precision of the retrieved set times its recall."""
+    """Precision of the retrieved set multiplied by its recall."""
 
     NAME = "set_ap"
     FORMULA = "P R, with P = set_p and R = recall"
@@ -107,14 +110,14 @@ class SetAp(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Return the product, shape (queries,); 0 if nothing was retrieved or is relevant."""
+        """Return the product, shape (queries,); 0 if nothing was retrieved or nothing is relevant."""
         table = self.table(hits.qrels)
         found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
         return w.ratio(found**2, np.minimum(self.cutoff, hits.length) * w.number_of(hits.qrels, table), 0.0)
 
 
 class RPrecision(Measure):
-    """Precision at R: the share of relevant passages in the first R places, R as many as are relevant."""
+    """Precision at rank R: R is the number of relevant passages."""
 
     NAME = "rprec"
     FORMULA = "|rel and the top R| / R, R = |rel|; 0 if R is 0"
@@ -127,7 +130,7 @@ class RPrecision(Measure):
         return self._share(hits, lambda places: hits.rank <= places)
 
     def expected(self, hits: Hits) -> Floats:
-        """Return its mean over all orders of tied passages, shape (queries,)."""
+        """Return the mean over all orders of tied passages, shape (queries,)."""
         return self._share(hits, lambda places: np.clip(places - hits.start, 0, hits.size) / hits.size)
 
     def _share(self, hits: Hits, worth: Callable[[Floats], Floats | Flags]) -> Floats:
@@ -138,7 +141,7 @@ class RPrecision(Measure):
 
 
 class Precision4(Linear):
-    """Share of the k places that hold a passage of grade 4 or 5."""
+    """Share of the k ranks that hold a passage of grade 4 or 5."""
 
     NAME = "precision4"
     FORMULA = "#{top k with g >= 4} / k"
@@ -147,28 +150,28 @@ class Precision4(Linear):
     FIXED = True
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): 1 for grades 4 and 5."""
+        """Return 1 for grades 4 and 5, else 0; shape (grades,)."""
         return w.at_least(qrels, 4)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """k for every query, also where fewer were retrieved."""
+        """Return k for every query, even if fewer passages were retrieved."""
         return np.full(len(hits.length), float(self.cutoff))
 
 
 class Harm(Precision4):
-    """Share of the k places that hold a passage judged 1 or 2: what may distract the generator."""
+    """Share of the k ranks that hold a passage judged 1 or 2; such passages may distract the generator."""
 
     NAME = "harm"
     FORMULA = "#{top k with g <= 2} / k, judged passages only"
     HIGHER = False
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): 1 for grades 1 and 2."""
+        """Return 1 for grades 1 and 2, else 0; shape (grades,)."""
         return 1.0 - w.at_least(qrels, 3)
 
 
 class JudgedShare(Linear):
-    """Share of the shown passages that are judged."""
+    """Share of the retrieved top k that is judged."""
 
     NAME = "judged"
     FORMULA = "#{judged in the top k} / min(k, retrieved)"
@@ -176,36 +179,38 @@ class JudgedShare(Linear):
     CUTOFF = "possible"
 
     def table(self, qrels: Qrels) -> Floats:
-        """Shape (grades,): 1 for every grade."""
+        """Return 1 for every grade, shape (grades,)."""
         return np.ones(qrels.scale.size)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Shape (queries,): the passages shown, k at most."""
+        """Return the number of retrieved passages, at most k, shape (queries,)."""
         return np.minimum(self.cutoff, hits.length).astype(np.float64)
 
 
 class Holes(JudgedShare):
-    """Share of the shown passages that are not judged; a score beside many holes is not comparable."""
+    """Share of the retrieved top k that is unjudged; scores with many unjudged passages are not comparable."""
 
     NAME = "holes"
     FORMULA = "1 - judged@k; 0 where nothing is shown"
     HIGHER = False
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): what is left of 1 by the judged share; 0 where nothing is shown."""
+        """Return 1 minus the judged share, shape (queries,); 0 if nothing was retrieved."""
         return np.where(hits.length > 0, 1.0 - super().score(hits), 0.0)
 
     def expected(self, hits: Hits) -> Floats:
-        """Shape (queries,): its mean over all orders of tied passages."""
+        """Return the mean over all orders of tied passages, shape (queries,)."""
         return np.where(hits.length > 0, 1.0 - super().expected(hits), 0.0)
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
-        """Shape (queries,): most holes are fewest judged passages, and the other way round."""
+        """Return the largest or smallest value over all orders, shape (queries,): most holes means fewest judged
+        passages.
+        """
         return super().extreme(hits, not most)
 
 
 class UnjudgedShare(Linear):
-    """Share of the k places that hold an unjudged passage; a place below the end of the list holds none."""
+    """Share of the k ranks that hold an unjudged passage; ranks below the end of the list are empty."""
 
     NAME = "unj"
     FORMULA = "#{unjudged in the top k} / k"
@@ -221,15 +226,15 @@ class UnjudgedShare(Linear):
         return np.full(len(hits.length), float(self.cutoff))
 
     def score(self, hits: Hits) -> Floats:
-        """Return the share of places that are filled and not judged, shape (queries,)."""
+        """Return the share of ranks that hold an unjudged passage, shape (queries,)."""
         return self._filled(hits) - super().score(hits)
 
     def expected(self, hits: Hits) -> Floats:
-        """Return its mean over all orders of tied passages, shape (queries,)."""
+        """Return the mean over all orders of tied passages, shape (queries,)."""
         return self._filled(hits) - super().expected(hits)
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
-        """Return its largest or least value over all orders: most are unjudged if fewest are judged."""
+        """Return the largest or smallest value over all orders: most unjudged passages means fewest judged ones."""
         return super().extreme(hits, not most)
 
     def _filled(self, hits: Hits) -> Floats:

@@ -1,4 +1,4 @@
-"""Measures by a model of a user who reads down a list: rbp, err, inst, compat."""
+"""Measures based on a model of a user who reads down a list: rbp, err, inst, compat and others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raggs.metrics.measure import REL, Linear, Measure, Parameter, parameters
 
 
 class Rbp(Linear):
-    """Rank-biased precision: a reader goes on to the next passage with probability p."""
+    """Rank-biased precision: the gain of a reader who continues to the next passage with probability p."""
 
     NAME = "rbp"
     FORMULA = "(1 - p) sum p^(rank - 1) over relevant passages in the top k"
@@ -27,21 +27,21 @@ class Rbp(Linear):
     FIRST = "p"
 
     def worth(self, ranks: Floats) -> Floats:
-        """(1 - p) p^(rank - 1)."""
+        """Return (1 - p) p^(rank - 1)."""
         found: Floats = (1.0 - self["p"]) * self["p"] ** (ranks - 1.0)
         return found
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """1: the worths of all ranks sum to it."""
+        """Return 1, the sum of the worths of all ranks."""
         return w.flat(hits.length.astype(float))
 
 
-DEPTH = 1000  # places that a reader may look at, as in cwl_eval
-QUERIES_PER_BLOCK = 1000  # queries at a time: DEPTH * BLOCK numbers are 8 MB
+DEPTH = 1000  # ranks that a reader may look at, as in cwl_eval
+QUERIES_PER_BLOCK = 1000  # queries processed at a time: DEPTH * QUERIES_PER_BLOCK numbers are 8 MB
 
 
 class Scaled(Measure):
-    """A measure whose gains are (grade - min_rel) / (max_rel - min_rel), cut to 0 to 1; unjudged passages gain 0."""
+    """A measure with gains (grade - min_rel) / (max_rel - min_rel), clipped to 0 to 1; unjudged passages gain 0."""
 
     GAINS: ClassVar[Mapping[str, Parameter]] = parameters(
         min_rel=Parameter(None, -1e9, 1e9, True), max_rel=Parameter(None, -1e9, 1e9, True)
@@ -55,16 +55,16 @@ class Scaled(Measure):
 
 
 class Cwl(Scaled):
-    """Gain per passage of a reader who goes on from each place with a probability: C/W/L (Moffat et al. 2017)."""
+    """Expected gain per passage in the C/W/L framework, given continuation probabilities (Moffat et al. 2017)."""
 
     TIES = False
 
     @abstractmethod
     def going_on(self, place: Ints, gains: Floats) -> Floats:
-        """Return the probability of going on to the next place, shape (places,) or (queries, places).
+        """Return the probability of continuing to the next rank, shape (places,) or (queries, places).
 
         Args:
-            place: shape (places,), from 1.
+            place: shape (places,), ranks from 1.
             gains: shape (queries, places).
         """
 
@@ -85,7 +85,7 @@ class Cwl(Scaled):
 
 
 class Inst(Cwl):
-    """Gain per passage of a reader who wants a gain of T: the more is missing, the more passages the reader sees."""
+    """Gain per passage of a reader who wants a gain of T: the more is missing, the further the reader goes."""
 
     NAME = "inst"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) ((i + T + t - 1) / (i + T + t))^2, t = T - gain so far"
@@ -95,17 +95,17 @@ class Inst(Cwl):
     FIRST = "t"
 
     def going_on(self, place: Ints, gains: Floats) -> Floats:
-        """Return what is the larger the more gain is missing, shape (queries, places)."""
+        """Return the continuation probability, shape (queries, places); it is larger the more gain is missing."""
         reach = place + 2.0 * self["t"] - np.cumsum(gains, axis=1)
         found: Floats = ((reach - 1.0) / reach) ** 2
         return found
 
 
-GOAL = Parameter(1.0, 0.01, 1e6)  # the gain that a reader wants
+GOAL = Parameter(1.0, 0.01, 1e6)  # goal of a reader, as total gain
 
 
 class Insq(Scaled, Linear):
-    """Gain per passage of a reader who wants a gain of T: what was found so far does not matter."""
+    """Gain per passage of a reader who wants a gain of T: the gain found so far does not matter."""
 
     NAME = "insq"
     FORMULA = "sum w(i) gain(i) / sum w(i) over 1000 ranks, w(i) = 1 / (i + 2T - 1)^2"
@@ -116,16 +116,16 @@ class Insq(Scaled, Linear):
     FIRST = "t"
 
     def worth(self, ranks: Floats) -> Floats:
-        """1 / (rank + 2T - 1)^2 up to rank 1000."""
+        """Return 1 / (rank + 2T - 1)^2 up to rank 1000, then 0."""
         return np.where(ranks <= DEPTH, 1.0 / (ranks + 2.0 * self["t"] - 1.0) ** 2, 0.0)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """The sum of the worths, for each query."""
+        """Return the sum of the worths for each query."""
         return np.full(len(hits.length), w.cumulative(self.worth, DEPTH)[-1])
 
 
 class Sdcg(Scaled, Linear):
-    """Discounted cumulative gain over that of k perfect passages: whether there are as many or not."""
+    """Discounted cumulative gain relative to k perfect passages: even if fewer exist."""
 
     NAME = "sdcg"
     FORMULA = "sum gain(i) / log2(i + 1) over the top k / sum 1 / log2(i + 1) over k ranks"
@@ -133,16 +133,16 @@ class Sdcg(Scaled, Linear):
     FIXED = True
 
     def worth(self, ranks: Floats) -> Floats:
-        """1 / log2(rank + 1) up to rank 1000."""
+        """Return 1 / log2(rank + 1) up to rank 1000, then 0."""
         return np.where(ranks <= DEPTH, w.logarithmic(ranks), 0.0)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """The sum of the worths of k ranks, for each query."""
+        """Return the sum of the worths of k ranks for each query."""
         return np.full(len(hits.length), w.cumulative(self.worth, min(DEPTH, self.cutoff))[-1])
 
 
 class Bpm(Cwl):
-    """Gain per passage of a reader who stops: at a gain of T or at rank k."""
+    """Gain per passage of a reader who stops at gain T or rank k."""
 
     NAME = "bpm"
     FORMULA = "sum gain(i) over the top n / n, n = the first rank at which the gains sum to T, at most k"
@@ -151,12 +151,12 @@ class Bpm(Cwl):
     FIRST = "t"
 
     def going_on(self, place: Ints, gains: Floats) -> Floats:
-        """Return 1 until either is reached, shape (queries, places)."""
+        """Return 1 until the total gain or the rank is reached, then 0; shape (queries, places)."""
         return ((np.cumsum(gains, axis=1) < self["t"]) & (place < self.cutoff)).astype(np.float64)
 
 
 class Nerr8(Cwl):
-    """Gain per passage of a reader whom gains may stop: at rank k at the latest."""
+    """Gain per passage of a reader who may stop at each gain: at rank k at the latest."""
 
     NAME = "nerr8"
     FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i))"
@@ -167,24 +167,24 @@ class Nerr8(Cwl):
         return self.patience(place) * (1.0 - gains)
 
     def patience(self, place: Ints) -> Floats:
-        """Return the probability of going on where there is no gain, shape (places,)."""
+        """Return the probability of continuing after a passage without a gain, shape (places,)."""
         return (place < self.cutoff).astype(np.float64)
 
 
 class Nerr9(Nerr8):
-    """Gain per passage of a reader whom gains and ranks may stop: at rank k at the latest."""
+    """Gain per passage of a reader who may stop at any rank: more likely after a gain, and at rank k at the latest."""
 
     NAME = "nerr9"
     FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i)) i / (i + 1)"
     SOURCE = "Azzopardi et al. 2021, equation 9; cwl_eval"
 
     def patience(self, place: Ints) -> Floats:
-        """Return i / (i + 1) above rank k, shape (places,)."""
+        """Return i / (i + 1) for ranks before k, then 0; shape (places,)."""
         return np.where(place < self.cutoff, place / (place + 1.0), 0.0)
 
 
 class Nerr10(Nerr8):
-    """Gain per passage of a reader with patience p: whom each gain may stop, too."""
+    """Gain per passage of a reader with patience p: the reader may also stop at each gain."""
 
     NAME = "nerr10"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) p"
@@ -199,7 +199,7 @@ class Nerr10(Nerr8):
 
 
 class Nerr11(Nerr8):
-    """Gain per passage of a reader with a goal T: whom each gain may stop, and who else goes on as for insq."""
+    """Gain per passage of a reader with a goal of T: who may stop at each gain, and otherwise reads on as in insq."""
 
     NAME = "nerr11"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) ((i + 2T - 1) / (i + 2T))^2"
@@ -218,7 +218,8 @@ class Nerr11(Nerr8):
 class Compatibility(Measure):
     """Rank-biased overlap with the most similar ideal list: all passages with a gain, by descending grade.
 
-    `normalize=0` leaves the value as it is where the ideal list is short, so that its own value is below 1.
+    The overlap is divided by that of the ideal list with itself. `normalize=0` omits the division, so that even the
+    ideal list scores below 1 if it is short.
     """
 
     NAME = "compat"
@@ -249,13 +250,13 @@ class Compatibility(Measure):
         overlap = np.bincount(query, weights=summed[depth[query]] - summed[meets - 1], minlength=len(depth))
         if not self["normalize"]:
             return w.ratio(overlap, weight[depth], 0.0)
-        # each ideal passage overlaps with itself from its own place on
+        # each ideal passage overlaps with itself from its own rank on
         before = np.append(0.0, np.cumsum(summed[:-1]))
         return w.ratio(overlap, ideal * summed[depth] - before[ideal], 0.0)
 
 
 class ExpectedReciprocalRank(Measure):
-    """Expected reciprocal rank: of the passage at which a reader stops, more likely the better the passage is."""
+    """Expected reciprocal rank: of the passage at which a reader stops, which is more likely at better passages."""
 
     NAME = "err"
     FORMULA = "sum over the top k of R(rank) / rank * product of (1 - R) above it; R = (2^gain - 1) / 2^largest gain"
@@ -268,7 +269,7 @@ class ExpectedReciprocalRank(Measure):
         gains = np.array(hits.qrels.scale.gains)
         stop = hits.weigh(np.exp2(gains - gains.max()) - np.exp2(-gains.max())) * (hits.rank <= self.cutoff)
         going_on, total = np.ones(len(hits.length)), np.zeros(len(hits.length))
-        for rows in w.by_place(hits):  # one judged passage of each query at a time, the best placed first
+        for rows in w.by_place(hits):  # one judged passage per query at a time, the best ranked first
             query = hits.query[rows]
             total[query] += going_on[query] * stop[rows] / hits.rank[rows]
             going_on[query] *= 1.0 - stop[rows]

@@ -1,8 +1,7 @@
-"""How much of what answers a question stands in the chunks that are retrieved for it, and what grades say of passages
-that are cut differently: spans in, frozen results out.
+"""Span measures: how much of the relevant text the retrieved chunks contain, and grades projected to other chunks.
 
-Pure: columns of places (document, start, end) and, for each question, the chunks that a system retrieved. Nothing here
-knows a text, a chunker or an embedder.
+The input is columns of character ranges (document, start, end), and for each question the retrieved chunks. No texts,
+chunkers or embedders are needed.
 """
 
 from __future__ import annotations

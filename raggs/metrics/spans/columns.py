@@ -1,14 +1,13 @@
-"""Places in documents as columns, laid out on one line so that one sort and one search serve all documents.
+"""Character ranges in documents as columns, on one line, so that one sort and one search serve all documents.
 
-Documents are numbers. On the line there is one empty place between two of them, so spans of different documents
-neither overlap nor touch. A length counts characters, or tokens, of which a cut one counts by its share of characters:
-parts of a text then add up to the text, whatever is cut where.
+Documents are numbers. On the line, one empty position separates two documents, so spans of different documents neither
+overlap nor touch. Lengths are in characters or in tokens. A token that is cut counts by its share of characters, so the
+lengths of the parts of a text always sum to that of the text.
 
-Which of many spans overlap a given one, in time that grows with the spans and with what is found.
-
-Spans are dealt into layers in which starts and ends both ascend: there, what overlaps a stretch is a run of
-neighbours that two binary searches find. There are as many layers as spans lie strictly inside each other at the
-deepest; chunks of one chunker, overlapping or not, need one.
+`SpanIndex` finds which spans overlap a given one, in time that grows with the number of spans and of results. Spans are
+divided into layers in which both starts and ends ascend. Within a layer, the overlapping spans are consecutive and
+found by two binary searches. The number of layers is the depth of strict nesting. Chunks of one chunker need only one
+layer, even if they overlap.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ SpanPlace = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Spans:
-    """Half-open stretches of characters; each column has shape (spans,).
+    """Half-open ranges of characters; each column has shape (spans,).
 
     Attributes:
         document: number of the document, from 0.
-        start, end: the first character, and the first one after it; equal where a span holds nothing.
+        start, end: first character, and the first one after the range; equal for an empty span.
     """
 
     document: Ints
@@ -40,7 +39,7 @@ class Spans:
 
     def __post_init__(self) -> None:
         if not (self.document.shape == self.start.shape == self.end.shape and self.document.ndim == 1):
-            raise ValueError("document, start and end need one value a span")
+            raise ValueError("document, start and end need one value per span")
         if len(self) and (min(self.document.min(), self.start.min()) < 0 or (self.end < self.start).any()):
             raise ValueError("0 <= document and 0 <= start <= end do not hold for a span")
 
@@ -49,10 +48,10 @@ class Spans:
 
     @classmethod
     def of(cls, rows: Iterable[SpanPlace]) -> Spans:
-        """From rows of document, start and end.
+        """Return spans from rows of document, start and end.
 
         Raises:
-            ValueError: a row is no span.
+            ValueError: a row is not a valid span.
         """
         table = np.array(list(rows), dtype=np.int64).reshape(-1, 3)
         return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
@@ -60,11 +59,11 @@ class Spans:
 
 @dataclass(frozen=True)
 class DocumentOffsets:
-    """All documents one behind the other.
+    """All documents in sequence on one line.
 
     Attributes:
-        base: shape (documents,), where each begins.
-        length: of the whole line.
+        base: shape (documents,), offset of each document.
+        length: length of the line.
     """
 
     base: Ints
@@ -72,26 +71,26 @@ class DocumentOffsets:
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> DocumentOffsets:
-        """From the characters of each document."""
+        """Return the offsets from the length of each document in characters."""
         ends = np.cumsum(np.asarray(lengths, dtype=np.int64) + 1)
         return cls(np.concatenate([[0], ends[:-1]]).astype(np.int64), int(ends[-1]) if len(ends) else 0)
 
     def starts(self, spans: Spans) -> Ints:
-        """Where spans begin on the line."""
+        """Return the starts of spans on the line."""
         return self.base[spans.document] + spans.start
 
     def ends(self, spans: Spans) -> Ints:
-        """Where spans end on the line."""
+        """Return the ends of spans on the line."""
         return self.base[spans.document] + spans.end
 
 
 @dataclass(frozen=True)
 class LengthScale:
-    """What a stretch of the line is long: interpolated between places whose distance from the line's start is known.
+    """Unit of length on the line, interpolated between positions with a known distance from the start.
 
     Attributes:
-        places: ascending; empty: every character counts 1.
-        totals: shape of `places`, the units up to each.
+        places: positions, ascending; empty: every character counts 1.
+        totals: same shape, number of units before each position.
     """
 
     places: Ints
@@ -99,17 +98,17 @@ class LengthScale:
 
     @classmethod
     def characters(cls) -> LengthScale:
-        """Counts characters."""
+        """Return the scale that counts characters."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0))
 
     @classmethod
     def tokens(cls, line: DocumentOffsets, starts: Sequence[Sequence[int]], lengths: Sequence[int]) -> LengthScale:
-        """Counts tokens.
+        """Return the scale that counts tokens.
 
         Args:
-            line: of the documents.
-            starts: of each document, the character at which each token begins, ascending; several may share one.
-            lengths: of the documents, in characters.
+            line: offsets of the documents.
+            starts: for each document, the start of each token in characters, ascending; several may be equal.
+            lengths: lengths of the documents in characters.
         """
         places: list[Ints] = []
         totals: list[Floats] = []
@@ -122,7 +121,7 @@ class LengthScale:
         return cls(np.concatenate(places), np.concatenate(totals))
 
     def between(self, starts: Ints, ends: Ints) -> Floats:
-        """The length of each stretch, in units; those that end before they start have none."""
+        """Return the length of each range in units; 0 if it ends before its start."""
         ends = np.maximum(starts, ends)
         if not len(self.places):
             return (ends - starts).astype(np.float64)
@@ -131,16 +130,18 @@ class LengthScale:
 
 
 def union(groups: int, group: Ints, starts: Ints, ends: Ints, width: int, ruler: LengthScale) -> Floats:
-    """The length of the union of the stretches of each group, shape (groups,).
+    """Return the length of the union of the ranges of each group, shape (groups,).
 
     Args:
+        groups: number of groups.
         group: shape (stretches,), in 0..groups-1.
         starts, ends: on the line.
-        width: of the line.
+        width: length of the line.
+        ruler: unit of length.
     """
     order = np.lexsort((starts, group))
     group, starts, ends = group[order], starts[order], ends[order]
-    # Each group on a line of its own, so that what reaches furthest so far is one running maximum.
+    # Each group has a separate line, so that the furthest end so far is one running maximum.
     shift = group * (width + 1)
     reach = np.maximum.accumulate(ends + shift) if len(ends) else ends
     before = np.concatenate([np.full(min(1, len(reach)), -1, dtype=np.int64), reach[:-1]])
@@ -149,7 +150,7 @@ def union(groups: int, group: Ints, starts: Ints, ends: Ints, width: int, ruler:
 
 
 def total(groups: int, group: Ints, values: Floats) -> Floats:
-    """The sum of the values of each group, shape (groups,)."""
+    """Return the sum of the values of each group, shape (groups,)."""
     return np.bincount(group, weights=values, minlength=groups).astype(np.float64)
 
 
@@ -158,7 +159,7 @@ SearchSide = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class _Layer:
-    """Rows of the spans whose starts and ends both ascend."""
+    """Row numbers of spans whose starts and ends both ascend."""
 
     rows: Ints
     starts: Ints
@@ -166,11 +167,11 @@ class _Layer:
 
 
 class SpanIndex:
-    """Spans on a line, found by what they overlap.
+    """Index of spans on a line by overlap.
 
     Args:
         starts, ends: shape (spans,).
-        touching: whether spans that share only a boundary, and empty ones, count as overlapping.
+        touching: whether spans that share only a boundary, and empty spans, count as overlapping.
     """
 
     def __init__(self, starts: Ints, ends: Ints, *, touching: bool = False) -> None:
@@ -186,11 +187,11 @@ class SpanIndex:
 
     @property
     def layers(self) -> int:
-        """How deep spans lie strictly inside each other."""
+        """Depth of strict nesting."""
         return len(self._layers)
 
     def overlapping(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-        """All pairs of a given stretch and a span that overlaps it: their rows, sorted by stretch, then span."""
+        """Return all pairs of a given range and a span that overlaps it: their rows, sorted by range, then span."""
         asked: list[Ints] = [np.empty(0, dtype=np.int64)]
         found: list[Ints] = [np.empty(0, dtype=np.int64)]
         before: SearchSide = "left" if self._touching else "right"
@@ -207,7 +208,7 @@ class SpanIndex:
 
 
 def runs(first: Ints, counts: Ints) -> Ints:
-    """first, first + 1, ... of each, as many as `counts` says; one behind the other."""
+    """Return the concatenation of first, first + 1, ... for each `first`, with `counts` elements each."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     found: Ints = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(first, counts)
@@ -215,8 +216,8 @@ def runs(first: Ints, counts: Ints) -> Ints:
 
 
 def _layers(ends: Ints) -> Ints:
-    """For spans in the order of their starts: the first layer whose last end is not beyond their own."""
-    last: list[int] = []  # negated ends of the layers' last spans, which ascend
+    """Return the layer of each span, in the order of starts: the first whose last end is not beyond the span's end."""
+    last: list[int] = []  # negated ends of the layers' last spans, ascending
     layer = np.zeros(len(ends), dtype=np.int64)
     for place, end in enumerate(ends.tolist()):
         number = bisect_left(last, -end)

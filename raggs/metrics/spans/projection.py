@@ -1,11 +1,11 @@
-"""Grades that were given to passages, carried over to passages that were cut differently.
+"""Projection of grades from judged passages to passages with other boundaries.
 
-Each judged passage paints its grade on its characters; a new passage gets the grade that its characters earned, by a
-`ProjectionRule`. Pure: places and grades in, grades and shares out; nothing here knows a text. The work grows with the
-judged places, the passages and the pairs of them that overlap.
+Each judged passage marks its characters with its grade. A new passage gets its grade from its characters by a
+`ProjectionRule`. No texts are needed, only ranges and grades. The work grows with the number of judged ranges, of
+passages, and of overlapping pairs.
 
-A passage that was judged itself, at the very same place, keeps its grade. One of which too little was judged is a
-hole, not a bad passage, unless what was judged of it is proof enough.
+A passage with exactly the range of a judged one keeps its grade. A passage of which too few characters were judged is
+unjudged rather than graded low, unless the judged part already earns a sufficient grade (`proof`).
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ UNJUDGED_GRADE = -1
 By = Literal["cover", "share", "mean", "max"]
 Overlap = Literal["highest", "lowest"]
 GradeCondition = Callable[[Floats], Flags]
-SHARE_TOLERANCE = 1e-9  # a share that is reached but for rounding is reached
+SHARE_TOLERANCE = 1e-9  # tolerance for rounding errors when a share is compared
 
 
 @dataclass(frozen=True)
 class ProjectionRule:
-    """How painted characters become a passage's grade.
+    """How graded characters determine a passage's grade.
 
     Attributes:
-        by: share: the highest grade that at least `least` of its judged characters have, or a higher one; cover: that,
-            or the highest grade of a judged passage of which it holds at least `least`, whichever is higher; mean: the
-            mean over its judged characters, halves up; max: the highest of any character.
+        by: "share": the highest grade such that at least `least` of its judged characters have it or a higher one.
+            "cover": that, or the highest grade of a judged passage of which it contains at least `least`, if that
+            is higher. "mean": the mean over its judged characters, halves rounded up. "max": the highest grade of any
+            character.
         least: the share, above 0 and at most 1.
-        known: of a passage less judged than this share no grade is told, unless it earned `proof`.
-        proof: a grade that stands whatever the unjudged characters hold.
-        overlap: what a character is painted that several judged passages hold: the lowest of their grades, for what
-            answers can hardly stand in a passage that was judged not to; or the highest.
+        known: minimum judged share of a passage; with less, it gets no grade unless that is at least `proof`.
+        proof: a grade that is kept regardless of the unjudged characters.
+        overlap: grade of a character that several judged passages contain: "lowest" (an answer is unlikely to be in a
+            passage that was judged irrelevant) or "highest".
 
     Raises:
-        ValueError: a share that is none.
+        ValueError: a share is out of its range.
     """
 
     by: By = "cover"
@@ -53,19 +54,21 @@ class ProjectionRule:
 
     def __post_init__(self) -> None:
         if not (0 < self.least <= 1 and 0 <= self.known <= 1):
-            raise ValueError(f"shares of {self.least} and {self.known} are none")
+            raise ValueError(
+                f"0 < least <= 1 and 0 <= known <= 1 do not hold for least={self.least}, known={self.known}"
+            )
 
 
 @dataclass(frozen=True)
 class JudgedSpans:
-    """Judged places of some queries.
+    """Judged character ranges of some queries.
 
     Attributes:
-        queries: how many there are.
-        spans: the places; those of one query may overlap.
+        queries: number of queries.
+        spans: the ranges; those of one query may overlap.
         query: shape (places,), in 0..queries-1.
         grade: shape (places,), 0 or more.
-        line: of the documents.
+        line: offsets of the documents.
     """
 
     queries: int
@@ -76,16 +79,16 @@ class JudgedSpans:
 
     def __post_init__(self) -> None:
         if not self.query.shape == self.grade.shape == self.spans.document.shape:
-            raise ValueError("each judged place needs one query and one grade")
+            raise ValueError("each judged range needs one query and one grade")
         if len(self.query) and (not 0 <= self.query.min() <= self.query.max() < self.queries or self.grade.min() < 0):
-            raise ValueError(f"a judged place has no query in 0..{self.queries - 1}, or no grade")
+            raise ValueError(f"each judged range needs a query in 0..{self.queries - 1} and a grade of at least 0")
 
     def levels(self) -> Ints:
-        """The grades that occur, ascending."""
+        """Return the grades that occur, ascending."""
         return np.unique(self.grade)
 
     def from_grade(self, grade: int, overlap: Overlap = "lowest") -> Stretches:
-        """The characters that are painted with this grade or a higher one, in stretches that do not overlap."""
+        """Return the characters with this grade or a higher one, as ranges without overlaps."""
         if overlap == "highest":
             return self._merged(self.grade >= grade)
         return _subtract_stretches(self._merged(self.grade >= 0), self._merged(self.grade < grade))
@@ -97,7 +100,7 @@ class JudgedSpans:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Places on the line of documents, of some queries; each column has shape (stretches,), sorted by query, start."""
+    """Ranges on the line of documents for some queries; columns of shape (stretches,), sorted by query and start."""
 
     query: Ints
     starts: Ints
@@ -105,18 +108,18 @@ class Stretches:
 
     @property
     def lengths(self) -> Ints:
-        """In characters."""
+        """Lengths in characters."""
         return self.ends - self.starts
 
 
 @dataclass(frozen=True)
 class ProjectedPassages:
-    """The passages that hold something of a judged place, for each query; sorted by query, then passage.
+    """Passages that overlap a judged range, for each query; sorted by query, then passage.
 
     Attributes:
         query, passage: shape (pairs,).
         grade: shape (pairs,), or `UNJUDGED_GRADE`.
-        share: shape (pairs,), of the passage's characters those that are judged, above 0 and at most 1.
+        share: shape (pairs,), share of the passage's characters that are judged, above 0 and at most 1.
     """
 
     query: Ints
@@ -126,23 +129,23 @@ class ProjectedPassages:
 
     @property
     def holes(self) -> int:
-        """How many of them got no grade."""
+        """Number of pairs without a grade."""
         return int((self.grade == UNJUDGED_GRADE).sum())
 
 
 def project(painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> ProjectedPassages:
-    """The grades of the passages that hold something of a judged place.
+    """Return the grades of the passages that overlap a judged range.
 
     Args:
-        painted: what was judged.
-        passages: of the same documents; they may overlap.
-        rule: by which grades are earned.
+        painted: the judged ranges.
+        passages: passages of the same documents; they may overlap.
+        rule: how grades are projected.
     """
     return _Projection(painted, passages, rule).projected()
 
 
 def merge_stretches(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretches:
-    """The union of the stretches of each query, on a line of `width`; stretches that touch become one."""
+    """Return the union of the ranges of each query, on a line of length `width`; ranges that touch are merged."""
     shift = query * (width + 1)
     order = np.argsort(starts + shift, kind="stable")
     low, high = (starts + shift)[order], (ends + shift)[order]
@@ -156,9 +159,9 @@ def merge_stretches(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretc
 
 
 def _subtract_stretches(whole: Stretches, parts: Stretches) -> Stretches:
-    """What of `whole` is in none of `parts`, which all lie within it."""
+    """Return the parts of `whole` that are in none of `parts`, which are all inside it."""
     query = np.concatenate([whole.query, parts.query])
-    edges = np.concatenate([whole.starts, parts.ends])  # where what is left begins, and where it ends
+    edges = np.concatenate([whole.starts, parts.ends])  # starts and ends of the remaining parts
     stops = np.concatenate([parts.starts, whole.ends])
     start = np.lexsort((edges, query))
     stop = np.lexsort((stops, np.concatenate([parts.query, whole.query])))
@@ -168,7 +171,7 @@ def _subtract_stretches(whole: Stretches, parts: Stretches) -> Stretches:
 
 
 class _Projection:
-    """One projection. The pairs of a query and a passage are known by one number each, ascending."""
+    """One projection. Each pair of a query and a passage has one number, ascending."""
 
     def __init__(self, painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> None:
         self._painted = painted
@@ -189,7 +192,7 @@ class _Projection:
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints]:
-        """Rows of a judged place and of a passage that overlap, and the characters that they share."""
+        """Rows of a judged range and a passage that overlap, and the number of common characters."""
         painted = self._painted
         starts, ends = painted.line.starts(painted.spans), painted.line.ends(painted.spans)
         place, passage = self._index.overlapping(starts, ends)
@@ -202,7 +205,7 @@ class _Projection:
 
     @cached_property
     def _judged(self) -> Floats:
-        """Shape (pairs,): the judged characters of each."""
+        """Shape (pairs,): number of judged characters of each pair."""
         return self._held(self._painted.from_grade(0, self._rule.overlap))
 
     def _by_rule(self) -> Ints:
@@ -220,7 +223,7 @@ class _Projection:
         return self._highest(lambda held: held >= wanted)
 
     def _highest(self, reached: GradeCondition) -> Ints:
-        """The highest grade of which a passage holds enough characters, or characters of higher ones."""
+        """Return the highest grade such that a passage contains enough characters of that grade or higher."""
         found = np.zeros(len(self._keys), dtype=np.int64)
         for grade, held in self._by_level():
             found[reached(held)] = grade
@@ -234,33 +237,33 @@ class _Projection:
         return np.floor(total / self._judged + 0.5 + SHARE_TOLERANCE).astype(np.int64)
 
     def _by_level(self) -> Iterator[tuple[int, Floats]]:
-        """Each grade, ascending, and the characters of each pair that are painted with it or a higher one."""
+        """Yield each grade, ascending, and each pair's number of characters with that grade or a higher one."""
         for grade in self._painted.levels().tolist():
             yield grade, self._held(self._painted.from_grade(grade, self._rule.overlap))
 
     def _covered(self) -> Ints:
-        """The highest grade of a judged place of which a passage holds enough."""
+        """Return the highest grade of a judged range of which a passage contains enough."""
         place, passage, both = self._pairs
         spans = self._painted.spans
         enough = both >= self._rule.least * (spans.end - spans.start)[place] - SHARE_TOLERANCE
         return self._best(place[enough], passage[enough], 0)
 
     def _own(self) -> Ints:
-        """The grade of a judged place that is the passage's own; negative where none is."""
+        """Return the grade of a judged range that equals the passage's range; negative if there is none."""
         place, passage, both = self._pairs
         spans = self._painted.spans
         same = (both == (spans.end - spans.start)[place]) & (both == (self._ends - self._starts)[passage])
         return self._best(place[same], passage[same], UNJUDGED_GRADE)
 
     def _best(self, place: Ints, passage: Ints, nothing: int) -> Ints:
-        """The best grade of these places for each pair."""
+        """Return the best grade of these ranges for each pair."""
         found = np.full(len(self._keys), nothing, dtype=np.int64)
         at = np.searchsorted(self._keys, self._key(self._painted.query[place], passage))
         np.maximum.at(found, at, self._painted.grade[place])
         return found
 
     def _held(self, stretches: Stretches) -> Floats:
-        """Shape (pairs,): how many characters of the stretches of its query each passage holds."""
+        """Return how many characters of its query's ranges each passage contains, shape (pairs,)."""
         row, passage = self._index.overlapping(stretches.starts, stretches.ends)
         starts, ends = np.maximum(stretches.starts[row], self._starts[passage]), self._ends[passage]
         at = np.searchsorted(self._keys, self._key(stretches.query[row], passage))

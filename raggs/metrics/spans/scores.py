@@ -1,30 +1,25 @@
 """Recall, precision, IoU, F1 and precision_omega of retrieved chunks, in characters or tokens.
 
-Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma 2024. With t_e what the references of a
-question hold and t_r what its retrieved chunks hold, where |t_e and t_r| counts each character once and |t_r| counts
-one as often as it is retrieved:
+Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma 2024. Let t_e be the text of a question's
+references and t_r the text of its retrieved chunks. |t_e and t_r| counts each character once; |t_r| counts a character
+each time it is retrieved:
 
     recall = |t_e and t_r| / |t_e|        precision = |t_e and t_r| / |t_r|
     IoU = |t_e and t_r| / (|t_e| + |t_r| - |t_e and t_r|)        F1 = 2 |t_e and t_r| / (|t_e| + |t_r|)
 
-precision_omega is the precision if all chunks that hold something of a reference were retrieved, and no other. Where
-nothing is retrieved, precision is 0.
+precision_omega is the precision if exactly the chunks that overlap a reference were retrieved. If nothing is retrieved,
+precision is 0.
 
-`compat` is what the report's own code does in its place: a chunk hits that merely touches a reference, the divisor of
-precision_omega is the union of the chunks that hit and of the references, and "min" retrieves no more than 20.
+`compat` follows the report's code instead of its formulas: a chunk that only touches a reference counts as overlapping,
+the divisor of precision_omega is the union of the overlapping chunks and the references, and "min" retrieves at most
+20.
 
-What a list of passages adds of the characters that are wanted, rank after rank: each character counts where it is
-first read.
+`new_characters` counts, rank by rank, the relevant characters that a passage adds to those above it. `RetrievedSpans`
+holds these counts with lengths and judged characters, so the value at any cutoff is a ratio of sums.
 
-Pure, and in time that grows with the passages and with what they hold: so any cutoff is one sum.
-
-Where a chunk stands, searched for by its text: for parity with code that knows no places.
-
-A chunk's own offsets are better: the first place at which a text stands is another one than its own wherever the
-document repeats itself.
-
-What reading a list costs and gives, in characters: of each retrieved passage its length, how much of it is judged,
-and how much relevant text it adds to what stands above it. So the value at any cutoff is a quotient of sums.
+`locate` finds a chunk's position by its text, for compatibility with code that has no offsets. Use a chunk's own
+offsets
+if they are known: the first occurrence of a text may be the wrong one if the document repeats itself.
 """
 
 from __future__ import annotations
@@ -43,19 +38,19 @@ from raggs.metrics.spans.projection import Stretches
 
 MIN: Literal["min"] = "min"
 Cutoff = int | Literal["min"]
-MAX_COMPAT_CHUNKS = 20  # chunks that "min" retrieves in the report's code
+MAX_COMPAT_CHUNKS = 20  # maximum number of chunks that "min" retrieves in the report's code
 MEASURES = ("recall", "precision", "iou", "f1", "precision_omega")
 NO_CHUNK = -1
 
 
 @dataclass(frozen=True)
 class ReferenceColumns:
-    """What answers each question.
+    """References of each question.
 
     Attributes:
-        count: of the questions.
-        references: the spans that answer; those of one question do not overlap.
-        question: shape (references,), whose reference each is, from 0.
+        count: number of questions.
+        references: the reference spans; those of one question do not overlap.
+        question: shape (references,), question of each reference, from 0.
     """
 
     count: int
@@ -66,17 +61,17 @@ class ReferenceColumns:
         if self.question.shape != self.references.document.shape:
             raise ValueError("each reference needs one question")
         if len(self.question) and not 0 <= self.question.min() <= self.question.max() < self.count:
-            raise ValueError(f"a reference belongs to no question in 0..{self.count - 1}")
+            raise ValueError(f"each reference needs a question in 0..{self.count - 1}")
         if (pair := self.overlapping()) is not None:
             raise ValueError(f"references {pair[0]} and {pair[1]} of question {self.question[pair[0]]} overlap")
 
     def overlapping(self) -> tuple[int, int] | None:
-        """The rows of the first two references of one question that overlap, or None."""
+        """Return the rows of the first two references of one question that overlap, or None."""
         return overlapping(self.references, self.question)
 
 
 def overlapping(references: Spans, question: Ints) -> tuple[int, int] | None:
-    """The rows of the first two spans of one question that overlap, or None."""
+    """Return the rows of the first two spans of one question that overlap, or None."""
     order = np.lexsort((references.start, references.document, question))
     one, next_ = order[:-1], order[1:]
     same = (question[one] == question[next_]) & (references.document[one] == references.document[next_])
@@ -86,14 +81,14 @@ def overlapping(references: Spans, question: Ints) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class ChunkTargets:
-    """Chunks and what they hold of the references: all that does not depend on what is retrieved.
+    """Chunks and their overlap with the references: everything that does not depend on the retrieved chunks.
 
     Attributes:
-        questions: and their references.
-        chunks: of all documents.
-        line: of the documents.
-        ruler: what is counted.
-        compat: whether the report's code is followed instead of its formulas.
+        questions: questions and their references.
+        chunks: chunks of all documents.
+        line: offsets of the documents.
+        ruler: unit of length.
+        compat: whether to follow the report's code instead of its formulas.
     """
 
     questions: ReferenceColumns
@@ -104,36 +99,36 @@ class ChunkTargets:
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Rows of a reference and of a chunk that holds something of it (in compat, or touches it)."""
+        """Rows of a reference and a chunk that overlap (with `compat`: or touch)."""
         index = SpanIndex(self.line.starts(self.chunks), self.line.ends(self.chunks), touching=self.compat)
         references = self.questions.references
         return index.overlapping(self.line.starts(references), self.line.ends(references))
 
     @cached_property
     def lengths(self) -> Floats:
-        """Of the chunks, in units."""
+        """Lengths of the chunks, in units."""
         return self.ruler.between(self.line.starts(self.chunks), self.line.ends(self.chunks))
 
     @cached_property
     def wanted(self) -> Floats:
-        """|t_e| of each question."""
+        """Length |t_e| of each question's references."""
         references = self.questions.references
         lengths = self.ruler.between(self.line.starts(references), self.line.ends(references))
         return total(self.questions.count, self.questions.question, lengths)
 
     @cached_property
     def hits(self) -> Ints:
-        """Chunks that hold something of each question's references, each once."""
+        """Number of different chunks that overlap each question's references."""
         return np.bincount(self._hitting[0], minlength=self.questions.count)
 
     @property
     def least(self) -> Ints:
-        """How many chunks "min" retrieves for each question."""
+        """Number of chunks that "min" retrieves for each question."""
         return np.minimum(self.hits, MAX_COMPAT_CHUNKS) if self.compat else self.hits
 
     @cached_property
     def omega(self) -> Floats:
-        """precision_omega of each question; NaN without a reference."""
+        """Value of precision_omega for each question; NaN without a reference."""
         question, chunk = self._hitting
         held = self.held(np.ones(len(self.pairs[0]), dtype=bool))
         if self.compat:
@@ -143,10 +138,10 @@ class ChunkTargets:
         return np.where(self.wanted > 0, _ratio(held, shown), np.nan)
 
     def held(self, which: Flags) -> Floats:
-        """What some of the pairs hold of each question's references, each character once.
+        """Return the length of each question's references that some of the pairs cover, each character once.
 
         Args:
-            which: shape of the pairs.
+            which: shape of the pairs, the pairs to use.
         """
         reference, chunk = self.pairs[0][which], self.pairs[1][which]
         references, line = self.questions.references, self.line
@@ -157,7 +152,7 @@ class ChunkTargets:
 
     @cached_property
     def keys(self) -> Ints:
-        """One number for the question and the chunk of each pair."""
+        """Number of the (question, chunk) combination of each pair."""
         return self.questions.question[self.pairs[0]] * max(1, len(self.chunks)) + self.pairs[1]
 
     @cached_property
@@ -167,7 +162,7 @@ class ChunkTargets:
         return question, chunk
 
     def _union(self, question: Ints, chunk: Ints) -> Floats:
-        """Of the chunks that hit and the references, by question."""
+        """Return the length of the union of the overlapping chunks and the references, by question."""
         references, line = self.questions.references, self.line
         return union(
             self.questions.count,
@@ -181,12 +176,12 @@ class ChunkTargets:
 
 @dataclass(frozen=True)
 class Scores:
-    """Values of the questions; each has shape (questions,) and lies in 0..1; NaN for a question without references.
+    """Values of the questions, each of shape (questions,) and in 0..1; NaN for a question without references.
 
     Attributes:
         values: by the names in `MEASURES`.
-        retrieved: how many chunks were looked at.
-        lengths: of these together, in units.
+        retrieved: number of chunks that counted.
+        lengths: total length of these, in units.
     """
 
     values: Mapping[str, Floats]
@@ -195,19 +190,19 @@ class Scores:
 
 
 def score(target: ChunkTargets, retrieved: Ints, cutoff: Cutoff) -> Scores:
-    """What the first chunks that were retrieved for each question hold of its references.
+    """Return the scores of the first chunks retrieved for each question.
 
     Args:
         target: the questions and all chunks.
-        retrieved: shape (questions, k), rows of chunks, best first, each once a question; -1 behind the last.
-        cutoff: how many of them count, or "min": as many as hold something.
+        retrieved: shape (questions, k), rows of chunks, best first, each once per question; -1 after the last.
+        cutoff: number of chunks that count, or "min": as many as overlap a reference.
 
     Raises:
-        ValueError: the shape does not fit, or `cutoff` is below 1.
+        ValueError: the shape does not match, or `cutoff` is below 1.
     """
     count = target.questions.count
     if retrieved.ndim != 2 or len(retrieved) != count or (cutoff != MIN and cutoff < 1):
-        raise ValueError(f"a row a question ({count}) and a cutoff of at least 1 are needed")
+        raise ValueError(f"expected one row per question ({count}) and a cutoff of at least 1")
     widths = target.least if cutoff == MIN else np.full(count, cutoff)
     shown = (np.arange(retrieved.shape[1]) < widths[:, None]) & (retrieved != NO_CHUNK)
     asked, chunk = np.nonzero(shown)[0], retrieved[shown]
@@ -227,7 +222,7 @@ def score(target: ChunkTargets, retrieved: Ints, cutoff: Cutoff) -> Scores:
 
 @dataclass(frozen=True)
 class MeanAndDeviation:
-    """Mean and population standard deviation over the questions with a value; NaN where there is none."""
+    """Mean and population standard deviation over the questions with a value; NaN if there are none."""
 
     mean: float
     sd: float
@@ -235,7 +230,7 @@ class MeanAndDeviation:
 
 
 def summary(values: Floats | Sequence[float]) -> MeanAndDeviation:
-    """The summary of one measure's values."""
+    """Return the summary of one measure's values."""
     valid = np.asarray(values, dtype=np.float64)
     valid = valid[~np.isnan(valid)]
     if not len(valid):
@@ -244,7 +239,7 @@ def summary(values: Floats | Sequence[float]) -> MeanAndDeviation:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole; 0 where there is no whole."""
+    """Return part / whole; 0 if `whole` is 0."""
     found: Floats = np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
     return found
 
@@ -253,14 +248,14 @@ NO_RANK = np.iinfo(np.int64).max
 
 
 def new_characters(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: DocumentOffsets) -> Ints:
-    """Shape (shown,): the wanted characters of its query that each passage holds and no better ranked one does.
+    """Return the number of wanted characters that each passage adds to those ranked above it, shape (shown,).
 
     Args:
-        wanted: what is looked for, without overlaps within a query.
-        shown: the places of the retrieved passages, in any order.
-        query: shape (shown,), for which query each was retrieved.
-        rank: shape (shown,), from 1, each once a query.
-        line: of the documents.
+        wanted: the ranges to find, without overlaps within a query.
+        shown: ranges of the retrieved passages, in any order.
+        query: shape (shown,), query of each.
+        rank: shape (shown,), from 1, unique within a query.
+        line: offsets of the documents.
     """
     width = line.length + 1
     index = SpanIndex(wanted.starts + wanted.query * width, wanted.ends + wanted.query * width)
@@ -285,8 +280,9 @@ SPACE = re.compile(r"\s+")
 
 
 def locate(text: str, document: str) -> tuple[int, int] | None:
-    """The first place at which `text` stands: without one full stop at its end; failing that, whatever its case and
-    its white space. None where it stands nowhere.
+    """Return the range of the first occurrence of `text`; None if it does not occur.
+
+    One full stop at the end of `text` is ignored. Without an exact match, case and white space are ignored.
     """
     wanted = text.removesuffix(".")
     start = document.find(wanted)
@@ -299,15 +295,15 @@ def locate(text: str, document: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class RetrievedSpans:
-    """Retrieved passages with places; a row each, of queries that are judged, in any order.
+    """Retrieved passages with character ranges, one row each, for judged queries, in any order.
 
     Attributes:
-        query: shape (n,), the number of the row's query.
+        query: shape (n,), number of the row's query.
         rank: shape (n,), from 1.
-        length: shape (n,), characters of the passage.
-        judged: shape (n,), those of them that are judged.
-        fresh: shape (n,), those of them that are relevant and stand in no passage above it.
-        wanted: shape (queries,), all relevant characters, each once.
+        length: shape (n,), length of the passage in characters.
+        judged: shape (n,), number of its characters that are judged.
+        fresh: shape (n,), number of its relevant characters that are in no passage above it.
+        wanted: shape (queries,), number of relevant characters, each counted once.
     """
 
     query: Ints
@@ -318,12 +314,12 @@ class RetrievedSpans:
     wanted: Ints
 
     def within(self, values: Ints, k: int) -> Floats:
-        """Shape (queries,): the sum of a column over the top k."""
+        """Return the sum of a column over the top k, shape (queries,)."""
         shown = self.rank <= k
         return np.bincount(self.query[shown], values[shown], len(self.wanted)).astype(np.float64)
 
     def judged_share(self, k: int) -> float:
-        """Of all characters in the tops k, those that are judged; NaN where nothing was retrieved."""
+        """Return the judged share of all characters in the top k; NaN if nothing was retrieved."""
         shown = self.rank <= k
         length = int(self.length[shown].sum())
         return float(self.judged[shown].sum()) / length if length else float("nan")

@@ -159,9 +159,9 @@ def test_a_passage_of_which_little_was_judged_is_a_hole_unless_that_is_proof() -
 
 
 def test_a_share_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="are none"):
+    with pytest.raises(ValueError, match="do not hold"):
         ProjectionRule(least=0.0)
-    with pytest.raises(ValueError, match="no query"):
+    with pytest.raises(ValueError, match="needs a query in"):
         JudgedSpans(0, Spans.of([(0, 0, 1)]), np.array([0]), np.array([1]), DocumentOffsets.of([5]))
     with pytest.raises(ValueError, match="one query and one grade"):
         JudgedSpans(1, Spans.of([(0, 0, 1)]), np.array([0, 0]), np.array([1]), DocumentOffsets.of([5]))

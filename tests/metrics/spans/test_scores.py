@@ -104,7 +104,7 @@ def test_a_summary_has_the_population_deviation() -> None:
 
 @pytest.mark.parametrize(("rows", "cutoff"), [([[0], [0]], 5), ([[0]], 0)])
 def test_what_does_not_fit_is_refused(rows: list[list[int]], cutoff: int) -> None:
-    with pytest.raises(ValueError, match="a row a question"):
+    with pytest.raises(ValueError, match="one row per question"):
         values(target(*EXAMPLE), rows, cutoff)
 
 

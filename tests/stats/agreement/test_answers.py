@@ -35,7 +35,7 @@ def test_wilson_is_that_of_scipy(count, total, confidence):
 
 def test_a_share_of_nothing_may_be_anything():
     assert wilson(0, 0) == (0.0, 1.0)
-    with pytest.raises(ValueError, match="6 of 5"):
+    with pytest.raises(ValueError, match="count=6, total=5"):
         wilson(6, 5)
 
 

@@ -231,13 +231,13 @@ def test_missing_labels_are_left_out_and_counted():
     ("call", "message"),
     [
         (lambda: confusion([1, 2], [1]), "shapes"),
-        (lambda: confusion([1, 6], [1, 2]), "6, 2 is not within 1, 2, 3, 4, 5"),
+        (lambda: confusion([1, 6], [1, 2]), "6, 2 is not among the labels 1, 2, 3, 4, 5"),
         (lambda: cohen_kappa([1], [1], weights="cubic", seed=1), "cubic"),
         (lambda: cohen_kappa([1], [1], confidence=0, seed=1), "confidence"),
         (lambda: krippendorff_alpha([1, 2], seed=1), "raters, units"),
         (lambda: krippendorff_alpha([[1, math.inf]], seed=1), "finite"),
         (lambda: krippendorff_alpha([[1, 2]], level="ratio", seed=1), "known: nominal, ordinal, interval"),
-        (lambda: krippendorff_alpha([np.arange(51)] * 2, seed=1), "scores rather than labels"),
+        (lambda: krippendorff_alpha([np.arange(51)] * 2, seed=1), "needs labels, not scores"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):

@@ -60,7 +60,7 @@ def test_too_little_is_no_verdict_and_says_how_much_more() -> None:
 
 
 def test_what_is_no_triple_is_refused() -> None:
-    with pytest.raises(ValueError, match="are no triples"):
+    with pytest.raises(ValueError, match="lengths must be equal"):
         judges_versus_humans([1, 2], [1], [1, 2], ["q", "q"], seed=1)
     with pytest.raises(ValueError, match="1 to 5"):
         judges_versus_humans([1], [6], [1], ["q"], seed=1)

@@ -141,5 +141,5 @@ def test_wrong_arguments_are_named(arguments, message):
 
 
 def test_one_measure_has_one_dimension():
-    with pytest.raises(ValueError, match="one value a query"):
+    with pytest.raises(ValueError, match="one value per query"):
         bootstrap_mean([[0.1]], seed=1)

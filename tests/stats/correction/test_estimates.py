@@ -145,7 +145,7 @@ def test_an_unfinished_draw_is_noticed() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "sentence"),
-    [(([0], [1.0], [1.0], [1.0], [0.0]), "chance"), (([0, 1], [1.0], [1.0], [1.0], [0.5]), "passages")],
+    [(([0], [1.0], [1.0], [1.0], [0.0]), "sampling probability"), (([0, 1], [1.0], [1.0], [1.0], [0.5]), "passages")],
 )
 def test_what_is_no_table_is_refused(columns: tuple[list[float], ...], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

@@ -172,5 +172,5 @@ def test_turning_points_hold_the_limit_on_the_other_axis():
 
 @pytest.mark.parametrize("bad", [{"latency_ms": -1}, {"usd_per_1k": float("nan")}, {"quality": float("inf")}])
 def test_limits_are_numbers(bad):
-    with pytest.raises(ValueError, match="the limit of"):
+    with pytest.raises(ValueError, match="the limit on"):
         ChoiceLimits(**bad)

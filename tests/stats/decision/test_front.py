@@ -75,7 +75,7 @@ def test_a_system_that_is_cents_cheaper_and_worse_is_not_on_the_front():
     assert find_front([best, poor, cheap], cost_jitter=0.01).names == ("best", "cheap")
     as_good = system("as good", 1.005, 20, 0.9)
     assert find_front([best, as_good], cost_jitter=0.01).dominated == {"best": "as good"}, "faster by the jitter"
-    with pytest.raises(ValueError, match="jitter of costs"):
+    with pytest.raises(ValueError, match="cost jitter"):
         find_front([best], cost_jitter=-0.1)
 
 
@@ -153,9 +153,9 @@ def test_the_front_of_the_published_lite_rows():
     [
         ({"quality": (math.nan,)}, "finite"),
         ({"quality": ()}, "finite"),
-        ({"usd_per_1k": -1.0}, "cost is -1.0"),
-        ({"latency_ms": math.inf}, "latency is inf"),
-        ({"k": -1}, "k is -1"),
+        ({"usd_per_1k": -1.0}, "cost must be .* got -1.0"),
+        ({"latency_ms": math.inf}, "latency must be .* got inf"),
+        ({"k": -1}, "k must be .* got -1"),
     ],
 )
 def test_impossible_numbers_are_refused(change, message):
@@ -164,7 +164,7 @@ def test_impossible_numbers_are_refused(change, message):
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(ValueError, match="two candidates are named 'a'"):
+    with pytest.raises(ValueError, match="two candidates have the name 'a'"):
         find_front([system("a", 1, 1, 0.5), system("a", 1, 1, 0.6)])
     with pytest.raises(ValueError, match="the same measures"):
         find_front([system("a", 1, 1, 0.5), system("b", 1, 1, 0.5, 0.6)])

@@ -149,7 +149,7 @@ def test_the_order_is_random_and_whole():
         ({"looked_at": [4]}, "at most 4 queries"),
         ({"looked_at": [4, 5]}, "at most 4 queries"),
         ({"span": 0.5}, "more than the span"),
-        ({"replaces": [[True]]}, "2 x 2 systems"),
+        ({"replaces": [[True]]}, "`replaces` must have the shape"),
     ],
 )
 def test_impossible_input_is_refused(change, message):

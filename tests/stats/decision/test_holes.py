@@ -71,10 +71,10 @@ def test_each_hole_stands_once_and_none_is_judged(tops, cutoff):
 
 
 def test_weights_and_cutoffs_are_numbers():
-    with pytest.raises(ValueError, match="from 0 up"):
+    with pytest.raises(ValueError, match="at least 0"):
         ordered(weights=(-1, 1, 1, 1))
-    with pytest.raises(ValueError, match="no system weighs anything"):
+    with pytest.raises(ValueError, match="all systems have weight 0"):
         ordered(weights=(0, 0, 0, 0))
     for cutoffs in ((), (0, 10)):
-        with pytest.raises(ValueError, match="from 1 up"):
+        with pytest.raises(ValueError, match="at least 1"):
             ordered(cutoffs=cutoffs)

@@ -57,12 +57,12 @@ def test_what_was_measured_grows_in_proportion():
 
 def test_impossible_sizes_are_refused():
     for call, message in (
-        (lambda: flat_memory(0, 8), "count is 0"),
+        (lambda: flat_memory(0, 8), "count must be at least 1, got 0"),
         (lambda: flat_memory(1, 8, "f8"), "unknown element"),
         (lambda: hnsw_memory(1, 8, 1), "M of at least 2"),
-        (lambda: ivf_memory(1, 8, 1, pq=0), "pq is 0"),
-        (lambda: measured_memory(10, 5, vector_bytes=1), "do not fit"),
-        (lambda: IndexMemory(0, 0.0).at(10), "say nothing"),
+        (lambda: ivf_memory(1, 8, 1, pq=0), "pq must be at least 1, got 0"),
+        (lambda: measured_memory(10, 5, vector_bytes=1), "exceed the size"),
+        (lambda: IndexMemory(0, 0.0).at(10), "cannot extrapolate"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

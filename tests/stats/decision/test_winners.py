@@ -68,7 +68,7 @@ def test_noise_is_not_told_apart():
     winners = find_winners(systems(values), values, seed=1)
     assert not winners.told_apart and set(winners.rivals) == {"s0", "s1"}
     assert winners.share_of("s0") + winners.share_of("s1") == pytest.approx(1) and winners.share_of("s2") == 0
-    assert winners.sentence.startswith("The data do not tell the first from the others: s")
+    assert winners.sentence.startswith("The winner is inconclusive: s")
 
 
 def test_a_crowd_is_named_in_part():
@@ -100,7 +100,7 @@ def test_limits_are_held_in_each_draw():
     assert find_winners(candidates, values, ChoiceLimits(latency_ms=200), seed=1).rivals == ("s0",)
     nobody = find_winners(candidates, values, ChoiceLimits(latency_ms=1), seed=1)
     assert (nobody.shares, nobody.none, nobody.told_apart) == ((), 1.0, False)
-    assert nobody.sentence == "No system holds the limits in any of 1,000 resamples of the 200 queries."
+    assert nobody.sentence == "No system meets the limits in any of 1,000 resamples of the 200 queries."
 
 
 def test_a_target_may_be_reached_in_some_draws_only():
@@ -108,7 +108,7 @@ def test_a_target_may_be_reached_in_some_draws_only():
     target = float(values[0].mean())
     winners = find_winners(systems(values), values, ChoiceLimits(quality=target), seed=1)
     assert 0.3 < winners.none < 0.7 and winners.share_of("s0") == pytest.approx(1 - winners.none)
-    assert winners.rivals == () and "no system holds the limits" in winners.sentence
+    assert winners.rivals == () and "no system meets the limits" in winners.sentence
 
 
 def test_a_target_prefers_the_fast_then_the_cheap():
@@ -138,10 +138,10 @@ def test_equal_input_gives_equal_results():
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        (np.zeros((2, 5)), {}, "3 systems by query"),
+        (np.zeros((2, 5)), {}, "one row of values per system"),
         (np.full((3, 5), math.inf), {}, "infinite"),
-        (np.zeros((3, 5)), {"confidence": 1.0}, "inside 0..1"),
-        (np.zeros((3, 5)), {"draws": 0}, "at least one draw"),
+        (np.zeros((3, 5)), {"confidence": 1.0}, "strictly between 0 and 1"),
+        (np.zeros((3, 5)), {"draws": 0}, "the number of draws must be at least 1"),
     ],
 )
 def test_impossible_input_is_refused(values, options, message):
@@ -152,8 +152,8 @@ def test_impossible_input_is_refused(values, options, message):
 def test_a_winner_by_few_queries_is_a_hint() -> None:
     pair = [Candidate("a", 1.0, 100.0, (0.9,), 10, 200.0), Candidate("b", 1.0, 100.0, (0.1,), 10, 200.0)]
     for count, told in (
-        (1, "a wins 100% of 50 resamples of one query alone: a hint, since a claim takes 10."),
-        (9, "a wins 100% of 50 resamples of the 9 queries: a hint, since a claim takes 10."),
+        (1, "a wins 100% of 50 resamples of one query (fewer than 10 queries: only an indication)."),
+        (9, "a wins 100% of 50 resamples of the 9 queries (fewer than 10 queries: only an indication)."),
         (10, "a wins 100% of 50 resamples of the 10 queries."),
     ):
         values = np.array([[0.9] * count, [0.1] * count])

@@ -44,7 +44,7 @@ def test_where_the_exact_search_is_never_right_there_is_no_ratio() -> None:
     bins = accuracy_by_recall(np.full(12, 0.5), np.ones(12, bool), np.zeros(12, bool), seed=1)
     assert math.isnan(bins[0].ratio.mean)
     assert choose_delta(bins) is None
-    with pytest.raises(ValueError, match="each answer"):
+    with pytest.raises(ValueError, match="one value per answer"):
         accuracy_by_recall(np.zeros(2), np.ones(1, bool), np.ones(2, bool), seed=1)
 
 

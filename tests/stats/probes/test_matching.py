@@ -108,5 +108,5 @@ def test_deviations_are_shares_of_the_mean_of_all() -> None:
 
 @pytest.mark.parametrize(("efforts", "qps"), [([], []), ([2, 1], [1, 1]), ([0, 1], [1, 1]), ([1, 2], [1, 0])])
 def test_efforts_that_make_no_curve_are_refused(efforts: list[float], qps: list[float]) -> None:
-    with pytest.raises(ValueError, match="efforts ascend"):
+    with pytest.raises(ValueError, match="efforts must ascend"):
         IndexSweep.of("one", efforts, qps, [{"recall": even(0.5)} for _ in efforts], seed=0)

@@ -34,9 +34,9 @@ def test_the_discount_is_that_of_the_truth_and_not_of_the_list() -> None:
 
 def test_more_than_k_are_cut_and_less_than_the_truth_is_refused() -> None:
     assert kept_values(np.array([[5, 1, 2]]), np.array([[1, 2]])).recall == [0.5]
-    with pytest.raises(ValueError, match="whole"):
+    with pytest.raises(ValueError, match="complete truth list"):
         kept_values(np.array([[1, 2]]), np.array([[1, -1]]))
-    with pytest.raises(ValueError, match="2 lists for 1 truths"):
+    with pytest.raises(ValueError, match="2 lists for 1 truth lists"):
         kept_values(np.array([[1], [2]]), np.array([[1]]))
 
 

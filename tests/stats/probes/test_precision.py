@@ -58,7 +58,7 @@ def test_a_softmax_over_two_logits_loses_what_each_of_them_loses():
     distance = round_to_dtype(pairs, "bf16")[:, 1] - round_to_dtype(pairs, "bf16")[:, 0]
     assert spared == pytest.approx(1 / (1 + np.exp(-distance.astype(np.float64))))
     assert activated("softmax", pairs, BF16)[:2].tolist() == [1.0, 1.0]
-    with pytest.raises(ValueError, match="not made of logits"):
+    with pytest.raises(ValueError, match="has no logits"):
         activated("product", pairs, BF16)
 
 

@@ -40,9 +40,9 @@ def test_each_trait_is_read_off_what_shows_it() -> None:
 def test_levels_are_held_against_all_others_and_two_of_them_once() -> None:
     asked = [AnsweredQuery("Qui a volé ?", "fr")] * 6 + [AnsweredQuery("Who flew?", "en")] * 9
     traits = [trait for trait in traits_of(asked, NOTHING) if trait.kind == "language"]
-    assert [(trait.name, trait.having, trait.lacking) for trait in traits] == [("ask in fr", 6, 9)]
+    assert [(trait.name, trait.having, trait.lacking) for trait in traits] == [("are in fr", 6, 9)]
     three = traits_of([*asked, *[AnsweredQuery("Wer flog?", "de")] * MIN_SIDE_QUESTIONS], NOTHING)
-    assert [trait.name for trait in three if trait.kind == "language"] == ["ask in en", "ask in fr", "ask in de"]
+    assert [trait.name for trait in three if trait.kind == "language"] == ["are in en", "are in fr", "are in de"]
 
 
 def test_what_all_or_too_few_have_is_not_told() -> None:

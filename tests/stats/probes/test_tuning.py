@@ -32,7 +32,7 @@ def test_no_loss_is_none_and_a_gain_is_negative() -> None:
 def test_where_nothing_can_be_lost_that_is_said() -> None:
     with pytest.raises(ValueError, match="mean of 0"):
         loss(np.zeros(3), np.zeros(3), seed=1)
-    with pytest.raises(ValueError, match="paired"):
+    with pytest.raises(ValueError, match="for the same queries"):
         loss(np.zeros(3), np.ones(2), seed=1)
 
 

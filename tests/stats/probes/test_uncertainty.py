@@ -54,5 +54,5 @@ def test_small_margins_and_high_entropy_fire_at_their_threshold_and_what_cannot_
     assert fired_signals({"head_margin": 0.06, "entropy": 0.89, "name": 0.0}, when) == ()
     assert fired_signals({"head_margin": None}, when) == ()
     assert fired_signals({"agreement": 0.0}, when) == ()
-    with pytest.raises(ValueError, match="no signal 'noise'"):
+    with pytest.raises(ValueError, match="unknown signal 'noise'"):
         fired_signals({}, {"noise": 1.0})

@@ -17,5 +17,5 @@ def test_levels_are_shares_of_the_systems() -> None:
 
 
 def test_a_difficulty_needs_a_system() -> None:
-    with pytest.raises(ValueError, match="at least one system"):
+    with pytest.raises(ValueError, match="at least one column"):
         difficulties(np.zeros((2, 0), dtype=bool))

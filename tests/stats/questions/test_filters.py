@@ -72,7 +72,7 @@ def test_a_question_without_a_known_word_is_nobodys_duplicate() -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="a row a question"):
+    with pytest.raises(ValueError, match="one row of `vectors`"):
         duplicates(unit(3, 0), 0.7, [0, 0])
 
 
@@ -104,7 +104,7 @@ def test_thresholds_are_the_embedders_then_the_reports_then_the_usual_ones() -> 
 
 
 def test_a_threshold_that_no_cosine_can_have_is_refused() -> None:
-    with pytest.raises(ValueError, match="the duplicate threshold is"):
+    with pytest.raises(ValueError, match="the duplicate threshold must be"):
         Thresholds(duplicate=1.7)
 
 

@@ -96,5 +96,5 @@ def test_another_seed_asks_about_other_parts_first() -> None:
 
 @pytest.mark.parametrize(("count", "size"), [(-1, 10), (1, 0)])
 def test_what_is_no_window_is_refused(count: int, size: int) -> None:
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="must be at least 0 and their size at least 1"):
         stratified_windows(["a"], count, 0, size=size)
