@@ -1,6 +1,6 @@
-"""The page docs/reference/configuration.md, from the models: every key, its type, its default and what it means.
+"""Generate docs/reference/configuration.md: every key with its type, default and meaning.
 
-Used by docs/generate.py. The keys come from raggs/config/models.py, what is said of an adapter from its docstring.
+Used by docs/generate.py. The keys come from raggs/config/models.py, the texts about adapters from their docstrings.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from raggs.sweeps.config import SweepConfig
 
 HEAD = """# Configuration
 
-Every key that a run's YAML file may hold. What is left out has the default; an unknown key is an error that
-names the nearest known one. Only `name`, `corpus`, `queries` and `judge` must be there:
+All keys of a run's YAML file. Only `name`, `corpus`, `queries` and `judge` are required. An unknown key is an error
+that names the most similar key.
 
 ```yaml
 name: mine
@@ -32,31 +32,36 @@ queries: {type: jsonl, path: queries.jsonl}
 judge:   {judge: {type: litellm, model: openai/gpt-5-mini}}
 ```
 
-Later sources win: defaults; the file, where `${NAME}` and `${NAME:-default}` expand; variables such as
-`RAGGS__RANK__MAX_CALLS=40`; `--set rank.max_calls=40`. The keys below are those that `--set` takes, and
-`raggs config show --config raggs.yaml` prints the values in force with their origins. In a list an entry is named by
-its number from 0 (`retrieve.retrievers.0.k`), or by its name (`retrieve.retrievers.bm25.k`); `<name>` stands for a name
-of yours. Paths are relative to the file that they stand in. Keys of providers stand in no setting: they come from the
-environment, or from a `.env` beside the file.
+Values come from these sources. Later ones take precedence:
 
-A setting marked ◦ changes how the work is done, never what comes out: no stage runs again for it. A file or a prompt
-counts by its content, not by its path.
+1. the default
+2. the file, in which `${NAME}` and `${NAME:-default}` are replaced by environment variables
+3. environment variables such as `RAGGS__RANK__MAX_CALLS=40`
+4. `--set rank.max_calls=40`
 
-Where a value is *one of* a list, it is a mapping whose `type` chooses an adapter, and the keys of that adapter stand in
-its section below. Packages may add more of them (`raggs list`)."""
+`raggs config show --config raggs.yaml` prints every value with its source.
+
+- **Keys.** Use the keys below with `--set`. In a list, an entry has a number from 0 (`retrieve.retrievers.0.k`) or
+  a name (`retrieve.retrievers.bm25.k`). `<name>` is a name that you choose.
+- **Paths** are relative to the file that contains them.
+- **API keys** never belong in the configuration. They come from the environment, or from a `.env` file next to the
+  configuration.
+- **◦** marks settings that never change a result, such as the number of workers. If you change them, no stage runs
+  again. Files and prompts are compared by content, not by path.
+- ***one of*** marks a mapping whose `type` chooses an adapter. The keys of each adapter are in its section. Packages
+  can add adapters (`raggs list`)."""
 
 SWEEP = """## A sweep
 
-Keys of a sweep's file (`raggs sweep`, [compare configurations](../how-to/compare-configurations.md)).
-`name` and `golden` are required, all others are optional.
-Each of `axes` is a list of levels, and a level's setting that is a list of plain values stands for a level with each of
-them. `llm` and `budget` hold the same keys as in a run's file."""
+Keys of the file for `raggs sweep` ([compare configurations](../how-to/compare-configurations.md)). Only `name` and
+`golden` are required. Each axis in `axes` is a list of levels. If a setting of a level is a list of plain values, each
+of them becomes a level. `llm` and `budget` have the same keys as in a run's file."""
 SHARED = {"llm", "budget"}
-WRITTEN = {"excluded": "except"}  # keys that Python has no name for
+WRITTEN = {"excluded": "except"}  # `except` is a keyword in Python
 
 OPTIONS = """## {title}
 
-`{key}` names one of them; its options stand below `{options}`."""
+`{key}` chooses one of these. Its options are in `{options}`."""
 
 KINDS: tuple[Registry[Any], ...] = (
     corpora.REGISTRY,
@@ -76,7 +81,7 @@ TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 
 
 def configuration() -> str:
-    """The whole page."""
+    """Return the page."""
     found = sections()
     top = RunConfig.model_fields.keys() - found.keys()
     parts = [HEAD, "## The file", table(key for key in keys_of(RunConfig) if key.name in top)]
@@ -95,13 +100,13 @@ def configuration() -> str:
 
 
 def table(found: Iterable[Key]) -> str:
-    """Keys under their head."""
+    """Return a table of keys."""
     return "\n".join([TABLE, *map(_row, found)])
 
 
 def _row(key: Key) -> str:
     form = key.form.replace(str(key.group), f"[{key.group}](#{key.group})") if key.group else key.form
-    usual = "*left out*" if key.default is None else f"`{key.default}`"
+    usual = "*none*" if key.default is None else f"`{key.default}`"
     meaning = (key.meaning + (" ◦" if key.effort else "")).replace("<", "&lt;")
     cells = (f"`{key.name}`", form, "*required*" if key.required else usual, meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

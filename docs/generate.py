@@ -1,7 +1,6 @@
-"""Makes the pages of the site that restate the code: artifacts, commands, configuration, glossary, and the list of
-measures in docs/reference/metrics.md.
+"""Generate the pages that repeat the code: artifacts, commands, configuration, glossary, and the list of metrics.
 
-`mkdocs build` makes them by docs/sitehook.py. To read one without the site: ``python docs/generate.py configuration``.
+`mkdocs build` calls this through docs/sitehook.py. To print one page: ``python docs/generate.py configuration``.
 """
 
 from __future__ import annotations
@@ -41,24 +40,26 @@ from raggs.stages.questions.records import Window
 MEASURES = "<!-- list of measures: docs/generate.py makes it from the classes when the site is built -->\n"
 HEAD = """# Artifacts
 
-A run directory holds the questions, one file for each stage, what is known of each query's ranking, the journal of the
-ranking, and the manifest. Each JSONL file has one record a line, UTF-8, sorted by query id; equal inputs give equal
-bytes. `raggs schema NAME` prints the JSON Schema.
+The files of a run directory and their fields. There is one JSONL file per stage, the ranking journal, and the manifest.
+Each line of a JSONL file is one record in UTF-8, sorted by query id. Equal inputs give equal bytes. `raggs schema NAME`
+prints the JSON Schema of a file.
 """
 
-QUESTIONS_HEAD = """# Of `raggs questions`
+QUESTIONS_HEAD = """# Artifacts of `raggs questions`
 
-The directory of a run that makes questions holds these, a manifest and a ledger of the same forms, and `written.json`:
-by path, the sha256 of each file of questions that it wrote."""
+A run of `raggs questions` has these files, and a manifest and a ledger in the format described below. `written.json`
+contains the sha256 of each file of questions that it wrote, by path."""
 
 GLOSSARY_HEAD = """# Glossary
 
 """
 
-INTENDED = """A request that is about to leave. The file is there while a process makes calls, or after a kill. The next
-run books what is left of it in the ledger, with the outcome `unknown`: such calls are possibly billed and count as
-spent."""
-ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
+INTENDED = """Requests that are about to be sent. The file exists while a process makes calls, and after it was killed.
+The next run adds the remaining requests to the ledger with the outcome `unknown`. Such calls are possibly billed, and
+count as spent."""
+ACCOUNT = (
+    "The ledger is append-only and is not an artifact: no stage depends on it. `raggs cost RUN` prints its totals."
+)
 
 
 def artifacts() -> str:
@@ -90,7 +91,7 @@ def artifacts() -> str:
 
 
 def glossary() -> str:
-    """Return the page of the glossary; metrics have a page of their own, docs/reference/metrics.md."""
+    """Return the page of the glossary; metrics are in docs/reference/metrics.md."""
     return GLOSSARY_HEAD + GLOSSARY_FILE.read_text(encoding="utf-8")
 
 
@@ -119,7 +120,10 @@ def _measure(entry: MeasureEntry) -> str:
 
 
 def _text(model: type[BaseModel]) -> str:
-    return (inspect.getdoc(model) or "").partition(": ")[2] or (inspect.getdoc(model) or "")
+    """Return the docstring of a record without the name of its file, as a sentence."""
+    found = inspect.getdoc(model) or ""
+    text = found.partition(": ")[2] or found
+    return text[:1].upper() + text[1:]
 
 
 def _table(model: type[BaseModel]) -> str:

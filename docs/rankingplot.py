@@ -1,6 +1,6 @@
-"""Draws docs/concepts/ranking.svg from the tables of benchmarks/results/ranking.md: the order of the top by calls.
+"""Draw docs/concepts/ranking.svg from benchmarks/results/ranking.md: quality of the top by number of calls.
 
-`python docs/rankingplot.py` is offline and takes a second; run it after benchmarks/ranking.py.
+Run `python docs/rankingplot.py` after benchmarks/ranking.py. It works offline and takes a second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TITLES = ("calls of five passages", "Kendall's tau among the true top 20")
 
 
 def plot(tables: str, judge: str = "medium") -> str:
-    """The plot of one judge as SVG, from the page of results."""
+    """Return the plot of one judge as SVG, from the text of the results page."""
     section = tables.partition(f"### Orders, {judge} judge\n")[2].partition("\n### ")[0]
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)]
     rows = [(name, int(calls), float(tau20.split()[0])) for name, calls, _, tau20, *_ in cells[2:] if name in NAMES]
@@ -33,7 +33,7 @@ def plot(tables: str, judge: str = "medium") -> str:
     }
     start = next(float(tau20.split()[0]) for name, _, _, tau20, *_ in cells if name == "grades only")
     lines = [Curve((NAMES[name],), ((0, start), *found[name])) for name in NAMES]
-    return curves("What calls buy: the order of the top 20, medium judge", lines, TITLES, (0, 20, 40, 80, 160))
+    return curves("Quality of the top 20 by number of calls, medium judge", lines, TITLES, (0, 20, 40, 80, 160))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What mkdocs is told besides mkdocs.yml: pages keep the places and the anchors that they have in the repository.
+"""Hooks of mkdocs: pages keep the paths and anchors that they have in the repository.
 
-The README, the examples and the results stand outside of docs/, and pages link to them as they do on any page of a
-repository. So each page is given its path from the root, and headings are named as GitHub names them. A link to a
-file of code, or to a folder, leads to a page that shows it. Pages that restate the code are made by docs/generate.py.
+The README, the examples and the results are outside of docs/, and pages link to them by relative paths. So each page of
+the site has its path from the root of the repository, and anchors follow GitHub's rule. A link to a source file or a
+folder leads to a generated page with its contents. docs/generate.py makes the pages that repeat the code.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)\)")
 
 
 def on_config(config: Any) -> None:
-    """Headings are named as GitHub does, so that an anchor is right on both."""
+    """Name anchors as GitHub does, so that links work on both."""
     config["mdx_configs"]["toc"] = {**config["mdx_configs"].get("toc", {}), "slugify": slug}
 
 
 def slug(heading: str, between: str) -> str:
-    """``How to add …`` is ``how-to-add-``."""
+    """Return the anchor of a heading: ``How to add …`` becomes ``how-to-add-``."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", between)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """The pages by their paths in the repository; what the theme brings stays."""
+    """Return the files of the theme and all pages, by their paths in the repository."""
     own = [each for each in files if each.src_dir != config["docs_dir"]]
     return Files([*own, *(File.generated(config, name, content=text) for name, text in contents().items())])
 
 
 def contents() -> dict[str, str | bytes]:
-    """All pages and pictures, by path: those of the repository, and those that show code which is linked to."""
+    """Return all pages and pictures by path, with a page for each source file or folder that is linked."""
     found = {path: (ROOT / path).read_text(encoding="utf-8") for path in _paths(*PAGES)} | generated_pages()
     found["docs/reference/metrics.md"] = with_measures(found["docs/reference/metrics.md"])
     linked = {_target(path, link) for path, text in found.items() for link in LINK.findall(text)}

@@ -1,6 +1,6 @@
-"""Draws the plots of docs/how-to/compare-configurations.md: runs the sweep of examples/sweep and copies its SVG files.
+"""Draw the plots of docs/how-to/compare-configurations.md: run the sweep of examples/sweep and copy its SVG files.
 
-`python docs/sweepplots.py` is offline and takes some seconds; waits differ from machine to machine, so the files do.
+`python docs/sweepplots.py` works offline and takes some seconds. Latencies, and so the files, differ between machines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHANGES = ("axes.k=[10, 20, 30, 40, 50]", "limits.latency_ms=3", "limits.usd_per
 
 
 def draw(folder: Path) -> list[Path]:
-    """Make the golden set and the sweep in `folder`; returns the files that were copied."""
+    """Run the golden set and the sweep in `folder`, and return the paths of the copied files."""
     for name in ("quickstart", "sweep"):
         ignored = shutil.ignore_patterns("runs", "sweeps")
         shutil.copytree(HERE.parent / "examples" / name, folder / name, ignore=ignored)
