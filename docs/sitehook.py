@@ -25,6 +25,7 @@ PAGES = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "docs/**/*.md",
     "examples/*.md",
     "benchmarks/*.md",

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+import raggs
 from raggs.app.catalog import measure_entries
 from raggs.cli.app import COMMANDS, CommandGroup, app
 from raggs.config.models import RunConfig
@@ -88,6 +89,17 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
     assert len(first_block[1].strip().splitlines()) == 2
     assert len(readme.splitlines()) <= 120
     assert len(readme.split()) <= 650
+
+
+def test_the_citation_names_this_version_and_issue_forms_are_valid() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (str(citation["version"]), citation["license"]) == (raggs.__version__, "MIT")
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert [path.stem for path in forms] == ["bug_report", "config", "feature_request"]
+    for form in (yaml.safe_load(path.read_text(encoding="utf-8")) for path in forms if path.stem != "config"):
+        assert {"name", "description", "body"} <= set(form)
+        ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+        assert ids and len(ids) == len(set(ids))
 
 
 PAGES = sorted(
