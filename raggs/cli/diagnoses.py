@@ -269,7 +269,7 @@ def all_(
 
     \b
     Examples:
-      raggs diagnose all --quick
+      raggs diagnose all --quick --config raggs.yaml
       raggs diagnose all --config raggs.yaml --out diagnose
     """
     from raggs.app.diagnose import diagnose_all, outlooks
