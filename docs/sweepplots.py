@@ -1,4 +1,4 @@
-"""Draw the plots of docs/how-to/compare-configurations.md: run the sweep of examples/sweep and copy its SVG files.
+"""Draw the plots of docs/how-to/compare-configurations.md: run the sweep of examples/sweep and copy two SVG files.
 
 `python docs/sweepplots.py` works offline and takes some seconds. Latencies, and so the files, differ between machines.
 """
@@ -16,6 +16,7 @@ from raggs.config.load import load_config
 
 HERE = Path(__file__).parent
 TARGET = HERE / "how-to" / "sweep"
+SHOWN = ("front.svg", "effects.svg")
 CHANGES = ("axes.k=[10, 20, 30, 40, 50]", "limits.latency_ms=3", "limits.usd_per_1k=null")
 
 
@@ -27,7 +28,7 @@ def draw(folder: Path) -> list[Path]:
     run(load_config(folder / "quickstart" / "raggs.yaml"))
     found = sweep(load_sweep(folder / "sweep" / "sweep.yaml", CHANGES))
     TARGET.mkdir(exist_ok=True)
-    return [Path(shutil.copy(path, TARGET)) for path in sorted(found.folder.glob("*.svg"))]
+    return [Path(shutil.copy(path, TARGET)) for path in map(found.folder.joinpath, SHOWN)]
 
 
 if __name__ == "__main__":

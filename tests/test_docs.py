@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +20,10 @@ from typer.main import get_command
 
 import raggs
 from raggs.app.catalog import measure_entries
+from raggs.app.sweep import load_sweep
+from raggs.base.errors import RaggsError
 from raggs.cli.app import COMMANDS, CommandGroup, app
+from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY as DIAGNOSES
 from raggs.sweeps.config import SweepConfig
@@ -280,6 +284,40 @@ def test_every_command_that_the_pages_name_exists() -> None:
     assert len(seen) > 15
 
 
+REQUIRED = {
+    "name": "mine",
+    "corpus": {"type": "jsonl", "path": "corpus.jsonl"},
+    "queries": {"type": "jsonl", "path": "queries.jsonl"},
+}
+JUDGE = {"judge": {"type": "nuggets"}}
+SWEEP_KEYS = (SweepConfig.model_fields.keys() - RunConfig.model_fields.keys()) | {"except"}
+
+
+def test_every_block_of_yaml_on_the_pages_is_a_valid_configuration() -> None:
+    """A block holds some sections of a run or a sweep, retrievers, or the reranker ``by``; the rest is minimal."""
+    seen = 0
+    for page in PAGES:
+        for block in re.findall(
+            r"^ *```yaml\n(.*?)^ *```$", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE
+        ):
+            found = yaml.safe_load(textwrap.dedent(block))
+            if isinstance(found, list):
+                found = {"retrieve": {"retrievers": found}}
+            if found.keys() == {"by"}:
+                found = {"retrieve": {"retrievers": [{"type": "reranked", "of": {"type": "bm25"}, **found}]}}
+            if "jobs" in found:  # of GitHub
+                continue
+            try:
+                if found.keys() & SWEEP_KEYS:
+                    load_sweep({"name": "mine", "golden": "runs/mine", "axes": {}, **found})
+                else:
+                    load_config({**REQUIRED, **found, "judge": {**JUDGE, **found.get("judge", {})}}, environment={})
+            except RaggsError as error:
+                pytest.fail(f"{page}: {error}\n{block}")
+            seen += 1
+    assert seen > 40
+
+
 def test_every_option_that_the_pages_name_exists() -> None:
     known = commands()
     options = {
@@ -342,3 +380,15 @@ def test_per_cent_is_written_in_one_manner(folder: str) -> None:
     pages = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".svg")]
     assert PER_CENT.search("27 % of them")
     assert not [str(path) for path in pages if PER_CENT.search(path.read_text(encoding="utf-8"))]
+
+
+def test_the_page_on_troubleshooting_quotes_messages_of_the_code() -> None:
+    """Quoted in bold at the beginning of a paragraph."""
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "raggs").rglob("*.py")))
+    quoted = [
+        each for bold in re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE) for each in re.findall(r"`(.+?)`", bold)
+    ]
+    messages = [each for each in quoted if not each.startswith("raggs ")]
+    assert len(messages) > 20
+    assert not [each for each in messages if each not in code]
