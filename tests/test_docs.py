@@ -380,15 +380,3 @@ def test_per_cent_is_written_in_one_manner(folder: str) -> None:
     pages = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".svg")]
     assert PER_CENT.search("27 % of them")
     assert not [str(path) for path in pages if PER_CENT.search(path.read_text(encoding="utf-8"))]
-
-
-def test_the_page_on_troubleshooting_quotes_messages_of_the_code() -> None:
-    """Quoted in bold at the beginning of a paragraph."""
-    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
-    code = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "raggs").rglob("*.py")))
-    quoted = [
-        each for bold in re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE) for each in re.findall(r"`(.+?)`", bold)
-    ]
-    messages = [each for each in quoted if not each.startswith("raggs ")]
-    assert len(messages) > 20
-    assert not [each for each in messages if each not in code]
