@@ -1,8 +1,10 @@
-"""A run on disk: what has to run, how it runs, and what is stored.
+"""Runs on disk: decide what has to run, run it, and store the results.
 
-plan        decides which stages run, and why: pure functions of locks and hashes
-runner      runs stages, validates their records and commits them; `events`: what it reports
-partial     finishes a run whose budget is used up, or continues a stopped stage
-execution   where the queries of a stage are processed: this process or a dask cluster
+plan        decide which stages run, and why: pure functions of locks and hashes
+runner      run stages, validate their records and commit them
+events      events that the runner reports
+partial     finish a run whose budget is used up, or continue a stopped stage
+forecast    estimate calls, tokens and cost without calling a model
+execution   where the queries of a stage are processed: in this process or on a dask cluster
 manifests   the run store: manifest, locks, reasons, audit, golden.lock
 """

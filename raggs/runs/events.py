@@ -1,8 +1,8 @@
-"""What happens in a run, as values: what its stages do, beside what its parts tell (`raggs.base.types`).
+"""Events of the stages of a run. The events of its components are in `raggs.base.types`.
 
-The progress display, the plain log and tests listen to the same stream.
+The progress display, the plain log and tests listen to the same stream of events.
 
-Work that needs an event loop of its own where one runs already, as in a notebook: in a thread beside it.
+`run_in_thread` runs work that needs an event loop in a separate thread if a loop is already running, as in a notebook.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StageSkipped:
-    """Nothing that the stage depends on has changed."""
+    """A stage was skipped because nothing that it depends on has changed."""
 
     stage: str
     lock: StageLock
@@ -48,9 +48,9 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Queries done in the running stage, and the money spent in this run so far.
+    """Queries finished in the running stage, and the money spent in this run so far.
 
-    `steps`: calls that the stage has made; `expected`: how many it will have made in the end, 0 where nobody knows.
+    `steps` is the number of calls the stage has made; `expected` is the expected total, 0 if unknown.
     """
 
     stage: str
@@ -64,7 +64,7 @@ class StageProgress:
 
     @property
     def share(self) -> tuple[int, int]:
-        """How much is done of how much, in calls where they are known, else in queries."""
+        """Finished and total amount of work, in calls if they are known, otherwise in queries."""
         return (self.steps, self.expected) if self.expected else (self.done, self.total)
 
 
@@ -81,14 +81,14 @@ Listener = Callable[[Event], None]
 
 
 def ignore_event(_: Event) -> None:
-    """A listener that hears nothing."""
+    """Ignore an event."""
 
 
 T = TypeVar("T")
 
 
 def in_loop() -> bool:
-    """Whether an event loop runs in this thread, so that no other one can."""
+    """Return whether an event loop is running in this thread, so that no other loop can run in it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -97,11 +97,11 @@ def in_loop() -> bool:
 
 
 def run_in_thread(work: Callable[[Listener], T], listen: Listener) -> T:
-    """Do work in a thread and wait for it; an interrupt stops it at the next event that it tells.
+    """Run work in a thread and wait for the result. An interrupt stops the work at its next event.
 
     Args:
-        work: is given the listener that it must tell its events.
-        listen: hears them, in that thread.
+        work: function that reports its events to the listener that it gets.
+        listen: receives the events, in that thread.
     """
     stopped = threading.Event()
 

@@ -1,8 +1,8 @@
-"""Forecasts: what models that ask nobody have counted, as lines of calls, tokens and money.
+"""Forecasts: expected calls, tokens and cost of a run, from a dry run that calls no model.
 
-The real parts do the work with the models of `raggs.llm.rehearsal`: what was paid for is answered, what is missing is
-counted. What depends on answers that are missing is counted here by questions that stand for others: the candidates of
-a reranker, and the calls that a ranking may take after the first one that nobody has answered.
+The real components do the work with the models of `raggs.llm.rehearsal`, which answer from the cache and count missing
+answers. Some calls depend on missing answers and are estimated here: the candidates of a reranker, and the calls of a
+ranking after the first missing answer.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from raggs.runs.manifests.models import CostEstimate
 from raggs.stages.embed import prepare
 from raggs.stages.replay import Batch, RankingProcess
 
-RERANK = "rerank"  # the stage of what rerankers are asked, where nothing else is said
-ANSWERS = {"rewrite": 40, "split": 30}  # tokens of an answer by task, where less is likely than is reserved for it
+RERANK = "rerank"  # stage name for the calls of rerankers, if no other is given
+ANSWERS = {"rewrite": 40, "split": 30}  # expected output tokens by task, if this is less than the reserved number
 
 
 def line_of(
     llm: DryRunLLM, stage: str, model: str, asked: CallEstimate, length: tuple[int, int] | None = None
 ) -> CostEstimate:
-    """What was counted for one model and stage.
+    """Return the estimate for one model and stage.
 
     Args:
-        length: tokens of an answer and how many of them are hidden, where more is known than what is reserved for it.
+        length: tokens of an answer, and how many of them are hidden, if better known than the reserved number.
     """
     answers = asked.answers if length is None else asked.calls * length[0]
     home, price = llm.settings.base_of(model) is None, llm.price(model)
@@ -54,24 +54,26 @@ def line_of(
 
 
 def lines_of(llm: DryRunLLM) -> Iterator[CostEstimate]:
-    """A line for each stage, model and task of which anything was asked; without a stage the task stands for it."""
+    """Yield an estimate for each stage, model and task with calls. If the stage is empty, the task replaces it."""
     for (stage, model, task), asked in llm.all_asked.items():
         short = (ANSWERS[task] + asked.hidden, asked.hidden) if task in ANSWERS else None
         yield line_of(llm, stage or task, model, asked, short)
 
 
 def typical(texts: Collection[str]) -> str:
-    """The text whose length is nearest to the mean, which stands for the others."""
+    """Return the text whose length is nearest to the mean, as a typical text."""
     mean = sum(map(len, texts)) / max(1, len(texts))
     return min(texts, key=lambda text: abs(len(text) - mean), default="")
 
 
 async def rewritten(queries: Iterable[Query], rewriter: Rewriter, usual: str) -> list[str]:
-    """What is searched for; a question stands for a rewrite that nobody has made yet. `usual`: language of most."""
+    """Return the texts to search for. A query without a cached rewrite is used itself. `usual` is the default
+    language.
+    """
     texts = []
     for query in queries:
         text = one_line(clean_unicode(query.text))
-        with suppress(ProviderError):  # what it says of an answer that nobody has given
+        with suppress(ProviderError):  # raised for an answer that is not cached
             text = (await prepare(query, rewriter, usual)).rewrite
         texts.append(text)
     return texts
@@ -87,13 +89,14 @@ def count_reranking(
     *,
     times: int | None = None,
 ) -> None:
-    """Count what reranking takes at most; nothing where nobody is paid.
+    """Count the maximum number of calls and tokens for reranking; nothing if the reranker is free.
 
-    Which passages are candidates is not known before they are searched, so that some of the corpus stand for them.
+    The candidates are unknown before the search, so a sample of the corpus replaces them.
 
     Args:
-        reranker: made with `llm`.
-        times: how many queries are asked; all of `queries` where nothing is said.
+        reranker: a reranker made with `llm`.
+        candidates: number of passages per query.
+        times: number of queries that are reranked (default: all of `queries`).
     """
     if not reranker.models:
         return
@@ -109,11 +112,11 @@ async def follow(
     answer: Callable[[Batch], Awaitable[JournalRecord | None]],
     most: int,
 ) -> int:
-    """How many calls of a ranking of at most `most` may come after those up to the first answer that is missing."""
+    """Return how many of at most `most` calls of a ranking may follow the first missing answer."""
     for batches in rounds:
         before = llm.missing
         entries = [entry for batch in batches if (entry := await answer(batch)) is not None]
-        if len(entries) < len(batches) or llm.missing > before:  # a panel may do without a member
+        if len(entries) < len(batches) or llm.missing > before:  # a panel can continue without a member
             return max(0, most - course.asked)
         course.learn(entries)
     return 0

@@ -1,17 +1,17 @@
-"""What comes after a stage that was stopped, over the queries that it has done.
+"""Continue after a stopped stage with the queries that it has finished, or finish a run whose budget is used up.
 
-A part of a result is never a result: it lies beside the artifacts under names that no lock knows, and goes when the
-stage before it goes on. Answers and journal stay, so that the whole run pays nothing twice and ends with the bytes of
-an undisturbed one. A part of anything but what the configuration asks for now is not gone on with, nor is one beside
-results of an earlier, whole run.
+A partial result is never treated as a result. It is stored next to the artifacts under names that no lock refers to,
+and is deleted when an earlier stage continues. Answers and journal stay. The complete run therefore pays nothing twice
+and ends with the same bytes as an uninterrupted one. A partial result is continued only if it matches the current
+configuration, and if the later stages have no complete results from an earlier run.
 
-A run whose budget ends: what is paid for becomes the best set that it can buy, and then the run stops.
+If the budget is used up, raggs makes the best possible set from the paid answers, and then stops the run.
 
-A provider that is gone is back in an hour, and who pressed Ctrl-C wants an end at once: such runs stop where they are.
-Money that has ended stays ended until somebody raises a cap, so what it bought is finished: queries that are graded in
-full go on to the end, others are left out as a whole, and each ranking ends with the answers that there are. All of
-that are parts, never results, and nobody is asked: they hang on what is paid for
-alone. So under the same caps the next run asks nobody, and ends with the same bytes.
+A provider outage or Ctrl-C stops a run immediately: an outage is temporary, and Ctrl-C means stop now. A used-up budget
+stays used up until a cap is raised, so the paid work is completed. Fully graded queries continue to the end, other
+queries are omitted entirely, and each ranking ends with the available answers. These outputs are partial results, and
+no model is called for them: they depend only on the paid answers. With the same caps, the next run therefore calls no
+model and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ WHOLE_RUN_REMEDY = "run without --partial"
 
 @dataclass(frozen=True)
 class ResumedRun:
-    """What was gone on with: the run, the stage that was stopped, and the stages after it that are done in part."""
+    """Result of continuing a run: the run, the stopped stage, and the later stages that were processed for its
+    queries.
+    """
 
     run: OpenedRun
     stopped: UnfinishedStage
@@ -50,10 +52,10 @@ class ResumedRun:
 
 @dataclass(frozen=True)
 class CompletedQueries:
-    """What is done of a stage already: whole queries, whose records stay as they are.
+    """The finished part of a stage: whole queries, whose records do not change.
 
     Attributes:
-        qids: of these queries.
+        qids: ids of these queries.
         records: a stream of their records for each artifact, sorted by query.
     """
 
@@ -61,23 +63,23 @@ class CompletedQueries:
     records: tuple[Iterator[Record], ...] = ()
 
     def beside(self, others: Iterator[Record]) -> Iterator[Record]:
-        """Their records and those of other queries, by query."""
+        """Return their records merged with those of other queries, sorted by query."""
         return heapq.merge(others, *self.records, key=lambda record: record.qid)
 
 
 def run_part(runner: Runner, selection: Selection) -> ResumedRun:
-    """Do the selected stages that come after the one that was stopped, for the queries that it has done.
+    """Run the selected stages after the stopped one, for the queries that it has finished.
 
     Raises:
-        DataError: there is no such part, or it was made of something else than what would be asked for now.
-        PartialError, PrerequisiteError, ProviderError: as `Runner.run`.
+        DataError: such a partial result does not exist, or does not match the current settings or inputs.
+        PartialError, PrerequisiteError, ProviderError: see `Runner.run`.
     """
     with runner.at_work():
         run = OpenedRun(runner.store, runner.store.manifest())
         stopped = _stopped(runner, run)
         stages = _after(runner, run, stopped.stage, selection.stages[-1])
         runner.services.check(stages)
-        runner.store.save(_of_today(runner, run.manifest))  # a part is read by the settings of the manifest
+        runner.store.save(_of_today(runner, run.manifest))  # a partial result is read with the settings in the manifest
         for name in stages:
             runner.store.forget_partial(name)
             work_on(runner, run, runner.pipeline.stage(name), PartlyDone(stopped.stage))
@@ -85,37 +87,42 @@ def run_part(runner: Runner, selection: Selection) -> ResumedRun:
 
 
 def _stopped(runner: Runner, run: OpenedRun) -> UnfinishedStage:
-    """The stage that was stopped, if all that it was made of is as it was.
+    """Return the stopped stage, if its settings and inputs are unchanged.
 
     Raises:
-        DataError: there is none, or it is not.
+        DataError: no stage was stopped, or settings or inputs changed.
     """
     if (stopped := run.unfinished) is None:
-        raise DataError("no stage was stopped with queries done", where=run.folder, remedy=WHOLE_RUN_REMEDY)
+        raise DataError(
+            "no stage was stopped after finishing some of its queries", where=run.folder, remedy=WHOLE_RUN_REMEDY
+        )
     for name in runner.pipeline.order[: runner.pipeline.order.index(stopped.stage)]:
         found = runner.standing.reasons(runner.pipeline.stage(name), run.manifest.stages.get(name))
         if stale := [reason for reason in found if not isinstance(reason, FailuresLeft)]:
             raise DataError(f"stage {name} is out of date: {stale[0]}", where=run.folder, remedy=WHOLE_RUN_REMEDY)
     stage = runner.pipeline.stage(stopped.stage)
     if runner.store.begun(stopped.stage) != fingerprint(runner.components(stage)):
-        told = f"what stage {stopped.stage} has done was made with other settings or inputs than those of now"
-        raise DataError(told, where=run.folder, remedy=f"{WHOLE_RUN_REMEDY}, or with the settings of before")
+        told = (
+            f"the finished queries of stage {stopped.stage} were made with other settings or inputs than the "
+            "current ones"
+        )
+        raise DataError(told, where=run.folder, remedy=f"{WHOLE_RUN_REMEDY}, or restore the previous settings")
     return stopped
 
 
 def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str, ...]:
-    """The stages that come after the one that was stopped.
+    """Return the stages after the stopped one.
 
     Raises:
-        DataError: none does, or one has a whole result already.
+        DataError: there are none, or one has a complete result.
     """
     order = runner.pipeline.order
     stages = order[order.index(stopped) + 1 : order.index(last) + 1]
     if not stages:
-        told = f"stage {stopped} was stopped, and nothing that is to be done comes after it"
-        raise DataError(told, where=run.folder, remedy="its queries that are done can be evaluated and exported as is")
+        told = f"stage {stopped} was stopped, and no selected stage follows it"
+        raise DataError(told, where=run.folder, remedy="evaluate or export its finished queries as they are")
     if whole := [name for name in stages if name in run.manifest.stages]:
-        told = f"stage {whole[0]} has a whole result, which a part does not replace"
+        told = f"stage {whole[0]} has a complete result, which a partial one does not replace"
         raise DataError(told, where=run.folder, remedy=WHOLE_RUN_REMEDY)
     return stages
 
@@ -123,10 +130,14 @@ def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str
 def work_on(
     runner: Runner, run: OpenedRun, stage: AnyStage, reason: Reason, *, done: CompletedQueries | None = None
 ) -> None:
-    """Do a part of a stage.
+    """Process a part of a stage.
 
     Args:
-        done: where the budget has ended, what is done of the stage already; nobody is asked for the rest.
+        runner: the runner of the run.
+        run: the run.
+        stage: the stage.
+        reason: reason that is reported.
+        done: the finished part of the stage if the budget is used up. No model is called for the rest.
     """
     name, config = stage.NAME, runner.configs[stage.NAME]
     runner.listen(StageStarted(name, (reason,)))
@@ -155,11 +166,11 @@ def _of_today(runner: Runner, manifest: RunManifest) -> RunManifest:
 
 
 def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
-    """As `Runner.run`, but where the budget ends what is paid for is finished.
+    """Run the selected stages. If the budget is used up, finish the paid part; see `Runner.run`.
 
     Raises:
-        BudgetSpent: the budget has ended; what it bought can be evaluated and exported.
-        RaggsError: as `Runner.run`.
+        BudgetSpent: the budget is used up. The paid part can be evaluated and exported.
+        RaggsError: see `Runner.run`.
     """
     if (ended := _still_spent(runner, selection)) is None:
         try:
@@ -170,10 +181,10 @@ def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
 
 
 def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
-    """As `run_part`, but where the budget ends what is paid for is finished.
+    """Continue after a stopped stage. If the budget is used up, finish the paid part; see `run_part`.
 
     Raises:
-        BudgetSpent, RaggsError: as `run_within_budget`.
+        BudgetSpent, RaggsError: see `run_within_budget`.
     """
 
     try:
@@ -183,7 +194,7 @@ def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
 
 
 def _finish_after_budget(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSpent:
-    """The error, after what was paid for is finished; it says how far that went."""
+    """Finish the paid part, and return the error with the achieved progress added."""
     from raggs.runs.manifests.open_run import budget_coverage
 
     with runner.at_work():
@@ -191,16 +202,16 @@ def _finish_after_budget(runner: Runner, selection: Selection, ended: BudgetSpen
         runner.services.workspace.arrive()
         runner.store.seal_ledger()
         found = budget_coverage(OpenedRun(runner.store, runner.store.manifest()))
-    ended.message += f"; {found or 'no query more is done'}"
+    ended.message += f"; {found or 'no further query is finished'}"
     return ended
 
 
 def _still_spent(runner: Runner, selection: Selection) -> BudgetSpent | None:
-    """The end that the last run met, if this one could only meet it again."""
+    """Return the error of the last run if its cap still applies unchanged, else None."""
     if selection.force or not runner.store.exists:
         return None
     if all(runner.store.spent(name) is None for name in runner.pipeline.order):
-        return None  # before any file is hashed
+        return None  # decided before any file is hashed
     locks = runner.store.manifest().stages
     for name in runner.pipeline.order:
         stage = runner.pipeline.stage(name)
@@ -222,20 +233,20 @@ def _spending_clause(cap: BudgetCap) -> str:
 
 
 def _is_cap_still_binding(runner: Runner, stage: AnyStage, cap: BudgetCap) -> bool:
-    """Whether the same is to be done under a cap that is no higher; what the ledger does not know was not spent."""
+    """Return whether the work is the same and the cap is not higher. Without a ledger, nothing was spent."""
     same = runner.store.begun(stage.NAME) == fingerprint(runner.components(stage))
     budget = BudgetSettings.model_validate(runner.config["budget"])
     return same and cap.binds(budget) and runner.store.ledger.is_file()
 
 
 def _is_complete(runner: Runner, stage: AnyStage, lock: StageLock | None) -> bool:
-    """Whether a stage has a result of what is to be done now, with or without failures."""
+    """Return whether a stage has a current result, with or without failures."""
     reasons = runner.standing.reasons(stage, lock)
     return lock is not None and all(isinstance(reason, FailuresLeft) for reason in reasons)
 
 
 def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
-    """Make of the stages that are not whole what can be made of what is paid for."""
+    """Process the incomplete stages as far as the paid answers allow."""
 
     store = runner.store
     stopped = next((name for name in selection.stages if store.marker(name).exists()), None)
@@ -247,18 +258,19 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
     for name in selection.stages[selection.stages.index(stopped) :]:
         stage, run = runner.pipeline.stage(name), OpenedRun(store, store.manifest())
         if (lock := run.manifest.stages.get(name)) is None:
-            store.save(runner.configured(run.manifest, name))  # a part is read by the settings of the manifest
+            # a partial result is read with the settings in the manifest
+            store.save(runner.configured(run.manifest, name))
             done = _completed_queries(run, stage) if name == stopped else CompletedQueries()
             work_on(runner, run, stage, BudgetEnded(), done=done)
         elif not _is_complete(runner, stage, lock):
-            return  # a whole result of before is not replaced by a part
+            return  # an earlier complete result is not replaced by a partial one
         if name == stopped and lock is None and not store.partial(name).stat().st_size:
             store.forget_partial(name)
             return
 
 
 def _completed_queries(run: OpenedRun, stage: AnyStage) -> CompletedQueries:
-    """The queries that a stopped stage has done to their end."""
+    """Return the queries that a stopped stage has finished."""
 
     artifacts = stage.artifacts()
     if not all(run.store.partial(artifact).is_file() for artifact in artifacts):

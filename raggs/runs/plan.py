@@ -1,9 +1,9 @@
-"""What has to run, and why: pure decisions over locks and hashes.
+"""Decide which stages have to run, and why, from locks and hashes. Nothing is written.
 
-How a run stands: for each stage why it would run now, or that it would not. Nothing is written.
+`RunState` returns for each stage why it would run now, or that it would not.
 
-What a stage's result depends on today is told by whoever asks: from a configuration, with all of its parts; or from
-the run's own directory alone, where inputs that lie elsewhere are taken to be as they were.
+The caller supplies what a stage's result currently depends on. It comes from a configuration with all its components,
+or only from the run's own directory. In the second case, inputs outside the directory are assumed to be unchanged.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ from raggs.stages.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Selection:
-    """The stages that are asked for, in order.
+    """The selected stages, in order.
 
     Attributes:
-        force: whether they run even where nothing changed.
-        discards_edits: whether artifacts that were edited by hand may be replaced.
+        stages: names of the stages.
+        force: whether they run even if nothing changed.
+        discards_edits: whether manually edited artifacts may be replaced.
     """
 
     stages: tuple[str, ...]
@@ -59,10 +60,10 @@ def select(
     force: bool = False,
     discards_edits: bool = False,
 ) -> Selection:
-    """A selection of a pipeline's stages from the three ways to name it.
+    """Select stages of a pipeline by first and last stage, or by a single one.
 
     Raises:
-        UsageError: an unknown stage, `only` beside another, or a start after the stop.
+        UsageError: a stage is unknown, `only` is combined with another option, or the start is after the stop.
     """
     for name in (start, stop, only):
         if name is not None:
@@ -70,29 +71,29 @@ def select(
     order = pipeline.order
     if only is not None:
         if start is not None or stop is not None:
-            raise UsageError("--only stands alone", remedy="leave out --from and --to")
+            raise UsageError("--only cannot be combined with --from or --to", remedy="remove --from and --to")
         return Selection((only,), force, discards_edits)
     first = order.index(start) if start else 0
     last = order.index(stop) if stop else len(order) - 1
     if first > last:
-        raise UsageError(f"--from {start} comes after --to {stop}", remedy="swap them")
+        raise UsageError(f"--from {start} is after --to {stop}", remedy="swap them")
     return Selection(order[first : last + 1], force, discards_edits)
 
 
 def components(stage: AnyStage, config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
+    """Return everything that a stage's result depends on, by name. Locks store this tree, and reasons compare it."""
     parts = {
         "code": stage.code,
         "config": causes_of(config),
         **stage.causes(config, services),
         **({"inputs": dict(inputs)} if inputs else {}),
     }
-    tree: dict[str, Any] = json.loads(canonical_json(parts))  # as a manifest would give it back
+    tree: dict[str, Any] = json.loads(canonical_json(parts))  # normalised as if read from a manifest
     return tree
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
-    """The hash that stands for a component tree."""
+    """Return the hash of a component tree."""
     return hash_value(parts)
 
 
@@ -104,13 +105,14 @@ def decide(
     forced: bool = False,
     interrupted: bool = False,
 ) -> tuple[Reason, ...]:
-    """Why a stage has to run; empty if it need not.
+    """Return why a stage has to run; empty if it need not.
 
     Args:
-        lock: the stage's lock, if it has finished before.
-        parts: the components of today.
-        outputs: sha256 of each file that the lock names, as it is on disk now.
-        interrupted: the last attempt did not finish, so that nobody else need have changed an output.
+        lock: the stage's lock, if it finished before.
+        parts: its current components.
+        outputs: current sha256 of each file that the lock names.
+        forced: whether the stage was forced.
+        interrupted: whether the last attempt did not finish, which explains changed outputs.
     """
     if lock is None:
         return (RunInterrupted() if interrupted else NeverRun(),)
@@ -119,7 +121,7 @@ def decide(
 
 
 def _still_causes(components: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A lock's components without what was a cause once: where a judge was asked."""
+    """Return a lock's components without the judge's address, which older versions treated as a cause."""
     judge = components.get("judge")
     if not (isinstance(judge, Mapping) and isinstance(asked := judge.get("llm"), Mapping)):
         return components
@@ -148,18 +150,18 @@ Components = Callable[[AnyStage, StageLock, Mapping[str, str]], Mapping[str, Any
 
 
 def as_locked(stage: AnyStage, lock: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
-    """What a result depends on, as far as the run's own directory and this raggs tell."""
+    """Return what a result depends on, as far as the run directory and this version of raggs determine it."""
     return {**lock.components, **made_by(stage, lock), **({"inputs": dict(inputs)} if inputs else {})}
 
 
 @dataclass
 class RunState:
-    """One run directory, held against what its results depend on today.
+    """One run directory, compared with the current causes of its results.
 
     Args:
         store: the run directory.
         pipeline: its stages.
-        components: today's component tree of a stage, given its lock and the hashes of the artifacts it reads.
+        components: returns the current component tree of a stage, given its lock and the hashes of its inputs.
     """
 
     store: RunStore
@@ -168,7 +170,7 @@ class RunState:
     _hashes: dict[str, str | None] = field(default_factory=dict)
 
     def plan(self, selection: Selection | None = None) -> Plan:
-        """For each selected stage (default: all) why it would run now; empty if it would not."""
+        """Return for each selected stage (default: all) why it would run now; empty if it would not."""
         chosen = selection or Selection(self.pipeline.order)
         locks = self.store.manifest().stages if self.store.exists else {}
         planned: Plan = {}
@@ -180,7 +182,7 @@ class RunState:
         return {name: planned[name] for name in chosen.stages}
 
     def reasons(self, stage: AnyStage, lock: StageLock | None, *, forced: bool = False) -> tuple[Reason, ...]:
-        """Why a stage would run, whatever the stages before it do."""
+        """Return why a stage would run, independent of the earlier stages."""
         if stage.NAME in self.unsound:
             return (LockEdited(stage.NAME),)
         interrupted = self.store.marker(stage.NAME).exists()
@@ -192,23 +194,23 @@ class RunState:
 
     @cached_property
     def unsound(self) -> set[str]:
-        """The stages whose locks were changed since raggs wrote them; read once, unless `mended` tells better."""
+        """The stages whose locks were changed since raggs wrote them. Read once, then updated by `mended`."""
         return set(edited_stages(self.store.content())) if self.store.exists else set()
 
     def mended(self, stage: str) -> None:
-        """Take note that a stage has a new lock."""
+        """Record that a stage has a new lock."""
         self.unsound.discard(stage)
 
     def inputs(self, stage: AnyStage) -> dict[str, str]:
-        """The hashes of the artifacts that a stage reads, by file; empty for one that is not there."""
+        """Return the hashes of the artifacts that a stage reads, by file; empty for a missing file."""
         return {artifact_file(read): self.file_hash(artifact_file(read)) or "" for read in stage.READS}
 
     def file_hash(self, file: str) -> str | None:
-        """sha256 of a file of the run; read once, unless `wrote` tells better."""
+        """Return the sha256 of a file of the run. Read once, then updated by `wrote`."""
         if file not in self._hashes:
             self._hashes[file] = self.store.file_hash(file)
         return self._hashes[file]
 
     def wrote(self, file: str, sha256: str) -> None:
-        """Take note of a file's new content."""
+        """Record a file's new content."""
         self._hashes[file] = sha256

@@ -1,6 +1,6 @@
-"""Runs what the plan asks for: decide, run, validate, commit, stage after stage.
+"""Run the planned stages one after the other: decide, run, validate and commit.
 
-What the runner learns of a stage while its records pass: failures, the judge's health, and what stopped it.
+`RecordWatch` collects facts about a stage while its records pass: failures, the judge's health, and what stopped it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from raggs.stages.pipeline import Pipeline
 
 
 class RecordWatch:
-    """Counts a stage's failed records and tallies them while they pass."""
+    """Count a stage's failed records and collect its statistics while the records pass."""
 
     def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
         self._stage = stage
         self.statistics = statistics
         self.failed = 0
-        self.answered: Counter[str] = Counter()  # records by the key of each of their answerers
+        self.answered: Counter[str] = Counter()  # number of records by the key of each of their answerers
         self.stopped: RaggsError | KeyboardInterrupt | None = None
 
     def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
-        """The records until the judge can be asked no more; what comes before the first one is raised."""
+        """Yield the records until an error stops the stage. An error before the first record is raised."""
         some = False
         try:
             for record in self.passing(records):
@@ -63,7 +63,7 @@ class RecordWatch:
             self.stopped = error
 
     def passing(self, records: Iterator[Record]) -> Iterator[Record]:
-        """The records, counted."""
+        """Yield and count the records."""
         for record in records:
             self.failed += self._stage.failed(record)
             self.statistics.see(record)
@@ -71,7 +71,7 @@ class RecordWatch:
             yield record
 
     def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
-        """The entries of the stage's journal, counted."""
+        """Yield and count the entries of the stage's journal."""
         for entry in entries:
             self.failed += entry.failed
             self.statistics.see(entry)
@@ -80,16 +80,16 @@ class RecordWatch:
 
 
 class RunnerServices(Services, Protocol):
-    """What a run needs of the world besides what stages need."""
+    """Services of a run, in addition to those of its stages."""
 
     def check(self, stages: Collection[str]) -> None:
-        """Find what is wrong with the inputs of some stages before anything is paid for."""
+        """Check the inputs of some stages before anything is paid for."""
         ...
 
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """A finished call of `run`: what was done, and what each stage's lock says now."""
+    """Result of `run`: the stages that ran and why, and the current manifest."""
 
     store: RunStore
     manifest: RunManifest
@@ -98,12 +98,12 @@ class PipelineResult:
 
     @property
     def failed(self) -> int:
-        """Judgments without a result, over all stages."""
+        """Number of judgments without a result, over all stages."""
         return sum(lock.failed for lock in self.manifest.stages.values())
 
 
 def _facts(manifest: RunManifest) -> tuple[object, ...]:
-    """Return what the manifest says of the run itself, apart from how it was called."""
+    """Return the facts about the run in the manifest, except how it was called."""
     config = manifest.config
     left_out = {name for name, section in config.items() if section is None}
     asked = as_object(as_object(config.get("judge")).get("gate"))
@@ -113,22 +113,22 @@ def _facts(manifest: RunManifest) -> tuple[object, ...]:
 
 @dataclass
 class Runner:
-    """One run directory, and the configuration that is to be true for it.
+    """One run directory, and the configuration to apply to it.
 
     Args:
         store: the run directory.
         pipeline: the stages.
         name: the run's name.
-        config: the whole effective configuration, for the manifest.
-        config_file: where it was read from, for the manifest.
-        configs: each stage's own configuration.
-        services: the world.
-        execution: where stages do their work.
-        estimate: what the stages are expected to cost, empty where nobody is paid; asked for when work begins.
-        outlook: the same less what is paid for already; nobody is asked, but it takes a while.
-        ceilings: PROC and %PROC of what was retrieved, by the grades of the run; asked for after the judge stage.
-        closing: looks at the finished work before the manifest is written for the last time, and may add to it.
-        listen: hears every event.
+        config: the complete effective configuration, for the manifest.
+        config_file: path of the configuration file, for the manifest.
+        configs: the configuration of each stage.
+        services: services of the stages.
+        execution: execution backend of the stages.
+        estimate: returns the expected cost of the stages, empty if they are free; called when work starts.
+        outlook: returns the same without the part already paid for; calls no model, but takes a while.
+        ceilings: returns PROC and %PROC of the retrieved lists by the grades of the run; called after the judge stage.
+        closing: receives the manifest before it is written for the last time, and may extend it.
+        listen: receives every event.
     """
 
     store: RunStore
@@ -147,19 +147,19 @@ class Runner:
 
     @cached_property
     def standing(self) -> RunState:
-        """Why each stage would run under this configuration."""
+        """The reasons why each stage would run with this configuration."""
         return RunState(self.store, self.pipeline, self._components)
 
     def plan(self, selection: Selection | None = None) -> Plan:
-        """For each selected stage why it would run now (empty: it would not). Touches nothing."""
+        """Return for each selected stage why it would run now (empty: it would not). Nothing is changed."""
         return self.standing.plan(selection)
 
     def run(self, selection: Selection) -> PipelineResult:
-        """Run the selected stages that have a reason to.
+        """Run the selected stages that have a reason to run.
 
         Raises:
             DataError: a stage that was not selected is out of date.
-            PartialError, PrerequisiteError, ProviderError: the run stopped; what was paid for is kept.
+            PartialError, PrerequisiteError, ProviderError: the run stopped. Paid answers are kept.
         """
         began = time.perf_counter()
         ran: dict[str, tuple[Reason, ...]] = {}
@@ -169,7 +169,7 @@ class Runner:
             if manifest.seal and not unsealed:
                 self.store.account.expect(manifest.seal.ledger)
             for name in self.pipeline.left_out:
-                self.store.finish(name)  # its journal stays, from which all of it comes again
+                self.store.finish(name)  # its journal stays, so the stage can be restored from it
             for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
                 stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
                 chosen = name in selection.stages
@@ -189,7 +189,7 @@ class Runner:
                     self.services.check(selection.stages)
                 if not ran or stage.ASKS:
                     manifest = self._expecting(manifest, stage)
-                if stage.ASKS and lock is None:  # what is done of it where it stops is read by these settings
+                if stage.ASKS and lock is None:  # a partial result is read with these settings
                     manifest = self.configured(manifest, name)
                     self.store.save(manifest)
                 ran[name] = reasons
@@ -203,10 +203,11 @@ class Runner:
         return PipelineResult(self.store, manifest, ran, time.perf_counter() - began)
 
     def keep_edits(self, selection: Selection) -> None:
-        """Refuse to replace an artifact of a selected stage that was edited by hand, unless the selection allows it.
+        """Raise an error instead of replacing a manually edited artifact of a selected stage, unless the selection
+        allows it.
 
         Raises:
-            DataError: there is one.
+            DataError: an artifact was edited.
         """
         if selection.force or selection.discards_edits or not self.store.exists:
             return
@@ -220,14 +221,14 @@ class Runner:
                     raise edited_by_hand(self.store, artifact, name, "pass --yes to discard the edit")
 
     def _edited(self, stage: str, file: str, lock: StageLock) -> bool:
-        """Whether a file is there and is not what the stage wrote; by the checksums of its lines if the lock is not."""
+        """Return whether a file was changed since the stage wrote it. If the lock is invalid, line checksums decide."""
         if stage in self.standing.unsound:
             return self.store.first_edited_line(file.removesuffix(".jsonl")) is not None
         return self.standing.file_hash(file) not in (None, lock.outputs[file].sha256)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Own the directory; what was booked is sealed also where the work stops, or by the next run if that fails."""
+        """Lock the directory. If the work stops, booked calls are sealed now, or by the next run if that fails."""
         with self.store.owned(), disk(self.store.folder, "choose another workspace"):
             try:
                 yield
@@ -238,20 +239,24 @@ class Runner:
                 raise
 
     def components(self, stage: AnyStage) -> dict[str, Any]:
-        """Everything that a stage's result depends on, as the configuration and the artifacts are now."""
+        """Return everything that a stage's result depends on, from the current configuration and artifacts."""
         return components(stage, self.configs[stage.NAME], self.services, self.standing.inputs(stage))
 
     def kept(self, manifest: RunManifest) -> Mapping[str, StageLock]:
-        """The locks of the stages that this run has; what one that is left out had written stays, unread."""
+        """Return the locks of the stages of this run. The artifacts of omitted stages stay on disk, but are not
+        read.
+        """
         return {name: lock for name, lock in manifest.stages.items() if name not in self.pipeline.left_out}
 
     def progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
-        """Tell how far a stage is, and what was spent."""
+        """Report the progress of a stage and the money spent."""
         spent = self._ledger.spent
         self.listen(StageProgress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
 
     def configured(self, manifest: RunManifest, done: str) -> RunManifest:
-        """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
+        """Return the manifest with the current configuration. Finished stages after `done` keep the one they ran
+        with.
+        """
         later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
         kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
         now = {"config": {**self.config, **kept}, "config_file": self.config_file, "stages": self.kept(manifest)}
@@ -286,7 +291,7 @@ class Runner:
                 settled = watch.journal(journal.settled())
                 outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
         finally:
-            self._ledger.turn_to(self.store.ledger, name)  # what is not written yet is written now
+            self._ledger.turn_to(self.store.ledger, name)  # writes pending lines
             if journal is not None:
                 journal.close()
         lock = StageLock(
@@ -311,7 +316,9 @@ class Runner:
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
 
     def _answerers(self, stage: AnyStage, watch: RecordWatch) -> dict[str, LockedAnswerer]:
-        """Who answered for a stage, by key: as its records say, or as was booked if they name nobody."""
+        """Return the models that answered for a stage, by key: from its records, or from the ledger if records name
+        none.
+        """
         found = watch.answered if stage.names_answerers else self._ledger.answered(stage.NAME)
         return {
             key: LockedAnswerer(**self._ledger.answerers.named(key).model_dump(), answers=found[key])
@@ -319,10 +326,10 @@ class Runner:
         }
 
     def _written(self, stage: AnyStage, records: Iterator[Record], watch: RecordWatch) -> dict[str, StageOutput]:
-        """The stage's artifacts. What asks somebody leaves the queries that are done where it is stopped.
+        """Write the stage's artifacts. If a stage that calls a model is stopped, its finished queries are kept.
 
         Raises:
-            RaggsError, KeyboardInterrupt: it was stopped.
+            RaggsError, KeyboardInterrupt: the stage was stopped.
         """
         if not stage.ASKS:
             return self.store.write(stage.artifacts(), watch.passing(records))
@@ -354,7 +361,7 @@ class Runner:
         return self.services.workspace.ledger
 
     def _journal(self, artifact: str, reasons: tuple[Reason, ...]) -> RunJournal:
-        """The journal; of one that may have been edited by hand only the lines that the run wrote."""
+        """Return the journal. If it may have been edited manually, only the lines written by the run are used."""
         edited = any(
             reason == OutputEdited(artifact_file(artifact)) or isinstance(reason, LockEdited) for reason in reasons
         )
@@ -370,7 +377,7 @@ class Runner:
                 )
                 answerers.learn(known)
                 answerers.expect(known)
-            # What was edited is not sealed anew: its stage runs again.
+            # An edited lock is not sealed again: its stage runs again.
             stages = {name: lock for name, lock in self.kept(found).items() if name not in unsound}
             return found.model_copy(update={"stages": stages})
         fresh = RunManifest(
@@ -384,25 +391,26 @@ class Runner:
         return fresh
 
     def _unsealed_calls(self) -> bool:
-        """Whether an attempt that was stopped may have booked calls that no manifest covers yet."""
+        """Return whether a stopped attempt may have booked calls that no manifest covers yet."""
         return any(self.store.marker(name).exists() for name in (*self.pipeline.order, *self.pipeline.left_out))
 
     def _outdated(self, manifest: RunManifest) -> bool:
-        """Whether a run that did no work has something new to say, or puts an edited configuration right.
+        """Return whether a run without work has new facts for the manifest, or repairs an edited configuration.
 
-        How, from where and under which caps it was called is nothing new: signatures and locks outlive such a run.
+        How, from where and with which caps the run was called does not count. Signatures and locks therefore stay valid
+        after such a run.
         """
         content = self.store.content()
         if edited := {each.path for each in breaks(content)}:
             return edited == {("config",)}
         if content.get("seal") and (self.store.folder / MANIFEST).read_bytes() != manifest_bytes(content):
-            return True  # the same in another form
+            return True  # the same content in another format
         return _facts(self.store.manifest()) != _facts(manifest)
 
     def _expecting(self, manifest: RunManifest, stage: AnyStage) -> RunManifest:
-        """The manifest with what the whole run is expected to cost; written with the next lock.
+        """Return the manifest with the expected cost of the whole run; it is written with the next lock.
 
-        A stage that is resumed, and one that is done, keep what was expected of them when they began.
+        A resumed stage and a finished one keep the estimate from their start.
         """
         name, order, lock = stage.NAME, self.pipeline.order, manifest.stages.get(stage.NAME)
         known = {line.stage for line in manifest.estimates}
@@ -412,7 +420,7 @@ class Runner:
         first = next(each for each in order if each == name or self.pipeline.stage(each).ASKS)
         same = manifest.config.get(name) == self.config.get(name)
         if lock is None and stage.ASKS and first != name and name in known and same:
-            return manifest  # counted when the first of them began: the pools were known by then
+            return manifest  # estimated when the first of them started: the pools were already known
         renewed = {name, *(each for each in order[order.index(name) :] if each not in manifest.stages)}
         kept = [line for line in manifest.estimates if line.stage not in renewed]
         lines = [*kept, *(line for line in self.estimate() if line.stage in renewed)]

@@ -33,7 +33,7 @@ def test_grades_that_other_groups_cost_are_counted_and_then_asked_for(
         why = f"{total} of {total} grades of the last run cannot be used: judge.group was 5 and is 1"
         assert dry(project, "--set", "judge.group=1") == (total, why)
         refused = call("run", "--config", project.config, "-q", "--set", "judge.group=1", code=2)
-        assert "judge would run again (config.group is gone (was 5)), and replace results" in refused.stderr
+        assert "judge would run again (config.group was removed (was 5)), and replace results" in refused.stderr
 
         wider = ("--set", "retrieve.retrievers=[{type: bm25, k: 18}]")
         assert dry(project, *wider)[1].startswith("where a pool changes, none of its grades")

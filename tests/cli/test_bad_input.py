@@ -60,7 +60,7 @@ def judge(**options: object) -> Damage:
 CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     # configuration
     "config missing": (remove("raggs.yaml"), 4, ("raggs.yaml", "raggs init")),
-    "config empty": (rewrite("raggs.yaml", ""), 5, ("not a mapping",)),
+    "config empty": (rewrite("raggs.yaml", ""), 5, ("expected a mapping",)),
     "config is not YAML": (rewrite("raggs.yaml", "a: [1\n"), 5, ("raggs.yaml:2", "YAML")),
     "config is not UTF-8": (rewrite("raggs.yaml", b"name: \xff\n"), 5, ("UTF-8",)),
     "unknown key": (change(rank={"max_cals": 3}), 5, ("rank.max_cals", "did you mean 'max_calls'", "raggs.yaml:")),
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "no judge": (lambda project: project.change(judge={"judge": None}), 5, ("judge.judge",)),
     "k is 0": (change(retrieve=bm25(k=0)), 5, ("retrieve.retrievers.0.k", "greater than or equal to 1")),
     "k is a word": (change(retrieve=bm25(k="many")), 5, ("retrieve.retrievers.0.k", "integer", "'many'")),
-    "no retrievers": (change(retrieve={"retrievers": []}), 5, ("retrieve.retrievers: needs at least 1, ", "are 0")),
+    "no retrievers": (change(retrieve={"retrievers": []}), 5, ("retrieve.retrievers: needs at least 1 ", "got 0")),
     "a word for a list": (change(retrieve={"retrievers": "bm25"}), 5, ("retrieve.retrievers: expected a list",)),
     "a number for a path": (change(workspace=3), 5, ("workspace: expected a path", "the value is 3")),
     "two retrievers of one name": (

@@ -172,7 +172,7 @@ def test_after_a_kill_calls_on_their_way_are_possibly_billed(server: LLMServer, 
     assert asked <= total["calls"] <= asked + concurrency, "intents may be written whose calls did not leave"
     assert 1 <= total["unknown"] <= concurrency
     assert 0 < total["unknown_usd"] == pytest.approx(total["perhaps_usd"])
-    sentence = f"possibly billed: {total['unknown']} calls without a recorded answer, as after a kill "
+    sentence = f"possibly billed: {total['unknown']} calls without a recorded answer, for example after a kill "
     for command in (("cost", project.run), ("status", project.run)):
         assert sentence in " ".join(call(*command).stdout.split())
     assert sentence in " ".join(call("run", "--config", project.config).stdout.split())

@@ -32,7 +32,7 @@ def health(project: Project) -> dict[str, object] | None:
 def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: Project) -> None:
     done = invoke("run", "--config", project.config)
     assert done.exit_code == 7
-    assert "only 0 grades of 0 questions can be held against people's" in done.stderr
+    assert "only 0 grades of 0 questions can be compared with human labels" in done.stderr
     speak(project.run, project.folder / "reviews", lambda _, grade: grade, reads=lambda each: each.rank <= 5)
     before = project.artifacts()
     done = invoke("run", "--config", project.config)
@@ -47,7 +47,7 @@ def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: 
     speak(project.run, elsewhere, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank <= 9)
     held = invoke("run", "--config", project.config, "--set", f"judge.gate.reviews={elsewhere}")
     assert held.exit_code == 7
-    assert "the judge falls below its gate: kappa with people is -" in held.stderr
+    assert "the judge falls below its gate: kappa with human labels is -" in held.stderr
     checked = check_judge(open_run(project.run), elsewhere)
     people = health(project)["people"]
     assert (people["kappa"], people["grades"]) == (round(checked.whole.kappa.value, 4), checked.whole.cases)
@@ -57,7 +57,7 @@ def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: 
     for labels in (project.folder / "out", project.folder / "out" / "qrels.txt"):
         scored = invoke("eval", "--golden", labels, "--run", project.run)
         assert scored.exit_code == 0, scored.stderr
-        assert "the judge falls below its gate: kappa with people" in " ".join(scored.stdout.split())
+        assert "the judge falls below its gate: kappa with human labels" in " ".join(scored.stdout.split())
 
     loosened = invoke("run", "--config", project.config, "--set", "judge.gate.kappa=null")
     assert (loosened.exit_code, (health(project) or {}).get("people")) == (0, None)
@@ -76,7 +76,7 @@ def test_peoples_own_votes_are_no_part_of_what_is_held_against_them(project: Pro
         if rule == "median":
             assert people["kappa"] < 0, "the other member alone is compared"
         else:
-            assert "where people decide it is not asked: keep words apart" in done.stderr
+            assert "passages with human labels are not graded by it" in done.stderr
 
 
 def test_a_grade_without_people_is_that_of_the_other_members() -> None:

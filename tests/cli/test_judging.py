@@ -181,7 +181,7 @@ def test_a_mistake_in_a_member_is_told_with_its_line_and_the_nearest_name(tmp_pa
     for wrong, told in (
         ({"type": "nugets"}, "did you mean 'nuggets'"),
         ({"type": "litellm", "modle": "openai/x"}, "did you mean 'model'"),
-        ({"type": "panel", "judges": []}, "needs at least 2, and there are 0"),
+        ({"type": "panel", "judges": []}, "needs at least 2 entries, got 0"),
     ):
         project.change(judge={"judge": {"type": "panel", "judges": [wrong, NOISY]}})
         message = call("validate", "--config", project.config, code=5).output
@@ -218,9 +218,9 @@ def forge(project: Project, place: int, **fields: Any) -> str:
 
 
 LIES: list[tuple[str, dict[str, Any], str]] = [
-    ("grade", {"grades": [5, 5, 5], "grade": 4}, "grade is '4', derived again it is '5'"),
+    ("grade", {"grades": [5, 5, 5], "grade": 4}, "grade is '4', but '5' when recomputed"),
     ("grade", {"grade": None, "grades": [], "votes": {}, "judge": "", "skipped": "not judged"}, "grades is '()'"),
-    ("skipped", {"skipped": None, "error": "busy"}, "skipped is 'None', derived again it is 'not judged, after 2"),
+    ("skipped", {"skipped": None, "error": "busy"}, "skipped is 'None', but 'not judged, after 2"),
     ("skipped", {"skipped": None, "grade": 5, "grades": [5, 5, 5], "judge": "x"}, "grade is '5'"),
 ]
 

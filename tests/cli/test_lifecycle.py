@@ -196,11 +196,11 @@ def test_edited_and_missing_artifacts_are_made_again(project: Project) -> None:
     edited = bytes_of(project.run)
     refused = call("run", "--config", project.config, code=5).stderr.replace("\n", " ")
     assert "judge.jsonl:" in refused
-    assert "was edited by hand" in refused
+    assert "was edited manually" in refused
     assert "--yes to discard the edit" in refused
     assert bytes_of(project.run) == edited
     done = ran(project, "--yes")
-    assert done["judge"] == ["judge.jsonl was edited by hand"]
+    assert done["judge"] == ["judge.jsonl was edited manually"]
     assert "prune.jsonl is missing" in done["prune"]
     assert project.artifacts() == before
 
@@ -276,7 +276,7 @@ def test_an_answer_that_was_edited_by_hand_is_asked_again(project: Project) -> N
     lines[0] = json.dumps(forged, separators=(",", ":")) + "\n"
     journal.write_text("".join(lines))
     assert "rank.journal.jsonl:1: was edited" in call("run", "--config", project.config, code=5).stderr
-    assert ran(project, "--yes") == {"rank": ["rank.journal.jsonl was edited by hand"]}
+    assert ran(project, "--yes") == {"rank": ["rank.journal.jsonl was edited manually"]}
     assert project.artifacts() == before
 
 
@@ -421,7 +421,7 @@ def test_why_tells_an_unknown_query_from_one_without_passages(tmp_path: Path) ->
         "no retriever found a passage for query 'nothing'"
         in call("why", project.run, "--query", "nothing", code=4).output
     )
-    assert "there is no query 'q000000'" in call("why", project.run, "--query", "q000000", code=4).output
+    assert "unknown query 'q000000'" in call("why", project.run, "--query", "q000000", code=4).output
 
 
 def test_a_run_of_another_version_is_called_that_and_not_a_lie(
@@ -431,7 +431,7 @@ def test_a_run_of_another_version_is_called_that_and_not_a_lie(
 
     made_by = f"it was made by bayes/{BayesRanker.VERSION}, and this raggs has bayes/99"
     monkeypatch.setattr(BayesRanker, "VERSION", 99)
-    assert f"rank.jsonl: cannot be derived again: {made_by}" in call("audit", project.run, code=5).output
+    assert f"rank.jsonl: cannot be recomputed: {made_by}" in call("audit", project.run, code=5).output
     assert made_by in call("why", project.run, "--query", "q00", code=4).output
     assert set(ran(project)) == {"rank"}
     call("audit", project.run)
@@ -445,7 +445,7 @@ def test_audit_names_a_difference_of_bytes_between_equal_numbers(project: Projec
     manifest, output = project.manifest(), path.read_bytes()
     manifest["stages"]["rank"]["outputs"]["rank.queries.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
     (project.run / "manifest.json").write_text(json.dumps(manifest))
-    assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5).output
+    assert "echo is '-0.0', but '0.0' when recomputed" in call("audit", project.run, code=5).output
 
 
 def test_one_query_is_run_alone_beside_the_run_of_all(project: Project) -> None:

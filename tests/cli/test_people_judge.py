@@ -101,7 +101,7 @@ def test_who_edits_a_grade_by_hand_is_told_what_lasts(project: Project) -> None:
     copy = shutil.copytree(project.run, project.folder / "copy")
     with (project.run / "judge.jsonl").open("a") as file:
         file.write("\n")
-    told = f"raggs review set {project.run} QUERY PASSAGE GRADE gives a label that lasts"
+    told = f"raggs review set {project.run} QUERY PASSAGE GRADE"
     for words in (
         ("eval", "-g", project.run, "-r", project.run),
         ("export", project.run, "--out", project.folder / "out"),

@@ -85,7 +85,7 @@ def test_what_failed_is_told_and_healed_by_the_next_run(tmp_path: Path) -> None:
         pruned = {(row["qid"], row["doc_id"]): row for row in rows(project, "prune")}
         assert all(not pruned[row["qid"], row["doc_id"]]["kept"] for row in failed)
         out = call("status", project.run).stdout
-        assert "failed last time and will be tried again" in out
+        assert "failed last time and will be retried" in out
         sick = False
         paid = server.count
         call("run", "--config", project.config, "--quiet")

@@ -166,7 +166,7 @@ def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path, cal
 def test_a_part_of_something_else_is_not_gone_on_with(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     part = ("run", "--config", project.config, "--quiet", "--partial")
-    assert "there is no run here" in call(*part, code=4).stderr
+    assert "no run here" in call(*part, code=4).stderr
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     assert "no stage was stopped" in call(*part, code=5).stderr
     project.change(budget={"max_calls": 70})

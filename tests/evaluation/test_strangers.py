@@ -120,7 +120,7 @@ def test_an_artifact_that_was_edited_is_refused_by_eval(tmp_path: Path, file: st
     edit(run, file)
     refused = invoke("eval", "-g", run, "-r", run)
     line = len((run / file).read_text().splitlines())
-    assert (refused.exit_code, f"{file}:{line}: was edited by hand" in refused.stderr) == (5, True)
+    assert (refused.exit_code, f"{file}:{line}: was edited manually" in refused.stderr) == (5, True)
 
 
 @pytest.mark.parametrize("file", ["judge.jsonl", "rank.jsonl", "merge.jsonl"])

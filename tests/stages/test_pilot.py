@@ -131,7 +131,7 @@ def test_an_audit_tells_a_profile_that_was_changed(ranked: Project, tmp_path: Pa
     edit_file(copy, "rank.journal.jsonl", lambda data: data.replace(b'"doubt":', b'"doubt":1', 1), reseal=True)
     done = raggs("audit", copy)
     assert done.returncode != 0
-    assert "not all queries are ranked by the same word on the judge" in done.stdout + done.stderr
+    assert "not all queries were ranked with the same judge profile" in done.stdout + done.stderr
 
 
 def test_a_profile_of_a_version_with_fewer_fields_is_no_lie_and_stays_believed(
@@ -183,7 +183,11 @@ def test_an_audit_tells_a_profile_that_the_pilots_answers_do_not_teach(ranked: P
     """The same false word in every journal: all rankings follow from it, but it does not follow from the answers."""
     copy = files_copied(ranked.run, tmp_path / "copy")
     for old, new, wrong in (
-        (b'"favour_doubt":', b'"echo":0.5,"favour_doubt":', "echo of the judge is 0.5, its pilot's answers teach 0.0"),
+        (
+            b'"favour_doubt":',
+            b'"echo":0.5,"favour_doubt":',
+            "echo of the judge is 0.5, but 0.0 according to its pilot's answers",
+        ),
         (b'"favour_doubt":', b'"favour":[1.0,-1.0],"favour_doubt":', "favour of the judge is (1.0, -1.0), its pilot's"),
     ):
         edit_file(copy, "rank.journal.jsonl", lambda data, old=old, new=new: data.replace(old, new), reseal=True)

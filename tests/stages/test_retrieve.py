@@ -83,7 +83,7 @@ def test_status_counts_them_and_show_says_which_and_the_audit_holds_them_against
     kept = manifest.read_bytes()
     manifest.write_text(json.dumps(told))
     try:
-        assert any("counts are not what its records say" in each.message for each in audit(project.run).findings)
+        assert any("counts differ from its records" in each.message for each in audit(project.run).findings)
     finally:
         manifest.write_bytes(kept)
 

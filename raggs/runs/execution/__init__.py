@@ -1,11 +1,11 @@
-"""Ways to execute a stage by name: one file and one line each (see `Execution`).
+"""Execution backends by name: one file and one registry line each (see `Execution`).
 
-What an execution is: it decides where a stage's queries are worked on, never what comes out.
+An execution decides where the queries of a stage are processed. It never changes the results.
 
-Whatever the execution, one process owns the run: the folder, the manifest, the journal, the answer cache, the budget,
-the rate limits and the keys.
+With every execution, one process owns the run: the folder, the manifest, the journal, the answer cache, the budget, the
+rate limits and the API keys.
 
-All work in this process.
+`LocalExecution` does all work in this process.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from raggs.stages.base import AnyStage, Services, StageWork
 
 @dataclass(frozen=True)
 class ExecutionContext:
-    """What an execution may use.
+    """Context of an execution.
 
     Attributes:
-        config: gives the run's configuration as JSON, with absolute paths and without keys.
-        run_shard: works on one shard in another process: ``run_shard(job, number)``, where `job` is a
+        config: returns the run's configuration as JSON, with absolute paths and without API keys.
+        run_shard: processes one shard in another process: ``run_shard(job, number)``, where `job` is a
             `raggs.runs.execution.channel.ShardJob` as JSON.
     """
 
@@ -38,7 +38,7 @@ class ExecutionContext:
 
 
 class Execution(Adapter, ABC):
-    """Runs stages. Built as ``cls(config, context)``; cheap to build."""
+    """Run stages. Built as ``cls(config, context)``; building one is cheap."""
 
     def __init__(self, config: AdapterConfig, context: ExecutionContext) -> None:
         self.config = config
@@ -48,17 +48,17 @@ class Execution(Adapter, ABC):
     def records(
         self, stage: AnyStage, work: StageWork, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
-        """The stage's records, the same and in the same order as `stage.run` gives them.
+        """Yield the stage's records, identical to those of `stage.run` and in the same order.
 
         Args:
-            folder: of the run; what is needed on the way is put there, and gone at the end.
+            folder: folder of the run. Temporary files are created in it and deleted at the end.
 
         Raises:
-            RaggsError: as `stage.run`; or the execution lacks what it needs.
+            RaggsError: `stage.run` failed, or the execution lacks a prerequisite.
         """
 
     def close(self) -> None:
-        """Let go of processes and connections. May be called twice."""
+        """Release processes and connections. May be called twice."""
         return
 
 
@@ -74,7 +74,7 @@ REGISTRY: Registry[Execution] = Registry(
 
 
 class LocalExecution(Execution):
-    """Everything in the process that runs raggs."""
+    """Run everything in the current process."""
 
     class Config(AdapterConfig):
         type: Literal["local"] = "local"

@@ -1,27 +1,25 @@
-"""A worker's channel to the client: questions go up, answers come down, both as JSON values through the scheduler.
+"""Communication between workers and the client, shards of queries, and the client's judge server.
 
-Only what dask has anyway is used, so a channel works wherever a cluster does, and is as private as its transport (TLS
-for a ``tls://`` cluster). A question is ``{"id", "mailbox", "ask", ...}``; a message without an id wants no
-answer. One mailbox serves a whole worker process. A worker whose shard nobody wants any more gives up, since dask knows
-at once that a client's connection is broken; so does one that hears nothing of the client for `SILENCE_S`.
+A worker sends requests to the client and gets answers back, both as JSON values through the scheduler. Only standard
+features of dask are used. A channel therefore works with every cluster, and is as private as its transport (TLS for a
+``tls://`` cluster). A request is ``{"id", "mailbox", "ask", ...}``; a message without an id needs no answer. One
+mailbox serves a whole worker process. A worker stops if its shard is no longer wanted, because dask detects a broken
+client connection at once. It also stops after `SILENCE_S` without a message from the client.
 
-Where the client answers its workers: the one place of a run that asks judges, spends, and writes the journal.
+`JudgeServer` answers the workers. It is the only place of a run that calls judges, spends money and writes the
+journal. Messages arrive in dask's thread and are processed in the run's event loop, which also has the judge, its
+budget, its rate limits and its cache. An error of the judge that must stop the run stops it here; workers never see it.
+If the budget may run out, queries take turns here, as in a single process.
 
-Messages arrive in dask's thread and are worked on in the run's own event loop, where the judge, its budget, its rate
-limits and its cache live. A judge's error that must stop the run stops it here; workers never see it. Where the money
-might end, queries take turns here, as they do in one process.
+`split` distributes queries over shards by a hash of their ids, as files in the run's folder. The inputs of a shard are
+the lines of its queries, in the order of the artifact. The output of a worker is a file that is written completely or
+not at all. Both are streamed, so memory use does not grow with the number of queries. All workers must be able to
+access the folder. It is deleted when the stage ends.
 
-Queries cut into shards by a hash of their ids, as files in the run's folder.
-
-A shard's inputs are the lines of its queries, in the artifact's order; what a worker makes of them is a file that
-appears whole or not at all. Both are read as streams, so memory does not grow with the number of queries. The folder
-must be seen by all workers, and is deleted when the stage ends.
-
-Which queries workers may begin, where the money might end before all of them are graded.
-
-A query in the middle of its pool is of no use until somebody pays for the rest; see `raggs.stages.base`, which says
-how many may be in the middle at once. A query begins with its first question, which otherwise waits here. What is let
-in decides when something is asked, and never what: results do not hang on it.
+`QueryTurns` decides which queries workers may start when the budget may not cover all of them. A partly graded query is
+unusable until its remaining calls are paid for; `raggs.stages.base` limits how many queries may be partly graded. A
+query starts with its first request, which otherwise waits here. The turns determine only when a request is sent, never
+which one. Results do not depend on them.
 """
 
 from __future__ import annotations
@@ -56,23 +54,23 @@ R = TypeVar("R", bound=Record)
 
 FOLDER = ".shards"
 QUERIES = "queries"
-POOL = "merge"  # the artifact whose texts a judge is shown
-POOLS = 256  # kept in memory by the client: a query asks many questions in a row
+POOL = "merge"  # the artifact with the texts that a judge sees
+POOLS = 256  # pools that the client keeps in memory, because a query makes many requests in a row
 
 
 class ShardJob(Frozen):
-    """What a worker has to know of a stage: the same for all of its shards."""
+    """Description of a stage for the workers, the same for all of its shards."""
 
     stage: str
-    config: str  # the run's, as JSON
-    folder: Path  # of the shards
-    passages: Path | None  # the corpus's store; None where its own source gives passages one by one
-    topic: str  # under which the client hears
-    asks: str | None  # the name of a judge whom only the client may ask
-    embedder: str  # its identity; empty without one
+    config: str  # the run's configuration, as JSON
+    folder: Path  # folder of the shards
+    passages: Path | None  # the passage store; None if the corpus source returns single passages
+    topic: str  # topic that the client listens to
+    asks: str | None  # name of a judge that only the client may call
+    embedder: str  # identity of the embedder; empty without one
     dims: int
-    causes: Mapping[str, Any]  # of the judge by task; of queries, corpus and retrievers
-    versions: Mapping[str, str | None]  # the client's
+    causes: Mapping[str, Any]  # causes of the judge by task, and of queries, corpus and retrievers
+    versions: Mapping[str, str | None]  # versions on the client
 
     def input(self, artifact: str, number: int) -> Path:
         return self.folder / f"{number}.{artifact}.in.jsonl"
@@ -86,13 +84,13 @@ class ShardJob(Frozen):
 
 
 def shard_of(qid: str, count: int) -> int:
-    """The shard of a query, 0..count-1: the same on every machine."""
+    """Return the shard of a query, 0..count-1; the same on every machine."""
     return int(hash_bytes(qid.encode())[:16], 16) % count
 
 
 @contextmanager
 def shard_folder(run: Path) -> Iterator[Path]:
-    """An empty folder for shards, gone at the end; what a killed run left there goes first."""
+    """Create an empty folder for shards and delete it at the end. Remains of a killed run are deleted first."""
     folder = run.resolve() / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -104,11 +102,11 @@ def shard_folder(run: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Shards:
-    """Where the queries of each shard are.
+    """Location of the queries of each shard.
 
     Attributes:
-        members: the query ids of each shard that has any, sorted.
-        pools: where a query's lines of `POOL` are, if the stage reads it: shard, first byte of its file, first after.
+        members: query ids of each nonempty shard, sorted.
+        pools: location of a query's lines of `POOL`, if the stage reads it: shard, start byte and end byte.
     """
 
     members: Mapping[int, Sequence[str]]
@@ -136,10 +134,10 @@ def split(job: ShardJob, reads: Iterable[str], work: StageWork, queries: Iterabl
 
 
 class PoolTexts:
-    """The texts that a judge is shown, for the client, whom workers ask by ids.
+    """The texts that a judge sees, by query and passage id. Workers send only ids, so the client looks the texts up.
 
-    They are read from the shards' inputs, as the stage reads them in a local run: not from the corpus, which may lie
-    on a server, and may have changed meanwhile.
+    They are read from the shards' inputs, as in a local run. They are not read from the corpus, which may be on a
+    server and may have changed in the meantime.
     """
 
     def __init__(self, job: ShardJob, shards: Shards) -> None:
@@ -148,12 +146,12 @@ class PoolTexts:
         self._pool = lru_cache(POOLS)(self._read)
 
     def get(self, qid: str, doc_ids: Iterable[str]) -> list[Passage]:
-        """These passages of the query's pool, in the order asked for."""
+        """Return the passages with these ids in the query's pool, in the given order."""
         pool = self._pool(qid)
         return [pool[doc_id] for doc_id in doc_ids]
 
     def all(self, qid: str) -> list[Passage]:
-        """The query's whole pool."""
+        """Return the query's whole pool."""
         return [*self._pool(qid).values()]
 
     def _read(self, qid: str) -> dict[str, Passage]:
@@ -171,7 +169,7 @@ def shard_work(
     journal: Journal | None = None,
     progress: ProgressCallback = ignore_progress,
 ) -> StageWork:
-    """What a shard works on, for the worker; an artifact without any record of its queries has no file."""
+    """Return the input of a shard, for the worker. An artifact without records of the shard's queries has no file."""
 
     def reader(artifact: str) -> Iterator[Record]:
         path = job.input(artifact, number)
@@ -181,31 +179,31 @@ def shard_work(
 
 
 def merge_shards(job: ShardJob, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
-    """The shards' records of one artifact, by query id, each query's in its own order."""
+    """Yield the shards' records of one artifact, sorted by query id. The order within a query is kept."""
     streams = [read_records(job.output(artifact, number), model) for number in shards]
     yield from heapq.merge(*streams, key=lambda record: record.qid)
 
 
 def check_shared(job: ShardJob) -> None:
-    """Find out whether this machine sees what the client wrote.
+    """Check that this machine can access the files that the client wrote.
 
     Raises:
-        NotFoundError: it does not.
+        NotFoundError: it cannot.
     """
     for path in (job.folder, job.passages):
         if path is not None and not path.exists():
             raise NotFoundError(
-                "a worker does not see the workspace",
+                "a worker cannot access the workspace",
                 where=path,
-                remedy="put it on a file system that all workers share",
+                remedy="put the workspace on a file system that all workers share",
             )
 
 
 class QueryTurns:
-    """The queries of one stage.
+    """Order in which the queries of a stage start.
 
     Args:
-        walks: says when no further one is to begin.
+        walks: decides when no further query may start.
     """
 
     def __init__(self, walks: Walks) -> None:
@@ -215,7 +213,7 @@ class QueryTurns:
         self._held: dict[str, asyncio.Event] = {}
 
     async def begin(self, qid: str, pool: Sequence[Passage]) -> None:
-        """Return when the query may ask: at once where it has begun, or there is money enough."""
+        """Return when the query may send requests: at once if it has started or the budget suffices."""
         if qid in self._begun:
             return
         waiting = self._held.setdefault(qid, asyncio.Event())
@@ -224,12 +222,12 @@ class QueryTurns:
         await waiting.wait()
 
     def end(self, qids: Iterable[str]) -> None:
-        """These ask no more."""
+        """Record that these queries send no more requests."""
         self._ended.update(qids)
         self._let_in()
 
     def let_one_in(self) -> None:
-        """Somebody begins whatever that costs: those that have begun were lost with their workers."""
+        """Let one query start in any case: the workers of the queries that had started were lost."""
         if self._held:
             first = min(self._held)
             self._begun.add(first)
@@ -240,13 +238,14 @@ class QueryTurns:
             self.let_one_in()
 
 
-SILENCE_S = 300.0  # the client gives a sign of life every 30 s
-LOOK_S = 1.0  # between two looks whether the shard is still wanted
-FIRST_HELLO_S, LONGEST_HELLO_S = 0.1, 2.0  # the scheduler may learn of a mailbox after the first question's answer
+SILENCE_S = 300.0  # seconds; the client sends a sign of life every 30 s
+LOOK_S = 1.0  # seconds between two checks whether the shard is still wanted
+# the scheduler may learn about a mailbox only after the first answer was sent to it
+FIRST_HELLO_S, LONGEST_HELLO_S = 0.1, 2.0
 
 
 class Mailbox:
-    """Where the answers for this process arrive. Its methods are called from dask's thread."""
+    """Receives the answers for this process. Its methods are called from dask's thread."""
 
     def __init__(self) -> None:
         self.name = f"raggs-answers-{os.getpid()}-{uuid4().hex}"
@@ -255,17 +254,19 @@ class Mailbox:
         self._waiting: dict[str, tuple[str, Future[Any]]] = {}
 
     def expect(self, topic: str, number: str) -> Future[Any]:
-        """What will hold the answer to question `number`, or None when the stage of `topic` ends before."""
+        """Return a future for the answer to request `number`. It resolves to None if the stage of `topic` ends
+        before.
+        """
         future: Future[Any] = Future()
         self._waiting[number] = (topic, future)
         return future
 
     def forget(self, number: str) -> None:
-        """Nobody waits for the answer any more."""
+        """Drop a request whose answer is no longer needed."""
         self._waiting.pop(number, None)
 
     def receive(self, event: tuple[float, dict[str, Any]]) -> None:
-        """An answer ``{"id", "answer"}``, the end of a stage ``{"closed": topic}``, or a mere sign of life."""
+        """Process an answer ``{"id", "answer"}``, the end of a stage ``{"closed": topic}``, or a sign of life."""
         self.heard = time.monotonic()
         message = event[1]
         if "closed" in message:
@@ -286,15 +287,15 @@ MAILBOX = Mailbox()
 
 
 class WorkerChannel:
-    """One shard's way to ask.
+    """A shard's channel to the client.
 
     Args:
-        topic: under which the client hears.
-        send: sends a message up; called from the shard's thread.
-        mailbox: where answers arrive.
-        wanted: whether anybody still waits for the shard.
-        silence_s: how long the client may give no sign of life.
-        knock_s: the pause before hello is said again; each next one is doubled, up to `LONGEST_HELLO_S`.
+        topic: topic that the client listens to.
+        send: sends a message to the client; called from the shard's thread.
+        mailbox: receives the answers.
+        wanted: returns whether the result of the shard is still needed.
+        silence_s: seconds that the client may be silent.
+        knock_s: seconds before the greeting is repeated, doubled each time up to `LONGEST_HELLO_S`.
     """
 
     def __init__(
@@ -316,7 +317,7 @@ class WorkerChannel:
         mailbox.heard = time.monotonic()
 
     def tell(self, **message: Any) -> None:
-        """Say something that wants no answer.
+        """Send a message that needs no answer.
 
         Raises:
             ProviderError: the client has ended the stage.
@@ -326,10 +327,11 @@ class WorkerChannel:
         self._send(self._topic, message)
 
     def hello(self, shard: int, journal: bool) -> list[JournalRecord]:
-        """Knock until the client answers: with the journal's entries on the shard's queries, if there is a journal.
+        """Greet the client until it answers. Return the journal's entries on the shard's queries, if there is a
+        journal.
 
         Raises:
-            ProviderError: as `ask`.
+            ProviderError: see `ask`.
         """
         number = uuid4().hex
         future, pause = self.mailbox.expect(self._topic, number), self._knock_s
@@ -343,10 +345,10 @@ class WorkerChannel:
                 pause = min(2 * pause, LONGEST_HELLO_S)
 
     async def ask(self, what: Task | Literal["known"], **question: Any) -> Any:
-        """The client's answer.
+        """Return the client's answer.
 
         Raises:
-            ProviderError: the client has ended the stage, or has fallen silent.
+            ProviderError: the client has ended the stage, or is silent.
         """
         number = uuid4().hex
         future = asyncio.wrap_future(self.mailbox.expect(self._topic, number))
@@ -362,15 +364,15 @@ class WorkerChannel:
 
     def _check_client(self) -> None:
         if not self._wanted():
-            raise ProviderError("the client is gone")
+            raise ProviderError("the connection to the client was lost")
         if time.monotonic() - self.mailbox.heard > self._silence_s:
-            raise ProviderError("the client has fallen silent")
+            raise ProviderError("the client no longer responds")
 
 
 class RemoteJudge(Judge):
-    """A judge at the other end of the channel: who is asked, paid and counted there.
+    """A judge that is called, paid and counted by the client at the other end of the channel.
 
-    Only ids travel up: the client has the texts.
+    Only ids are sent, because the client has the texts.
     """
 
     def __init__(self, name: str, channel: Callable[[], WorkerChannel]) -> None:
@@ -382,7 +384,7 @@ class RemoteJudge(Judge):
         return self._name
 
     def causes(self, task: Task) -> Causes:
-        """The client states them."""
+        """Return nothing: the client states the causes."""
         return {}
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
@@ -390,7 +392,7 @@ class RemoteJudge(Judge):
         return judgment(answer)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """See `Judge.grades`: whether they are shown together is the client's to say."""
+        """Grade passages; see `Judge.grades`. The client decides whether they are shown together."""
         ids = [passage.doc_id for passage in passages]
         return [
             judgment(each) for each in await self._channel().ask("grades", qid=query.qid, passages=ids, sample=sample)
@@ -403,27 +405,29 @@ class RemoteJudge(Judge):
         return Ordering(None if order is None else tuple(order), **answer, answerers=answerers)
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """See `Judge.known`."""
+        """Return known orders; see `Judge.known`."""
         ids = [passage.doc_id for passage in passages]
         answer = await self._channel().ask("known", qid=query.qid, passages=ids)
         return [KnownOrder(tuple(map(tuple, said["groups"])), said["sharpness"], said["by"]) for said in answer]
 
 
 def judgment(said: Mapping[str, Any]) -> Judgment:
-    """A judgment from its fields, the votes of a panel's members among them."""
+    """Return a judgment from its fields, including the votes of a panel's members."""
     votes = {name: judgment(vote) for name, vote in said["votes"].items()}
     return Judgment(**{**said, "votes": votes, "answerers": tuple(said["answerers"])})
 
 
 class ShardJournal:
-    """The journal as a worker sees it: what the client knew when the shard began; news go to the client at once."""
+    """A worker's view of the journal: the entries that the client had at the start. New entries are sent to the
+    client.
+    """
 
     def __init__(self, channel: WorkerChannel, known: Iterable[JournalRecord]) -> None:
         self._channel = channel
         self._known: dict[str, list[JournalRecord]] = {}
         for entry in known:
             self._known.setdefault(entry.qid, []).append(entry)
-        self._settled = EntryFile(tempfile.TemporaryFile())  # noqa: SIM115 - gone with the journal
+        self._settled = EntryFile(tempfile.TemporaryFile())  # noqa: SIM115 - deleted with the journal
 
     def entries(self, qid: str) -> list[JournalRecord]:
         return self._known.get(qid, [])
@@ -437,24 +441,24 @@ class ShardJournal:
             self._settled.add(entry)
 
     def settled(self) -> Iterator[JournalRecord]:
-        """Sorted by query."""
+        """Yield the settled entries, sorted by query."""
         yield from self._settled
 
 
 BEAT_S = 30.0
-STILL_S = 2.0  # without a question on its way, until those that hold up others are taken for lost
+STILL_S = 2.0  # seconds without a pending request after which queries that block others are assumed lost
 
 
 class JudgeServer:
-    """Answers for one stage. Made inside the event loop that it works in.
+    """Answers the workers' requests for one stage. Must be created inside the event loop that it runs in.
 
     Args:
-        services: the client's.
-        work: of the stage, with its journal.
+        services: services of the client.
+        work: input of the stage, with its journal.
         shards: the queries of each shard.
-        pools: the texts that the judge is shown.
-        turns: which queries may be graded now; None: all.
-        say: sends a message down to a mailbox; may block, so it is called from other threads.
+        pools: the texts that the judge sees.
+        turns: decides which queries may be graded now; None for all.
+        say: sends a message to a mailbox; may block, so it is called from other threads.
     """
 
     def __init__(
@@ -478,11 +482,11 @@ class JudgeServer:
         self._loop = asyncio.get_running_loop()
 
     def hear(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Take a message; called from dask's thread."""
+        """Queue a message. Called from dask's thread."""
         self._loop.call_soon_threadsafe(self._inbox.put_nowait, event[1])
 
     async def serve(self) -> None:
-        """Answer until cancelled, or until an error must stop the run."""
+        """Process requests until cancelled, or until an error must stop the run."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             if self._turns is not None:
@@ -499,7 +503,7 @@ class JudgeServer:
                     group.create_task(self._reply(message))
 
     async def close(self, topic: str) -> None:
-        """Tell whoever still works on the stage that nobody waits for it."""
+        """Notify all workers that the stage has ended."""
         for mailbox in self._mailboxes:
             await asyncio.to_thread(self._say, mailbox, {"closed": topic})
 
@@ -508,7 +512,7 @@ class JudgeServer:
             await self._turns.begin(message["qid"], self._pools.all(message["qid"]))
         self._asking, self._asked = self._asking + 1, self._asked + 1
         answer = await self._answer(message)
-        self._asking -= 1  # an error ends the stage
+        self._asking -= 1  # not in `finally`: an error ends the stage
         await asyncio.to_thread(self._say, message["mailbox"], {"id": message["id"], "answer": answer})
 
     async def _answer(self, message: Mapping[str, Any]) -> Any:
@@ -527,7 +531,9 @@ class JudgeServer:
         return asdict(await self._services.judge.order(query, passages))
 
     async def _go_on_without_the_lost(self, turns: QueryTurns) -> None:
-        """A worker that died may hold up all others, and its shard waits for one of them to be free."""
+        """Start a further query if a worker died. Its query may block all others while its shard waits for a free
+        worker.
+        """
         while True:
             before = self._asked
             await asyncio.sleep(STILL_S)

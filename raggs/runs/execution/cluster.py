@@ -1,9 +1,10 @@
-"""The cluster that does the work: one of this machine's own processes, or the one at a scheduler's address.
+"""The cluster that does the work: processes on this machine, or a scheduler at an address.
 
-A scheduler runs whatever code it is sent, as the user whose it is. So the processes of this machine talk over TLS
-alone, with a certificate that is made for the run and exists in memory only: another user of the machine, who can reach
-their ports, is refused. They offer no pages over HTTP, and get what `PASSED_VARIABLES` lets through of the environment.
-A scheduler at an address is as safe as whoever started it made it (see docs/how-to/many-machines.md).
+A scheduler runs all code that it receives, with the rights of its user. Local processes therefore communicate only over
+TLS, with a certificate that is created for the run and kept only in memory. Other users of the machine can reach the
+ports, but are rejected. The processes serve no HTTP pages, and get only the environment variables that match
+`PASSED_VARIABLES`. The security of a scheduler at an address depends on how it was started (see
+docs/how-to/many-machines.md).
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from raggs.parts.elastic.server import API_KEY, PASSWORD, USERNAME
 C = TypeVar("C")
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx")
-# What a process needs to run where this one runs: interpreter, libraries, threads, locale, folders, certificates.
+# Variables for the same environment as this process: interpreter, libraries, threads, locale, folders, certificates.
 PASSED_VARIABLES = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|PWD|LANG|LANGUAGE|TZ|TMPDIR|TEMP|TMP|HOSTNAME|VIRTUAL_ENV|COLUMNS"
     r"|SYSTEMROOT|WINDIR|COMSPEC|APPDATA|LOCALAPPDATA|USERPROFILE|SSL_CERT_FILE|SSL_CERT_DIR|HF_HOME|XDG_CACHE_HOME"
     r"|LC_\w+|PYTHON\w*|LD_\w+|DYLD_\w+|CONDA_\w+|CUDA_\w+|NVIDIA_\w+|MALLOC_\w+|\w+_NUM_THREADS|DASK_\w+)",
     re.IGNORECASE,
 )
-CREDENTIALS = (API_KEY, USERNAME, PASSWORD)  # workers ask an index of Elasticsearch themselves
+CREDENTIALS = (API_KEY, USERNAME, PASSWORD)  # workers send requests to an Elasticsearch index themselves
 NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 REMEDY = 'pip install "raggs[distributed]"'
-START_ATTEMPTS = 3  # of the event loop
+START_ATTEMPTS = 3  # attempts to start the event loop
 
 
 def distributed() -> Any:
-    """The package.
+    """Import and return the package `distributed`.
 
     Raises:
         PrerequisiteError: it is not installed.
@@ -51,17 +52,17 @@ def distributed() -> Any:
         raise PrerequisiteError(
             "execution dask needs dask.distributed, which is not installed", remedy=REMEDY
         ) from error
-    logging.getLogger("distributed").propagate = False  # it has handlers of its own
+    logging.getLogger("distributed").propagate = False  # it has its own handlers
     return package
 
 
 def check_address(address: str) -> str:
-    """`address`, if a scheduler could be there.
+    """Return `address` if it is a valid address of a scheduler.
 
     Raises:
-        ValueError: it could not.
+        ValueError: it is not.
     """
-    problem = f"not an address such as tcp://host:8786 (protocols: {', '.join(PROTOCOLS)}; ports: 1 to 65535)"
+    problem = f"expected an address such as tcp://host:8786 (protocols: {', '.join(PROTOCOLS)}; ports: 1 to 65535)"
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -74,15 +75,15 @@ def check_address(address: str) -> str:
 
 
 def passes(name: str) -> bool:
-    """Whether a worker on this machine gets the variable `name`."""
+    """Return whether a worker on this machine gets the environment variable `name`."""
     return name in CREDENTIALS or (PASSED_VARIABLES.fullmatch(name) is not None and not is_secret_name(name))
 
 
 def local_cluster(workers: int) -> Any:
-    """Processes on this machine that only this one can talk to.
+    """Start processes on this machine that accept connections only from this process.
 
     Raises:
-        PrerequisiteError: what TLS needs is not installed.
+        PrerequisiteError: the packages for TLS are not installed.
     """
     package = distributed()
     try:
@@ -111,15 +112,15 @@ def local_cluster(workers: int) -> Any:
 
 
 def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
-    """A client of a scheduler that has workers.
+    """Connect to a scheduler that has workers, and return the client.
 
     Args:
-        address: the scheduler's; None for `cluster`.
-        patience_s: seconds until scheduler or workers are given up.
+        address: address of the scheduler; None for `cluster`.
+        patience_s: timeout for the scheduler and for its workers, in seconds.
 
     Raises:
         ConfigError: dask cannot use the address.
-        ProviderError: nobody answers, or nobody would do the work.
+        ProviderError: no scheduler answers, or it has no workers.
     """
     where = address or "this machine"
     try:
@@ -127,7 +128,8 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
     except (OSError, TimeoutError) as error:
         remedy = "check execution.address, or start one: dask scheduler"
         raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
-    except (ValueError, TypeError, RuntimeError) as error:  # an address dask knows no way to, TLS without certificates
+    # an address with an unknown protocol, or TLS without certificates
+    except (ValueError, TypeError, RuntimeError) as error:
         remedy = "check execution.address; for tls:// set dask's distributed.comm.tls"
         raise ConfigError(f"dask cannot use this address ({error})", where=where, remedy=remedy) from error
     try:
@@ -140,10 +142,10 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
 
 
 def _retried(start: Callable[[], C]) -> C:
-    """Return what `start` returns.
+    """Call `start`, with retries, and return its result.
 
-    distributed gives the thread of its event loop ten seconds to start and then fails an assertion, so that a machine
-    under load needs another attempt.
+    distributed allows the thread of its event loop ten seconds to start, then fails an assertion. A machine under load
+    may need another attempt.
     """
     from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
@@ -158,7 +160,7 @@ def _retried(start: Callable[[], C]) -> C:
 
 @contextmanager
 def quiet(*packages: str) -> Iterator[None]:
-    """Without what `packages` log: where a connection is lost, our own sentence says so."""
+    """Suppress the log messages of `packages`: raggs reports a lost connection itself."""
     loggers = [logger for name, logger in logging.root.manager.loggerDict.items() if name.partition(".")[0] in packages]
     heard = [logger for logger in loggers if isinstance(logger, logging.Logger) and not logger.disabled]
     for logger in heard:
@@ -172,14 +174,15 @@ def quiet(*packages: str) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits until the block has ended. Threads and processes begun in it never hear it, nor do theirs.
+    """Block Ctrl-C until the block has ended. Threads and processes started in it, and their children, never receive
+    it.
 
-    The client hears it, and stops them in good order.
+    The client receives it, and stops them in an orderly way.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # begun later, it would let Ctrl-C through to what is begun after it
+    resource_tracker.ensure_running()  # if it started later, it would unblock Ctrl-C for the processes started after it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,11 +1,11 @@
-"""Shards of queries on the workers of a dask.distributed cluster.
+"""Run shards of queries on the workers of a dask.distributed cluster.
 
-Workers compute; they need the workspace and the files that judge and retrievers name, on a file system that they
-share with the client. The client keeps the run: it cuts the queries into shards, answers for the judge
-(`JudgeServer`), and merges what comes back by query id, so the artifacts have the bytes of a local run. When a worker
-dies, dask gives its shard to another one, which meets the journal's entries and the cache's answers of the first.
+Workers need the workspace and the files that the judge and retrievers refer to, on a file system shared with the
+client. The client owns the run. It splits the queries into shards, calls the judge for the workers (`JudgeServer`), and
+merges the results by query id. The artifacts therefore have the same bytes as in a local run. If a worker dies, dask
+gives its shard to another one, which reuses the journal entries and cached answers of the first.
 
-Tasks travel as dask sends them (by pickle): a scheduler and its workers are trusted like this machine itself (see
+Tasks are serialised by dask (with pickle). The scheduler and its workers must be trusted like this machine (see
 `cluster`).
 """
 
@@ -48,16 +48,20 @@ STATED_PARTS = ("queries", "corpus", "hygiene", "retrievers")
 
 
 class DaskExecution(Execution):
-    """Shards of queries on the workers of a dask cluster; artifacts as of a local run."""
+    """Run shards of queries on the workers of a dask cluster. Artifacts are the same as in a local run."""
 
     class Config(AdapterConfig):
         type: Literal["dask"] = "dask"
         address: Effort[Annotated[str, AfterValidator(check_address)] | None] = Field(
-            None, description="a scheduler's, as tcp://host:8786; null: workers on this machine"
+            None, description="address of a scheduler, such as tcp://host:8786; null: start workers on this machine"
         )
-        workers: Effort[int] = Field(2, ge=1, description="processes on this machine, where address is null")
-        connect_s: Effort[float] = Field(30, gt=0, description="seconds until a scheduler or its workers are given up")
-        shards: Effort[int] = Field(64, ge=1, le=512, description="parts that the queries are cut into")
+        workers: Effort[int] = Field(
+            2, ge=1, description="number of worker processes on this machine, if address is null"
+        )
+        connect_s: Effort[float] = Field(
+            30, gt=0, description="timeout for connecting to a scheduler and for its first worker, in seconds"
+        )
+        shards: Effort[int] = Field(64, ge=1, le=512, description="number of shards that the queries are split into")
 
     config: Config
 
@@ -67,7 +71,7 @@ class DaskExecution(Execution):
         if not stage.by_query(config):
             yield from stage.run(work, config, services)
             return
-        client = self._client  # first, so that a missing cluster is found before anything is built
+        client = self._client  # first, so that a missing cluster is reported before anything is built
         stage.prepare(work, services)
         with shard_folder(folder) as place:
             job = self._job(stage, services, place)
@@ -87,7 +91,7 @@ class DaskExecution(Execution):
         with (
             quiet("distributed", "tornado", "asyncio"),
             ExitStack() as parts,
-        ):  # whatever becomes of one, the other is let go of too
+        ):  # close both, even if one fails
             for name in ("_cluster", "_client"):
                 if name in self.__dict__:
                     parts.callback(self.__dict__.pop(name).close)
@@ -113,7 +117,7 @@ class DaskExecution(Execution):
     async def _work(
         self, client: Any, job: ShardJob, shards: Shards, work: StageWork, services: Services, turns: QueryTurns | None
     ) -> None:
-        """See all shards through; the first error ends the stage on all workers."""
+        """Process all shards. The first error ends the stage on all workers."""
         members = shards.members
         server = JudgeServer(services, work, shards, PoolTexts(job, shards), turns, partial(_say, client))
         client.subscribe_topic(job.topic, server.hear)
@@ -133,7 +137,7 @@ class DaskExecution(Execution):
         except BaseExceptionGroup as errors:
             raise _first_error(errors) from None
         finally:
-            with suppress(OSError, ProviderError):  # where the scheduler is lost, nobody is left to be told
+            with suppress(OSError, ProviderError):  # without a scheduler, no worker can be informed
                 client.unsubscribe_topic(job.topic)
                 await server.close(job.topic)
                 client.cancel(list(futures.values()), force=True)
@@ -158,36 +162,36 @@ def _say(client: Any, mailbox: str, message: dict[str, Any]) -> None:
 
 
 def _connection_lost() -> ProviderError:
-    return ProviderError("the connection to the scheduler was lost", remedy="run again: what was paid is cached")
+    return ProviderError("the connection to the scheduler was lost", remedy="run again: paid answers are cached")
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """The error that ended a group of tasks."""
+    """Return the error that ended a group of tasks."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 async def _outcome(future: Any, number: int) -> int:
-    """The shard's number once it is done.
+    """Wait for a shard and return its number.
 
     Raises:
-        RaggsError: the worker's; or the shard could not be worked on.
+        RaggsError: the worker failed, or the shard could not be processed.
     """
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
     await ended.wait()
-    if future.cancelled():  # by dask alone: the client cancels no shard that it waits for
+    if future.cancelled():  # only dask does this: the client never cancels a shard that it waits for
         raise _connection_lost()
     try:
         await asyncio.to_thread(future.result)
     except distributed().KilledWorker as error:
         raise ProviderError(
-            f"shard {number} was given up: every worker that took it died",
-            remedy="look into the workers' logs and memory",
+            f"shard {number} failed: every worker that processed it died",
+            remedy="check the logs and memory of the workers",
         ) from error
     except ImportError as error:
         raise PrerequisiteError(
-            f"a worker cannot run raggs ({error})", remedy="install the same raggs on all workers"
+            f"a worker cannot run raggs ({error})", remedy="install the same version of raggs on all workers"
         ) from error
     return number

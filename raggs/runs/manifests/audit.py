@@ -1,27 +1,25 @@
-"""Is a run what its manifest says? Everything that can be derived is derived again and compared.
+"""Audit: check whether a run matches its manifest. Everything that can be recomputed is recomputed and compared.
 
-1. The manifest fits its seal: no part of it was changed since raggs wrote it; the ledger fits its mark.
+1. The manifest matches its seal, so it was not changed since raggs wrote it. The ledger matches its mark.
 2. Every file has the hash, lines and bytes in its lock, and every line is what its record writes.
 3. Each lock agrees with its components, the other locks, the configuration, the records and the ledger.
-4. Merge, judge, prune and rank are computed again from their inputs and compared line by line (`derivations`); of a
-   stage that was stopped, what it has done (`part_findings`).
+4. Merge, judge, prune and rank are recomputed from their inputs and compared line by line (`derivations`). For a
+   stopped stage, this is done for its partial results (`part_findings`).
 
-A manifest may hold anything, so whatever cannot be read is a finding. Nothing is written and nobody is asked: no
-network, no corpus, no key.
+A manifest may contain anything, so everything unreadable is a finding. The audit writes nothing and calls no model. It
+needs no network, no corpus and no API key.
 
-Are the files of a stage those that its lock describes? Each is read once, and everything is compared on the way.
+`files` checks the files of a stage against its lock. Each file is read once. It must be a regular file with the hash,
+line count and size in its lock. Each line must have its stored checksum and be a valid record at the right position. It
+must also have exactly the bytes that the record writes. Byte order marks, blank lines and foreign line endings are
+therefore found even if the hash was adjusted. Statistics of the records (failures, the judge's health, names of the
+judge) are collected for `lock_findings`.
 
-A file is a regular one with the hash, the lines and the bytes of its lock; each line has the checksum that was kept
-of it, is a valid record in its place, and has exactly the bytes that the record writes again, so that byte order
-marks, blank lines and foreign line ends are found even under a mended hash. What the records say of the stage
-(failures, the judge's health, who judged) is tallied meanwhile, for `lock_findings`.
-
-Does each lock say what happened? Held against its own components, the other locks, the ledger and the files.
-
-A lock's fingerprint is the hash of its components, its inputs are the outputs of the stages before it, its parameters
-are those of its components and of the configuration. Failures and the judge's health are counted again by the
-records, the cost by the lines of the ledger that were booked while the stage ran. Numbers are compared exactly; money
-to the digits that the ledger keeps.
+`lock_findings` and the functions below it check each lock against its components, the other locks, the ledger and the
+files. A lock's fingerprint is the hash of its components. Its inputs are the outputs of the earlier stages. Its
+parameters are those of its components and of the configuration. Failures and the judge's health are counted again from
+the records. The cost is summed from the ledger lines that were booked while the stage ran. Numbers are compared
+exactly, and money to the precision of the ledger.
 """
 
 from __future__ import annotations
@@ -77,14 +75,14 @@ CRC = 4
 
 @dataclass
 class StageTally:
-    """What the records of one stage say of it.
+    """Statistics of the records of one stage.
 
     Attributes:
-        statistics: who reads the judge's health off them.
-        failed: records without a result.
-        judges: everyone who is named as the judge.
-        damaged: files that are not to be believed.
-        answered: records by the key of each model whose answer made them.
+        statistics: collects the judge's health from the records.
+        failed: number of records without a result.
+        judges: all names of judges in the records.
+        damaged: files that cannot be trusted.
+        answered: number of records by the key of each model that answered.
     """
 
     statistics: Statistics
@@ -94,7 +92,7 @@ class StageTally:
     answered: Counter[str] = field(default_factory=Counter)
 
     def see(self, stage: AnyStage, record: Record) -> None:
-        """Take notice of one record."""
+        """Process one record."""
         self.statistics.see(record)
         self.answered.update(answerers_named(record))
         if isinstance(record, JournalRecord):
@@ -106,11 +104,11 @@ class StageTally:
 
 
 def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list[AuditFinding], StageTally]:
-    """Read every file of a stage.
+    """Read every file of a stage and return the findings and the statistics of its records.
 
     Args:
-        lock: of the stage; files that it names beside the stage's own are not opened.
-        statistics: of the stage, fresh.
+        lock: lock of the stage. Other files that it names are not opened.
+        statistics: new statistics of the stage.
     """
     stage: AnyStage = run.pipeline.stage(lock.stage)
     tally, found = StageTally(statistics), []
@@ -123,7 +121,7 @@ def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list
 
 
 def artifacts_of(stage: AnyStage) -> tuple[str, ...]:
-    """The artifacts that a stage writes, the journal last."""
+    """Return the artifacts that a stage writes, the journal last."""
     return (*stage.artifacts(), *((stage.JOURNAL,) if stage.JOURNAL else ()))
 
 
@@ -141,10 +139,10 @@ class _FilePass:
         self._wrong: list[AuditFinding] = []
 
     def findings(self, stage: AnyStage, tally: StageTally) -> list[AuditFinding]:
-        """Everything that is wrong with the file; its records are tallied."""
+        """Return all findings about the file, and collect the statistics of its records."""
         if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
             tally.damaged.add(self._file)
-            return [self._at(None, "is not a file of its own but a link or a device")]
+            return [self._at(None, "is a link or a device instead of a regular file")]
         if not self._path.exists():
             tally.damaged.add(self._file)
             return [self._at(None, "the file is missing")]
@@ -160,7 +158,7 @@ class _FilePass:
         expected = self._sums[CRC * (number - 1) : CRC * number]
         if expected and zlib.crc32(line).to_bytes(CRC, "little") != expected:
             text = shorten(line.decode("utf-8", "replace"), 80)
-            self._changed.append(self._at(number, f"differs from the line that {self._lock.stage} wrote: {text}"))
+            self._changed.append(self._at(number, f"differs from the line that stage {self._lock.stage} wrote: {text}"))
         try:
             record = self._model.model_validate_json(line)
         except ValidationError as error:
@@ -178,14 +176,14 @@ class _FilePass:
         self._previous = key
         if dump_line(record, given=True) != line:
             self._wrong.append(
-                self._at(number, _form_problem(line) or "its bytes are not those that its record writes again")
+                self._at(number, _form_problem(line) or "its bytes differ from those that its record writes")
             )
 
     def _verdict(self, tally: StageTally) -> list[AuditFinding]:
         found, output = [], self._output
         if (sha256 := self._digest.hexdigest()) != output.sha256:
             tally.damaged.add(self._file)
-            message = f"sha256 is {sha256[:12]}, the manifest says {output.sha256[:12]}"
+            message = f"sha256 is {sha256[:12]}, but {output.sha256[:12]} in the manifest"
             found.append(self._at(None, message))
         named = {each.line for each in self._changed[:SHOWN_LINES]}
         found += [
@@ -193,11 +191,13 @@ class _FilePass:
             *_first_findings([each for each in self._wrong if each.line not in named]),
         ]
         if self._sums and (kept := len(self._sums) // CRC) != self._rows == output.rows:
-            found.append(self._at(None, f"has {plural(self._rows, 'line')}, {self._lock.stage} wrote {kept:,}"))
+            found.append(
+                self._at(None, f"has {plural(self._rows, 'line')}, but stage {self._lock.stage} wrote {kept:,}")
+            )
         if self._rows != output.rows:
-            found.append(self._at(None, f"has {plural(self._rows, 'line')}, the manifest says {output.rows:,}"))
+            found.append(self._at(None, f"has {plural(self._rows, 'line')}, but {output.rows:,} in the manifest"))
         if self._size != output.bytes and sha256 == output.sha256:
-            found.append(self._at(None, f"has {self._size:,} bytes, the manifest says {output.bytes:,}"))
+            found.append(self._at(None, f"has {self._size:,} bytes, but {output.bytes:,} in the manifest"))
         return found
 
     def _at(self, line: int | None, message: str) -> AuditFinding:
@@ -205,48 +205,51 @@ class _FilePass:
 
 
 def _first_findings(found: list[AuditFinding]) -> list[AuditFinding]:
-    """The first few, and how many more there are."""
+    """Return the first few findings, and the number of the others."""
     more = len(found) - SHOWN_LINES
     rest = [AuditFinding(found[0].file, None, f"and {plural(more, 'more line')} differ")] if more > 0 else []
     return found[:SHOWN_LINES] + rest
 
 
 def _form_problem(line: bytes) -> str | None:
-    """What is foreign about a line's form, whatever it says."""
+    """Return what is wrong with the form of a line, independent of its content."""
     if line.startswith(BOM):
-        return "begins with a byte order mark, which raggs does not write"
+        return "starts with a byte order mark, which raggs never writes"
     if line.endswith(b"\r\n"):
-        return "ends with a carriage return, which raggs does not write"
+        return "ends with a carriage return, which raggs never writes"
     if not line.strip():
         return "is blank"
-    return None if line.endswith(b"\n") else "has no line break at its end"
+    return None if line.endswith(b"\n") else "does not end with a line break"
 
 
 TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
-COST_FIELDS = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")  # `repaired` is in no ledger
-USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
+# `repaired` is not in the ledger
+COST_FIELDS = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")
+USD = 1e-9  # relative and absolute tolerance: lines have twelve decimal digits
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
-    """What contradicts a lock without a look into the files."""
+    """Yield what contradicts a lock without reading the files."""
     if lock.stage != name:
-        yield _stage_finding(name, f"its lock is of stage {lock.stage!r}")
+        yield _stage_finding(name, f"its lock belongs to stage {lock.stage!r}")
     if lock.fingerprint != hash_value(lock.components):
         yield _stage_finding(name, "the fingerprint is not the hash of its components")
     if lock.components.get("inputs", {}) != lock.inputs:
-        yield _stage_finding(name, "its components name other inputs than its lock")
+        yield _stage_finding(name, "the inputs in its components differ from those in its lock")
     for file, expected in lock.inputs.items():
         written = next((other.outputs[file] for other in run.manifest.stages.values() if file in other.outputs), None)
         if written is None or written.sha256 != expected:
-            yield AuditFinding(MANIFEST, None, f"stage {name} was made from another {file} than the one here")
+            yield AuditFinding(
+                MANIFEST, None, f"stage {name} was made from another version of {file} than the one in this run"
+            )
     if lock.ended < lock.started:
         yield _stage_finding(name, f"it ended ({lock.ended}) before it started ({lock.started})")
     yield from _outputs(run, name, lock)
 
 
 def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[AuditFinding]:
-    """How a stage's parameters differ from its components, and from the configuration of the run."""
+    """Yield the differences of a stage's parameters from its components and from the configuration of the run."""
     stage: AnyStage = run.pipeline.stage(lock.stage)
     causes = causes_of(config)
     for told in _differences(lock.components.get("config"), causes):
@@ -254,52 +257,53 @@ def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Aud
     section = run.manifest.config.get(lock.stage)
     if not isinstance(section, Mapping):
         if lock.booked is not None:
-            yield AuditFinding(MANIFEST, None, f"config says nothing of stage {lock.stage}")
+            yield AuditFinding(MANIFEST, None, f"config has no section for stage {lock.stage}")
         return
     for told in _differences(causes, causes_of(parameters(stage.Config, lock.stage, section))):
-        yield AuditFinding(MANIFEST, None, f"config.{lock.stage} is not what the stage ran with: {told}")
+        yield AuditFinding(MANIFEST, None, f"config.{lock.stage} differs from the parameters of the stage: {told}")
 
 
 def answerers(stage: AnyStage, lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
-    """Who answered by the records, against the table of the lock; for files that can be believed."""
+    """Compare the models that answered according to the records with the lock. For files that can be trusted."""
     for key, each in lock.answerers.items():
         if each.asked and key != each.key:
-            yield _stage_finding(lock.stage, f"answerer {key} is not the hash of its names")
+            yield _stage_finding(lock.stage, f"the key of answerer {key} is not the hash of its names")
     if not stage.names_answerers:
         return
     for key in sorted(tally.answered.keys() | lock.answerers.keys()):
         told = lock.answerers[key].answers if key in lock.answerers else 0
         if told != (found := tally.answered[key]):
-            yield _stage_finding(lock.stage, f"{found:,} records name the answerer {key}, its lock says {told:,}")
+            yield _stage_finding(lock.stage, f"{found:,} records name the answerer {key}, but {told:,} in its lock")
 
 
 def tallied(lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
-    """What the records say of the stage against what its lock says; for files that can be believed."""
+    """Compare the statistics of the records with those in the lock. For files that can be trusted."""
     if lock.failed != tally.failed:
-        yield _stage_finding(lock.stage, f"failed is {lock.failed}, its records have {tally.failed} failures")
+        yield _stage_finding(lock.stage, f"failed is {lock.failed}, but its records have {tally.failed} failures")
     if outdated(lock) is None and lock.booked is not None:
         told = lock.health
         if isinstance(told, JudgeHealth):
-            tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # no record tells of them
+            tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # not part of any record
             tally.statistics.noise = told.noise
         found = tally.statistics.health()
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]
-            yield _stage_finding(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")
+            yield _stage_finding(lock.stage, f"health differs from its records: {shorten('; '.join(changes), 160)}")
         if (counted := dict(tally.statistics.counts())) != dict(lock.counts):
             changes = [str(each) for each in differences(dict(lock.counts), counted)]
-            yield _stage_finding(lock.stage, f"counts are not what its records say: {shorten('; '.join(changes), 160)}")
+            yield _stage_finding(lock.stage, f"counts differ from its records: {shorten('; '.join(changes), 160)}")
     if lock.judge is not None and (
         others := sorted(name for name in tally.judges if not _is_expected_grader(name, lock.judge))
     ):
-        yield _stage_finding(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
+        yield _stage_finding(lock.stage, f"its judge is {lock.judge!r}, but its records name {others[0]!r}")
 
 
 def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[AuditFinding]:
-    """A lock's cost against the ledger.
+    """Compare the cost in a lock with the ledger.
 
     Args:
-        lines: of the ledger, by the byte at which each begins.
+        lock: lock of the stage.
+        lines: lines of the ledger, keyed by their start byte.
     """
     if lock.booked is None:
         return
@@ -309,7 +313,7 @@ def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[AuditFind
         told, booked = getattr(lock.cost, name), getattr(found, name)
         if not math.isclose(told, booked, rel_tol=USD, abs_tol=USD):
             yield _stage_finding(
-                lock.stage, f"cost.{name} is {told:,}, the calls in llm.ledger.jsonl sum to {booked:,}"
+                lock.stage, f"cost.{name} is {told:,}, but the calls in llm.ledger.jsonl sum to {booked:,}"
             )
     if not 0 <= lock.cost.repaired <= max(lock.cost.calls, 0):
         yield _stage_finding(lock.stage, f"cost.repaired is {lock.cost.repaired:,} of {lock.cost.calls:,} calls")
@@ -318,14 +322,14 @@ def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[AuditFind
 def _outputs(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
     expected = {artifact_file(artifact) for artifact in artifacts_of(run.pipeline.stage(name))}
     for file in sorted(lock.outputs.keys() - expected):
-        yield _stage_finding(name, f"it does not write {file!r}")
+        yield _stage_finding(name, f"its lock names {file!r}, which the stage does not write")
     if lock.booked is not None and outdated(lock) is None:
         for file in sorted(expected - lock.outputs.keys()):
-            yield AuditFinding(file, None, f"stage {name} writes it, and its lock does not name it")
+            yield AuditFinding(file, None, f"stage {name} writes this file, but its lock does not name it")
 
 
 def _differences(old: object, new: object) -> list[str]:
-    """How two configurations differ, apart from hashes of input files, which need not be here."""
+    """Return the differences of two configurations, except hashes of input files, which need not be available."""
     found = differences(old, new, "")
     return [str(each) for each in found if not (_is_hash(each.old) or _is_hash(each.new))]
 
@@ -335,12 +339,12 @@ def _is_hash(value: object) -> bool:
 
 
 def _is_expected_grader(name: str, judge: str) -> bool:
-    """Whether who gave a grade was among those who were asked: a member of a panel, a person of the judge `human`."""
+    """Return whether a grader was requested: as the judge, a member of a panel, or a human of the judge `human`."""
     return name == judge or name.split(": ")[0] in judge
 
 
 def _figures(health: Frozen | None) -> object:
-    """Health in plain values, without its sentences, which another version may word otherwise."""
+    """Return the health statistics without their messages, which may differ between versions."""
     return _unworded(None if health is None else health.model_dump(mode="json"))
 
 
@@ -354,12 +358,12 @@ def _stage_finding(stage: str, message: str) -> AuditFinding:
     return AuditFinding(MANIFEST, None, f"stage {stage}: {message}")
 
 
-UNSEALED = "the manifest has no seal: a version of raggs made it that did not write one; run again to seal it"
+UNSEALED = "the manifest has no seal because an older version of raggs wrote it; run again to seal it"
 Lines = dict[int, LedgerLine]
 
 
 def audit(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Every finding of a run; none means that the run is what it says."""
+    """Yield every finding of a run. Without findings, the run matches its manifest."""
     text = (run.folder / MANIFEST).read_bytes().decode()
     yield from _manifest(run, text)
     lines: Lines = {}
@@ -370,7 +374,7 @@ def audit(run: OpenedRun) -> Iterator[AuditFinding]:
         lock = run.manifest.stages.get(name)
         if lock is None:
             if name not in to_come:
-                yield AuditFinding(MANIFEST, None, f"stage {name} has no lock, and a later one has")
+                yield AuditFinding(MANIFEST, None, f"stage {name} has no lock, but a later stage has one")
             continue
         for finding in _stage(run, name, lock, lines, damaged):
             yield _at_lock_line(finding, text, name)
@@ -381,51 +385,51 @@ def audit(run: OpenedRun) -> Iterator[AuditFinding]:
 
 
 def unfinished(run: OpenedRun) -> tuple[str, ...]:
-    """The last stages, as far as none has a lock: what was stopped there, or has never begun, is no lie."""
+    """Return the last stages without a lock. A stage that was stopped or never started is not a finding."""
     order = run.pipeline.order
     done = max((place for place, name in enumerate(order) if name in run.manifest.stages), default=-1)
     return tuple(order[done + 1 :])
 
 
 def audit_notes(run: OpenedRun) -> Iterator[str]:
-    """What there is to say of a run that is no lie."""
+    """Yield notes about a run that are not findings."""
     if run.manifest.seal is None:
         yield UNSEALED
     for name in run.pipeline.order:
         if name in run.manifest.stages and run.store.marker(name).is_file():
-            yield f"stage {name} was begun anew and has not finished: its result here is that of before"
+            yield f"stage {name} was restarted and has not finished; its result here is the previous one"
     if run.manifest.skipped_files:
         yield run.manifest.skipped_files
-    with suppress(RaggsError):  # a ledger that cannot be read is a finding
+    with suppress(RaggsError):  # an unreadable ledger is a finding
         if told := costs(run.store).total.possibly_billed:
             yield told
     lines = answerer_lines(run.manifest.answerers)
     yield from (line.text.removeprefix("warning: ") for line in lines if line.warning)
-    with suppress(RaggsError):  # a part that cannot be read is a finding
+    with suppress(RaggsError):  # an unreadable partial result is a finding
         if run.lacks:
             yield run.lacks
 
 
 def _manifest(run: OpenedRun, text: str) -> Iterator[AuditFinding]:
     if (run.folder / MANIFEST).is_symlink():
-        yield AuditFinding(MANIFEST, None, "is not a file of its own but a link", "copy")
+        yield AuditFinding(MANIFEST, None, "is a link instead of a regular file", "copy")
     content = run.store.content()
     if run.manifest.seal is not None and text.encode() != (written := manifest_bytes(content)):
-        yield AuditFinding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
+        yield AuditFinding(MANIFEST, _first_difference(text, written.decode()), "is not formatted as raggs writes it")
     for found in store.breaks(content):
         cure: FindingRemedy = "run" if found.stage is not None or found.path == ("config",) else "copy"
         yield AuditFinding(MANIFEST, store.place_of(text, found.path), found.message, cure)
     for name in run.manifest.stages:
         if name not in run.pipeline.order:
             place = store.place_of(text, ("stages", name))
-            yield AuditFinding(MANIFEST, place, f"there is no stage {name!r}")
+            yield AuditFinding(MANIFEST, place, f"unknown stage {name!r}")
 
 
 def _ledger(run: OpenedRun, lines: Lines) -> Iterator[AuditFinding]:
-    """The ledger against its mark, and its lines by the byte at which each begins."""
+    """Compare the ledger with its mark, and collect its lines, keyed by their start byte."""
     path, sums = run.store.ledger, run.store.ledger_sums
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        yield AuditFinding(LEDGER, None, "is not a file of its own but a link or a device", "copy")
+        yield AuditFinding(LEDGER, None, "is a link or a device instead of a regular file", "copy")
         return
     mark = run.manifest.seal.ledger if run.manifest.seal else LedgerMark()
     for line, message in store.problems(path, mark, sums):
@@ -439,13 +443,13 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[AuditFinding]:
     with path.open("rb") as file:
         for number, data in enumerate(file, start=1):
             try:
-                if data.endswith(b"\n"):  # a torn last line goes when the ledger is opened again
+                if data.endswith(b"\n"):  # an incomplete last line is removed when the ledger is opened again
                     lines[at] = LedgerLine.model_validate_json(data)
             except ValidationError as error:
                 yield AuditFinding(LEDGER, number, first_fault(error), "copy")
             else:
                 if at in lines and dump_line(lines[at], given=True) != data and at < mark.bytes:
-                    yield AuditFinding(LEDGER, number, "its bytes are not those that its record writes again", "copy")
+                    yield AuditFinding(LEDGER, number, "its bytes differ from those that its record writes", "copy")
             at += len(data)
 
 
@@ -473,7 +477,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
 
 
 def _at_lock_line(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
-    """A finding about a lock, at the lock's line."""
+    """Return a finding about a lock with the line of the lock."""
     if finding.file != MANIFEST or finding.line is not None:
         return finding
     path = ("config", stage) if finding.message.startswith("config") else ("stages", stage)

@@ -1,17 +1,16 @@
-"""Compare facts that a run states in more than one place, where neither place is derived from the other.
+"""Compare facts that a run states in more than one place, if neither can be derived from the other.
 
-- `queries.jsonl` holds the questions whose hash the locks of embed, judge and rank name; every lock names the same.
-- `embed.jsonl` has one vector form: the embedder and the dimensions that the lock of embed names.
-- `retrieve.jsonl` holds ranks 1 to n of the configured retrievers, not deeper than they search, of known queries.
-- Each lock names the type of its parts twice: in its parameters and in the part's own components.
-- A judge that asks models is named after them, and the calls of two stages are booked in different lines of the ledger.
+- `queries.jsonl` holds the queries whose hash is in the locks of embed, judge and rank. All locks have the same hash.
+- `embed.jsonl` has vectors of one embedder with one dimension: those in the lock of embed.
+- `retrieve.jsonl` holds ranks 1 to n of the configured retrievers, no deeper than they search, of known queries.
+- Each lock names the type of its components twice: in its parameters and in the components.
+- The name of a judge that calls models contains the models. Two stages never book calls in the same ledger lines.
 
-`raggs.runs.manifests.derive` compares the artifacts that follow from others, line by line.
+`raggs.runs.manifests.derive` recomputes the artifacts that follow from others, and compares them line by line.
 
-Are the texts of the pools those of the corpus? Held against a passage store, where the cache has that corpus's.
-
-A store is known by the hash of its content, which the lock of merge names; it is only read. Whether its rows still have
-that hash is for whoever owns the store.
+`text_findings` compares the texts of the pools with the corpus, if the cache has the corpus in a passage store. A store
+is identified by the hash of its content, which is in the lock of merge. It is opened read-only. The owner of the store
+must ensure that its rows still have that hash.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from raggs.stages import GOLDEN
 from raggs.stages.retrieve import RetrieveConfig
 
 QUESTIONS, EMBED, RETRIEVE = "queries.jsonl", "embed.jsonl", "retrieve.jsonl"
-HASH_DIGITS = 12  # digits of a hash
+HASH_DIGITS = 12  # shown digits of a hash
 PART_SETTINGS = {
     "embed": {"embedder": "embedder", "rewriter": "rewrite"},
     "judge": {"judge": "judge"},
-}  # component: setting
+}  # by component: its setting
 
 
 def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
-    """Yield every contradiction; files that are `damaged` are not read."""
+    """Yield every contradiction. Files in `damaged` are not read."""
     locks = {name: run.manifest.stages[name] for name in run.pipeline.order if name in run.manifest.stages}
     yield from _bookings(locks)
     if run.manifest.pipeline != GOLDEN.name:
@@ -58,7 +57,7 @@ def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
             if _readable(locks.get("retrieve"), RETRIEVE, damaged):
                 yield from _lists(run, locks["retrieve"])
     except RaggsError as error:
-        yield AuditFinding(MANIFEST, None, f"questions and lists cannot be compared: {error}")
+        yield AuditFinding(MANIFEST, None, f"the queries and retrieved lists cannot be compared: {error}")
 
 
 def _readable(lock: StageLock | None, file: str, damaged: Set[str]) -> bool:
@@ -66,28 +65,28 @@ def _readable(lock: StageLock | None, file: str, damaged: Set[str]) -> bool:
 
 
 def _questions(run: OpenedRun, locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
-    """Compare the questions with the hash by which each stage names those that it read."""
+    """Compare the queries with the hash in the lock of each stage that read them."""
     records = run.typed("queries", QueryRecord)
     found = hash_value([record.model_dump(mode="json", exclude={"v"}) for record in records])
     for name, lock in locks.items():
         stated = lock.components.get("queries")
         if stated is not None and stated != found:
-            said = f"holds other questions than stage {name} read: their hash is {found[:HASH_DIGITS]}, "
-            yield AuditFinding(QUESTIONS, None, f"{said}the lock says {str(stated)[:HASH_DIGITS]}")
+            said = f"holds other queries than stage {name} read: their hash is {found[:HASH_DIGITS]},"
+            yield AuditFinding(QUESTIONS, None, f"{said}but {str(stated)[:HASH_DIGITS]} in the lock")
 
 
 def _vectors(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
-    """Yield the first line of embed.jsonl whose vector is not one of the lock's embedder."""
+    """Yield the first line of embed.jsonl with a vector that is not from the lock's embedder."""
     part = as_object(lock.components.get("embedder"))
     identity, dims = part.get("identity"), part.get("dims")
     for number, record in enumerate(run.typed("embed", EmbedRecord), start=1):
         if lock.components.get("embedder") is None and (record.embedder or record.embedding):
-            yield AuditFinding(EMBED, number, f"has a vector of {record.embedder!r}, and the lock names no embedder")
+            yield AuditFinding(EMBED, number, f"has a vector of {record.embedder!r}, but the lock has no embedder")
         elif isinstance(identity, str) and record.embedder != identity:
-            yield AuditFinding(EMBED, number, f"its embedder is {record.embedder!r}, the lock says {identity!r}")
+            yield AuditFinding(EMBED, number, f"its embedder is {record.embedder!r}, but {identity!r} in the lock")
         elif isinstance(dims, int) and len(record.embedding) != dims:
             yield AuditFinding(
-                EMBED, number, f"its vector has {len(record.embedding):,} values, the lock says {dims:,}"
+                EMBED, number, f"its vector has {len(record.embedding):,} values, but {dims:,} in the lock"
             )
         else:
             continue
@@ -95,7 +94,7 @@ def _vectors(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
 
 
 def _lists(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
-    """Yield the first line of retrieve.jsonl that no search of the lock's retrievers can have given."""
+    """Yield the first line of retrieve.jsonl that the lock's retrievers cannot have returned."""
     config = parameters(RetrieveConfig, lock.stage, lock.params)
     depths = {name_of(spec): spec.k for spec in config.deepest}
     known = {record.qid for record in run.typed("embed", EmbedRecord)}
@@ -107,24 +106,24 @@ def _lists(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
             yield AuditFinding(RETRIEVE, number + 1, f"query {qid} is not in {EMBED}")
             return
         if retriever not in depths:
-            yield AuditFinding(RETRIEVE, number + 1, f"the lock names no retriever {retriever!r}")
+            yield AuditFinding(RETRIEVE, number + 1, f"the lock has no retriever {retriever!r}")
             return
         seen = set[str]()
         for rank, hit in enumerate(hits, start=1):
             number += 1
             if hit.rank != rank or hit.doc_id in seen:
-                said = f"rank {hit.rank} stands at place {rank}" if hit.rank != rank else f"{hit.doc_id} is there twice"
+                said = f"rank {hit.rank} is at position {rank}" if hit.rank != rank else f"{hit.doc_id} occurs twice"
                 yield AuditFinding(RETRIEVE, number, f"query {qid}: {said}")
                 return
             seen.add(hit.doc_id)
         if len(seen) > depths[retriever]:
-            said = f"{retriever} gave {len(seen):,} passages, and searches {depths[retriever]:,} deep"
+            said = f"{retriever} returned {len(seen):,} passages, but its depth is {depths[retriever]:,}"
             yield AuditFinding(RETRIEVE, number, f"query {qid}: {said}")
             return
 
 
 def _parts(lock: StageLock) -> Iterator[AuditFinding]:
-    """Compare the types that a lock's parameters name with those of its components."""
+    """Compare the types in a lock's parameters with those of its components."""
     pairs = {part: lock.params.get(setting) for part, setting in PART_SETTINGS.get(lock.stage, {}).items()}
     if lock.stage == "retrieve":
         for spec in map(as_object, as_list(lock.params.get("retrievers"))):
@@ -134,19 +133,19 @@ def _parts(lock: StageLock) -> Iterator[AuditFinding]:
             continue
         stated, used = as_object(setting).get("type"), as_object(lock.components[part]).get("type")
         if stated != used:
-            said = f"its parameters say {part} {stated!r}, its components say {used!r}"
+            said = f"{part} is {stated!r} in its parameters, but {used!r} in its components"
             yield AuditFinding(MANIFEST, None, f"stage {lock.stage}: {said}")
 
 
 def _models(lock: StageLock) -> Iterator[AuditFinding]:
-    """Compare the name of a judge that raggs has itself with the models of its components."""
+    """Compare the name of a built-in judge with the models of its components."""
     judge = as_object(lock.components.get("judge"))
     if lock.judge is None or judge.get("type") not in JUDGES.builtin:
         return
     for member in (judge, *map(as_object, as_list(judge.get("judges")))):
         model = member.get("model")
         if isinstance(model, str) and model not in lock.judge:
-            said = f"its judge is {lock.judge!r}, its components ask {model!r}"
+            said = f"its judge is {lock.judge!r}, but its components call {model!r}"
             yield AuditFinding(MANIFEST, None, f"stage {lock.stage}: {said}")
 
 
@@ -154,7 +153,7 @@ def _corpora(locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
     stated = {name: lock.components["corpus"] for name, lock in locks.items() if "corpus" in lock.components}
     if len(set(map(str, stated.values()))) > 1:
         said = ", ".join(f"{name} read {str(found)[:HASH_DIGITS]}" for name, found in stated.items())
-        yield AuditFinding(MANIFEST, None, f"stage {list(stated)[-1]}: the stages name different corpora: {said}")
+        yield AuditFinding(MANIFEST, None, f"stage {list(stated)[-1]}: the stages used different corpora: {said}")
 
 
 def _bookings(locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
@@ -163,7 +162,7 @@ def _bookings(locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
     claimed = sorted((start, end, name) for name, (start, end) in ranges.items())
     for (_, end, one), (start, _, other) in pairwise(claimed):
         if start < end:
-            said = f"stage {other}: it claims calls in llm.ledger.jsonl that stage {one} claims too"
+            said = f"stage {other}: it claims calls in llm.ledger.jsonl that stage {one} also claims"
             yield AuditFinding(MANIFEST, None, said)
 
 
@@ -173,7 +172,7 @@ MAX_SHOWN = 3
 
 
 def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]:
-    """The first lines of merge.jsonl whose passages the corpus does not have so."""
+    """Yield the first lines of merge.jsonl whose passages differ from the corpus."""
     count = 0
     try:
         for finding in _differences(run, store):
@@ -183,7 +182,7 @@ def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]
     except RaggsError as error:
         yield AuditFinding(FILE, error.line, f"cannot be compared with the corpus: {error.message}")
     if count > MAX_SHOWN:
-        yield AuditFinding(FILE, None, f"and {count - MAX_SHOWN:,} more lines are not as the corpus has them")
+        yield AuditFinding(FILE, None, f"and {count - MAX_SHOWN:,} more lines differ from the corpus")
 
 
 def _differences(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]:
@@ -205,5 +204,5 @@ def _batch_differences(batch: Sequence[tuple[int, MergeRecord]], store: PassageS
         elif passage != record.passage:
             mine, theirs = record.passage.model_dump(), passage.model_dump()
             field = next(name for name in mine if mine[name] != theirs[name])
-            told = f"{shorten(str(mine[field]), 60)!r}, the corpus has {shorten(str(theirs[field]), 60)!r}"
+            told = f"{shorten(str(mine[field]), 60)!r}, but {shorten(str(theirs[field]), 60)!r} in the corpus"
             yield AuditFinding(FILE, number, f"{field} of {record.doc_id} is {told}")

@@ -1,13 +1,12 @@
-"""What a run has cost, by stage, model and query: sums over its ledger.
+"""Cost of a run by stage, model and query: sums over its ledger; and the judge gate.
 
-A lock holds the cost of a stage's latest attempt only; the ledger has every invocation, also those that failed.
+A lock holds the cost of a stage's latest attempt only. The ledger has every invocation, including failed ones.
 
-Whether a run's judge is as good as the run asked for: `judge.gate` against the health in the locks.
+`failed_judge_gates` compares the judge's health in the locks with the limits in `judge.gate`. It reads only the
+manifest, so that status, exports and evaluations agree. A check that could not run counts as failed. Judges that answer
+by rule make no errors, so most limits do not apply to them.
 
-Read off the manifest alone, so that status, exports and evaluations say the same. What could not be looked at has
-failed: a gate is never passed over. A judge that answers by rule has no errors to be held to.
-
-What a run has cost, beside what it was expected to: from its ledger and its manifest alone.
+`cost` returns the cost of a run next to its estimate, from its ledger and manifest.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from raggs.runs.manifests.store import RunStore
 
 
 class LedgerSum(Spending):
-    """Some lines of the ledger together, which does not say what was repaired.
+    """Sum of ledger lines. Corrections (`repaired`) are not included, because the ledger does not contain them.
 
-    `failed` counts calls without an answer; `perhaps_usd` is what those without one in time may have cost, a part of
-    `usd`; `saved_usd` leaves out what the run had paid itself; `seconds` is the latency of their last attempts, over
-    all but those that were cached. `unknown` counts the calls that are possibly billed, for at most `unknown_usd`.
+    `failed` counts calls without an answer. `perhaps_usd` is the possible cost of calls that timed out; it is part of
+    `usd`. `saved_usd` excludes what this run itself had paid. `seconds` is the latency of the last attempts, summed
+    over all uncached calls. `unknown` counts calls that may have been billed, for at most `unknown_usd`.
     """
 
     answered: int = 0
@@ -49,27 +48,27 @@ class LedgerSum(Spending):
 
     @property
     def possibly_billed(self) -> str:
-        """One sentence about calls whose end was not booked; empty if there are none."""
+        """A sentence about calls whose result was not booked; empty if there are none."""
         if not self.unknown:
             return ""
         calls, usd = plural(self.unknown, "call"), f"at most ${self.unknown_usd:,.4f}"
-        why = "as after a kill or on a full disk"
+        why = "for example after a kill or on a full disk"
         return f"possibly billed: {calls} without a recorded answer, {why}; counted as spent, {usd}"
 
     @property
     def unknown_json(self) -> dict[str, float]:
-        """The same as figures."""
+        """The number and maximum cost of calls whose result was not booked."""
         return {"calls": self.unknown, "usd": self.unknown_usd}
 
     @property
     def mean_s(self) -> float:
-        """Mean latency; 0 where nothing was asked."""
+        """Mean latency in seconds; 0 without calls."""
         asked = self.answered + self.unusable + self.failed
         return self.seconds / asked if asked else 0.0
 
 
 def sum_of(line: LedgerLine) -> LedgerSum:
-    """One line as a sum."""
+    """Return one line as a sum."""
     return LedgerSum(
         **{**line.spent.__dict__, "saved_usd": line.saved_usd - line.own_usd, "own_usd": 0.0},
         answered=line.outcome == "answered",
@@ -84,7 +83,7 @@ def sum_of(line: LedgerLine) -> LedgerSum:
 
 @dataclass(frozen=True)
 class LedgerTotals:
-    """A run's ledger in sums; all keys in the order of their first line."""
+    """Sums over a run's ledger. All keys are in the order of their first line."""
 
     total: LedgerSum = field(default_factory=LedgerSum)
     stage: Mapping[str, LedgerSum] = field(default_factory=dict)
@@ -93,7 +92,7 @@ class LedgerTotals:
 
 
 def costs(store: RunStore, stage: str | None = None) -> LedgerTotals:
-    """The sums of a run's ledger, or of one stage's lines; zeros where no language model was asked.
+    """Return the sums of a run's ledger, or of one stage's lines; zeros without calls.
 
     Raises:
         DataError: a line is damaged.
@@ -113,7 +112,7 @@ def costs(store: RunStore, stage: str | None = None) -> LedgerTotals:
 
 
 def answerers_in(store: RunStore, stage: str) -> tuple[LockedAnswerer, ...]:
-    """Who has answered for a stage so far, by the ledger; empty where nobody did.
+    """Return the models that answered for a stage so far, according to the ledger.
 
     Raises:
         DataError: a line is damaged.
@@ -137,11 +136,16 @@ def _sums_by_key(found: Iterable[tuple[str, LedgerSum]]) -> dict[str, LedgerSum]
     return sums
 
 
-HELD_OUT_HINT = "where people decide it is not asked: keep words apart for it by judge.gate.reviews"
+HELD_OUT_HINT = (
+    "passages with human labels are not graded by it: set judge.gate.reviews to a folder of labels reserved "
+    "for this check"
+)
 
 
 def failed_judge_gates(manifest: RunManifest) -> tuple[str, ...]:
-    """A clause for each figure of the judge that is beyond its limit; none of stages that have not run."""
+    """Return a clause for each statistic of the judge that is beyond its limit. Stages that have not run are
+    ignored.
+    """
     section = as_object(manifest.config.get("judge"))
     limits = {
         name: float(limit) for name, limit in as_object(section.get("gate")).items() if isinstance(limit, int | float)
@@ -161,33 +165,33 @@ def _judge(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
     asked = lock.health.canaries if isinstance(lock.health, JudgeHealth) else None
     rate = None if asked is None else asked.passed.rate
     if rate is None:
-        yield "no canary was asked, though a share of them is to be as expected"
+        yield "no canaries were graded, but the gate requires a pass rate"
     elif rate < least:
-        yield f"{rate:.0%} of the canaries are as expected, less than the {least:.0%} asked for"
+        yield f"{rate:.0%} of the canaries pass, less than the required {least:.0%}"
 
 
 def _human_agreement_failures(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
-    """Also of a judge that answers by rule: people may think otherwise. The value is held to the limit."""
+    """Check the agreement with humans, also for judges that answer by rule. The kappa itself must reach the limit."""
     lock, least = manifest.stages.get("judge"), limits.get("kappa")
     if lock is None or least is None:
         return
-    from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS  # late: few runs have such a gate
+    from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS  # imported lazily: few runs have such a gate
 
     found = lock.health.people if isinstance(lock.health, JudgeHealth) else None
     if found is None:
-        yield "its grades were not held against people's yet"
+        yield "its grades have not been compared with human labels yet"
     elif found.grades < FEWEST_CASES or found.questions < FEWEST_CLUSTERS:
         compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
         own = f" ({HELD_OUT_HINT})" if found.by_people and not found.grades else ""
         yield (
-            f"only {compared} can be held against people's{own}: kappa is believed from {FEWEST_CASES} of "
-            f"{FEWEST_CLUSTERS} questions on"
+            f"only {compared} can be compared with human labels{own}: kappa needs at least {FEWEST_CASES} "
+            f"grades of {FEWEST_CLUSTERS} queries"
         )
     elif found.kappa is None:
-        yield "kappa with people is not defined, since all gave one and the same grade"
+        yield "kappa with human labels is undefined because all grades are equal"
     elif found.kappa < least:
         of = plural(found.grades, "grade")
-        yield f"kappa with people is {found.kappa:.2f} ({of}), less than the {least:g} asked for"
+        yield f"kappa with human labels is {found.kappa:.2f} ({of}), less than the required {least:g}"
 
 
 def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
@@ -197,43 +201,43 @@ def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
     flips, bias = lock.health.flips.rate, lock.health.position_bias
     if (most := limits.get("flips")) is not None:
         if flips is None:
-            yield "no pair was shown twice, so that flips are not known"
+            yield "no pair was shown twice, so the flip rate is unknown"
         elif flips > most:
-            yield f"{flips:.0%} of the pairs flip, more than the {most:.0%} allowed"
+            yield f"{flips:.0%} of the pairs flip, more than the allowed {most:.0%}"
     if (most := limits.get("position_bias")) is not None:
         if bias is None:
             yield "the engine does not estimate the position bias"
         elif abs(bias) > most:
-            yield f"the position bias is {abs(bias):.2f} grades, more than the {most:g} allowed"
+            yield f"the position bias is {abs(bias):.2f} grades, more than the allowed {most:g}"
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """Sums over the ledger, and the dry run's lines when the latest run that could pay began."""
+    """Sums over the ledger, and the estimates from the start of the latest run that could spend money."""
 
     spent: LedgerTotals
     estimates: tuple[CostEstimate, ...]
 
     @property
     def estimated_usd(self) -> float | None:
-        """What a run without a cache was estimated to cost; None where that is not known."""
+        """Estimated cost of a run without a cache, in USD; None if unknown."""
         if not self.estimates or any(line.usd is None for line in self.estimates):
             return None
         return sum(line.usd or 0.0 for line in self.estimates)
 
     @property
     def expected_usd(self) -> float | None:
-        """What such a run was expected to cost; None where that is not known."""
+        """Expected cost of such a run, in USD; None if unknown."""
         if self.estimated_usd is None:
             return None
         return sum(line.expected_usd or 0.0 for line in self.estimates)
 
 
 def cost(folder: Path) -> RunCost:
-    """What the run in `folder` has cost.
+    """Return the cost of the run in `folder`.
 
     Raises:
-        NotFoundError, DataError: there is no run, or its manifest or ledger is damaged.
+        NotFoundError, DataError: the run is missing, or its manifest or ledger is damaged.
     """
     run = open_run(folder)
     return RunCost(costs(run.store), tuple(line for line in run.manifest.estimates if line.input_tokens))

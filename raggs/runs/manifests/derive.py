@@ -1,25 +1,21 @@
-"""What the artifacts of a run must hold, derived again from the artifacts before them. Nobody is asked.
+"""Recompute the artifacts of a run from earlier artifacts, without calling a model, and compare them.
 
-Questions are prepared, pools merged and grades pruned once more; judge with the answers that it recorded (see
-`regraded`); rank by replaying the journal. Of the pipeline that makes questions, verify is computed once more, and
-filter but for its cosines. Each stage gets the few services that it asks for, and no others.
+Queries are prepared, pools merged and grades pruned again. The judge stage uses the recorded answers (see `regraded`),
+and the rank stage replays the journal. For the pipeline that generates questions, verify is recomputed completely, and
+filter except for its cosines. Each stage gets only the services that it needs.
 
-Are merge, judge, prune and rank what their inputs lead to? Each is computed again and compared line by line.
+`derivations` compares each recomputed artifact line by line. It then checks the invariants of a golden set. Every
+ranked passage has a grade and is in the pool, and ranks are 1..n. The locked pairs have no cycle, and the order is a
+topological order of them.
 
-The judge is taken at its recorded answers, the ranking is replayed from its journal. Then come the invariants of a
-golden set: every ranked passage has a grade and comes from the pool, ranks are 1..n, the locks have no cycle, and the
-order is a topological order of the locks.
+`part_findings` checks the partial results of a stopped stage. No lock describes them, so they are compared with the
+other artifacts. Every line must be a valid record at the right position, with the bytes that the record writes. Grades
+are recomputed from the recorded answers, pools are pruned again, and rankings are replayed from the journal. The
+entries of this journal may still be in order of arrival, mixed with entries of earlier settings.
 
-Is what a stopped stage has done what its inputs lead to? No lock describes it, so it is held against the rest.
-
-Every line is a valid record in its place, with the bytes that the record writes again. Grades are made once more of the
-recorded answers, pools pruned once more, rankings replayed from the journal, whose entries may still stand in the order
-in which they came, beside those of earlier settings.
-
-The judge stage once more, with a judge that says what its artifact says it said.
-
-What the answers were cannot be derived; what the stage made of them can: each grade from its samples, in a cascade each
-sample from its votes and whether they sent for the good judge, where each walk ended, who shares the grade of whom.
+`regraded` runs the judge stage with a judge that returns the recorded answers. The answers themselves cannot be
+recomputed, but their processing can. This covers each grade from its samples and where grading stopped. It also covers
+which duplicates share a grade. In a cascade, it covers each sample's votes and whether the good judge was called.
 """
 
 from __future__ import annotations
@@ -81,10 +77,11 @@ MISSING_ANSWER = Judgment(None, error="no such answer in judge.jsonl")
 
 
 class RecordedJudge:
-    """Answers for the passages of one query as their records say; what was never asked fails.
+    """Judge that returns the recorded answers for the passages of one query. Unrecorded answers fail.
 
     Args:
-        spec: of the judge. One that may not abstain is not believed that it did.
+        records: the records of the query.
+        spec: settings of the judge. An abstention is accepted only if they allow it.
     """
 
     def __init__(self, records: Sequence[JudgeRecord], spec: AdapterConfig) -> None:
@@ -98,7 +95,7 @@ class RecordedJudge:
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record, asked = self._records.get(passage.doc_id), sample
         if record is not None and source_of(record.judge) == HUMAN_SOURCE:
-            sample = 0  # they say the same to each, and are noted once
+            sample = 0  # human labels are the same for each sample and are recorded once
         silent = record is not None and self._abstains and not (record.skipped or "").startswith(NOT_JUDGED_PREFIX)
         if record is None or sample >= len(record.grades):
             return Judgment(None, silent=record.skipped or "abstained") if record and silent else MISSING_ANSWER
@@ -121,16 +118,16 @@ def _judgment_of_record(grade: int | None, record: JudgeRecord) -> Judgment:
 
 @dataclass(frozen=True)
 class RecordedPool:
-    """One query and its recorded judge, as grading a pool asks for them."""
+    """One query and its recorded judge: the services for grading a pool."""
 
     queries: Mapping[str, Query]
     judge: RecordedJudge
 
 
 def regraded(work: StageWork, config: JudgeConfig) -> Iterator[JudgeRecord]:
-    """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time.
+    """Yield the records that judge.jsonl must hold, given the pools and its recorded answers, query by query.
 
-    Where the budget ended, queries in between are left out: they are as if nobody had answered.
+    Queries that are missing because the budget ran out are treated as unanswered.
     """
     recorded = work.by_query("judge", JudgeRecord)
     following = next(recorded, None)
@@ -143,19 +140,19 @@ def regraded(work: StageWork, config: JudgeConfig) -> Iterator[JudgeRecord]:
             yield from loop.run(STAGE.pool(pool, config, services))
 
 
-Params = Mapping[str, object]  # a stage's parameters as the manifest has them
-Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
+Params = Mapping[str, object]  # a stage's parameters, as in the manifest
+Problem = Callable[[str], None]  # receives a sentence about a problem with the journal
 
 
 class _PoolTexts:
-    """Gives merge the passages of its own artifact, a query at a time: the corpus is not needed for an audit."""
+    """Supplies the passages of merge.jsonl to the merge stage, query by query. The audit does not need the corpus."""
 
     def __init__(self, pools: Iterator[tuple[str, list[MergeRecord]]]) -> None:
         self._pools = pools
 
     @property
     def file(self) -> None:
-        """There is none."""
+        """None, because the passages have no file."""
 
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]:
         _, pool = next(self._pools, ("", []))
@@ -164,16 +161,16 @@ class _PoolTexts:
 
 
 class _ReplayServices:
-    """What merge and prune ask for."""
+    """Services of merge and prune."""
 
-    queries: Mapping[str, Query] = MappingProxyType({})  # they only count them, for progress
+    queries: Mapping[str, Query] = MappingProxyType({})  # only counted, for the progress
 
     def __init__(self, work: StageWork) -> None:
         self.passages = _PoolTexts(work.by_query("merge", MergeRecord))
 
 
 def work_of(run: OpenedRun) -> StageWork:
-    """All artifacts of a run, a query at a time."""
+    """Return all artifacts of a run as the input of a stage."""
 
     def reader(artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: run.records(artifact)
@@ -182,7 +179,9 @@ def work_of(run: OpenedRun) -> StageWork:
 
 
 def _embedded(work: StageWork, params: Params, _problem: Problem, rewriter_causes: object = None) -> Iterator[Record]:
-    """Yield the questions as they are, and what embed makes of them; vectors and models' rewrites as recorded."""
+    """Yield the queries unchanged, and the result of embed for them. Vectors and rewrites by models are taken as
+    recorded.
+    """
     config = parameters(EmbedConfig, "embed", params)
     recorded = iter(work.read("embed", EmbedRecord))
     following = next(recorded, None)
@@ -199,7 +198,7 @@ def _embedded(work: StageWork, params: Params, _problem: Problem, rewriter_cause
 
 
 def _by_rule(config: EmbedConfig, version: object) -> Rewriter | None:
-    """Return the rewriter if it gives the same again: by rule, raggs' own, and of the version that was used."""
+    """Return the rewriter if it is reproducible: built in, by rule, and of the recorded version."""
     if config.rewrite.type not in rewriters.REGISTRY.builtin:
         return None
     rewriter = rewriters.REGISTRY.of(config.rewrite)
@@ -207,7 +206,7 @@ def _by_rule(config: EmbedConfig, version: object) -> Rewriter | None:
 
 
 class _RecordedRewrite(Rewriter):
-    """Gives the rewrite that embed.jsonl has."""
+    """Rewriter that returns the rewrite in embed.jsonl."""
 
     def __init__(self, record: EmbedRecord | None) -> None:
         super().__init__(AdapterConfig(type="recorded"))
@@ -282,16 +281,17 @@ DERIVATIONS: Mapping[str, Callable[[StageWork, Params, Problem], Iterator[Record
 
 
 def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Record]:
-    """The records that a stage must have written, of all its artifacts but the journal, each in its order.
+    """Yield the records that a stage must have written, of all its artifacts except the journal, each in its order.
 
     Args:
-        lock: of a stage in `DERIVATIONS`.
-        problem: hears what is wrong with the journal, as sentences.
+        run: the run.
+        lock: lock of a stage in `DERIVATIONS`.
+        problem: receives sentences about problems with the journal.
 
     Raises:
         RaggsError: an artifact or the lock's parameters cannot be read.
     """
-    if lock.stage == "rank":  # what a call costs may decide whose turn it was
+    if lock.stage == "rank":  # prices may decide the order of rounds
         return _ranked(work_of(run), lock.params, problem, lock.components.get("prices"))
     if lock.stage == "embed":
         return _embedded(work_of(run), lock.params, problem, lock.components.get("rewriter"))
@@ -299,21 +299,23 @@ def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterat
 
 
 def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
-    """The first difference of each artifact from what was derived; of none whose files are `damaged`."""
+    """Yield the first difference of each artifact from the recomputed one. Artifacts with `damaged` files are
+    skipped.
+    """
     for name in DERIVATIONS:
         lock = run.manifest.stages.get(name)
         if lock is None or damaged & {*lock.inputs, *lock.outputs}:
             continue
         if name == "embed" and "queries.jsonl" not in lock.outputs:
-            continue  # made before questions were kept
+            continue  # written before queries were stored
         try:
             if older := outdated(lock):
-                yield AuditFinding(artifact_file(name), None, f"cannot be derived again: {older}")
+                yield AuditFinding(artifact_file(name), None, f"cannot be recomputed: {older}")
             else:
                 with misfits_as_data_errors(name):
                     yield from _derivation(run, lock)
         except RaggsError as error:
-            yield AuditFinding(artifact_file(name), None, f"cannot be derived again: {error}")
+            yield AuditFinding(artifact_file(name), None, f"cannot be recomputed: {error}")
 
 
 def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
@@ -327,7 +329,7 @@ def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
 
 
 def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[AuditFinding]:
-    """The first difference of each of a stage's artifacts from what was derived."""
+    """Yield the first difference of each of a stage's artifacts from the recomputed one."""
     files = {
         model: _ComparedArtifact(artifact, run.records(artifact))
         for artifact, model in run.pipeline.stage(stage).artifacts().items()
@@ -339,14 +341,14 @@ def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[
 
 
 class _ComparedArtifact:
-    """An artifact that is read beside what it must hold, up to the first difference."""
+    """An artifact that is compared line by line with its expected records, up to the first difference."""
 
     def __init__(self, artifact: str, found: Iterator[Record]) -> None:
         self._file, self._found = artifact_file(artifact), enumerate(found, start=1)
         self._line, self._differs = 0, False
 
     def next(self, expected: Record | None) -> Iterator[AuditFinding]:
-        """Compare the next line, which must hold `expected`; None: there must be none."""
+        """Compare the next line with `expected`; None means that no line is expected."""
         if self._differs:
             return
         self._line, found = next(self._found, (self._line + 1, None))
@@ -359,19 +361,19 @@ class _ComparedArtifact:
 
 def _difference(expected: Record | None, found: Record | None) -> str:
     if expected is None or found is None:
-        return "there are more lines than can be derived" if expected is None else "lines are missing from here on"
+        return "has more lines than can be recomputed" if expected is None else "lines are missing from here on"
     before, after = expected.model_dump(), found.model_dump()
     field = next(name for name in before if repr(before[name]) != repr(after[name]))  # 0.0 and -0.0 are equal
-    return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
+    return f"{field} is {shorten(str(after[field]), 60)!r}, but {shorten(str(before[field]), 60)!r} when recomputed"
 
 
 def _whole_pool(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Whether every passage of each pool was kept or cut."""
+    """Check that every passage of each pool was either kept or pruned."""
     pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
     pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
     for number, (expected, found) in enumerate(zip_longest(pool, pruned), start=1):
         if expected != found:
-            yield AuditFinding("prune.jsonl", number, f"is {found}, the pool has {expected} here")
+            yield AuditFinding("prune.jsonl", number, f"is {found}, but the pool has {expected} here")
             return
 
 
@@ -383,28 +385,29 @@ def _golden_order(run: OpenedRun) -> Iterator[AuditFinding]:
 
 
 def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[AuditFinding]:
-    """What must hold for any golden order, whoever made it."""
+    """Check what must hold for every golden order."""
     position = {record.doc_id: number for number, record in enumerate(records)}
     for number, record in enumerate(records):
         line = before + number + 1
         if record.rank != number + 1:
-            yield AuditFinding("rank.jsonl", line, f"query {qid}: rank {record.rank} stands at place {number + 1}")
+            yield AuditFinding("rank.jsonl", line, f"query {qid}: rank {record.rank} is at position {number + 1}")
         for loser in record.locks_out:
-            # Winners above losers for every lock: the order is topological, so the locks cannot have a cycle.
+            # For every locked pair, the winner is above the loser: the order is topological, so the pairs have no
+            # cycle.
             if position.get(loser, -1) <= number:
                 yield AuditFinding(
                     "rank.jsonl",
                     line,
-                    f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it",
+                    f"query {qid}: {record.doc_id} is locked above {loser}, but is not ranked above it",
                 )
 
 
 RANK, RANKING_ARTIFACT = "rank", "rank.queries"
-NOT_DERIVABLE = "cannot be derived again"
+NOT_DERIVABLE = "cannot be recomputed"
 
 
 def part_findings(run: OpenedRun) -> Iterator[AuditFinding]:
-    """What is wrong with the parts of stages that were stopped, the first line of each file; and with a journal."""
+    """Yield the first wrong line of each file with partial results of a stopped stage, and faults of a journal."""
     sound = True
     for part in _partial_stages(run):
         found = [*_lines(run, part)]
@@ -433,11 +436,11 @@ def _partial_stages(run: OpenedRun) -> list[str]:
 
 
 def _lines(run: OpenedRun, stage: str) -> Iterator[AuditFinding]:
-    """The first line of each of a stage's files that its record would not write there."""
+    """Yield the first line of each of a stage's files that its record would not write at this position."""
     for artifact, model in run.pipeline.stage(stage).artifacts().items():
         path = run.store.partial(artifact)
         if path.is_symlink() or not path.is_file():
-            yield AuditFinding(path.name, None, "is not a file of its own" if path.exists() else "the file is missing")
+            yield AuditFinding(path.name, None, "is not a regular file" if path.exists() else "the file is missing")
             continue
         if (fault := _first_fault(path, model)) is not None:
             yield AuditFinding(path.name, *fault)
@@ -455,7 +458,7 @@ def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
             if previous is not None and key <= previous:
                 return number, f"is not sorted by {', '.join(model.ORDER)}"
             if dump_line(record, given=True) != line:
-                return number, "its bytes are not those that its record writes again"
+                return number, "its bytes differ from those that its record writes"
             previous = key
     return None
 
@@ -468,7 +471,7 @@ def _partial_records_findings(run: OpenedRun, stage: str) -> Iterator[AuditFindi
 
 
 def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Each query's ranking against what its entries of one state lead to."""
+    """Compare each query's ranking with the result of its journal entries of one state."""
     config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
     work, journal = work_of(run), _journal(run)
     part = next(part for part in run.parts if part.stage == RANK)
@@ -480,17 +483,17 @@ def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
             continue
         states, spent = journal.get(qid, {"": []}).values(), qid in part.short
         lists = [*states, []] if spent else states
-        shared = config.budget is not None  # then whose turn it was is only known of all rankings together
+        shared = config.budget is not None  # then the order of rounds depends on all rankings together
         rankings = (
             replay(config.course(pool), JournalAnswers(each), spent=spent, shared=shared).ranking for each in lists
         )
         made = [[*rank_records(pool, ranking)] for ranking in rankings]
         if records not in ([each for each in one if isinstance(each, RankRecord)] for one in made):
-            yield AuditFinding(file, None, f"query {qid}: its order is not what the journal leads to")
+            yield AuditFinding(file, None, f"query {qid}: its order does not follow from the journal")
             return
         if [*word, *records] not in made:
             yield AuditFinding(
-                run.store.partial(RANKING_ARTIFACT).name, None, f"query {qid}: is not what the journal leads to"
+                run.store.partial(RANKING_ARTIFACT).name, None, f"query {qid}: does not follow from the journal"
             )
             return
     if left := ranked.keys() | told.keys():
@@ -498,9 +501,9 @@ def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
 
 
 def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
-    """The entries by query and state."""
+    """Return the journal entries by query and state."""
     found: dict[str, dict[str, list[JournalRecord]]] = {}
-    for entry in read_torn(run.store.path("rank.journal"), JournalRecord, "delete the file to start this stage afresh"):
+    for entry in read_torn(run.store.path("rank.journal"), JournalRecord, "delete the file to restart this stage"):
         found.setdefault(entry.qid, {}).setdefault(entry.state, []).append(entry)
     return found
 
@@ -508,5 +511,5 @@ def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
 def _first_mismatch(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[AuditFinding]:
     for number, (expected, read) in enumerate(zip_longest(made, found), start=1):
         if expected != read:
-            yield AuditFinding(file, number, "is not what the records before it lead to")
+            yield AuditFinding(file, number, "does not follow from the earlier records")
             return

@@ -1,6 +1,6 @@
-"""Why a query's passages stand in this order: the ranking replayed from the journal, with who beat whom.
+"""Explain the order of a query's passages: replay the ranking from the journal and count which passage beat which.
 
-Nothing is asked again: the ranker's state is a fold over the journal, so the replay is the run itself.
+No model is called. The ranker's state is computed from the journal, so the replay is identical to the original run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Explanation:
     """A query's ranking with its evidence.
 
     Attributes:
-        config: of the rank stage that made it.
+        config: settings of the rank stage that made it.
         ranking: the replayed ranking (see `raggs.ranking.Ranking`).
-        grades: by passage.
-        wins: how many judged batches put the first passage above the second.
-        failed: batches that the judge failed on.
-        told: orders that were there before anything was asked, by who gave them.
-        lengths: how many lists of each length the judge was asked for.
-        profile: what a few questions taught of the judge, where the length of lists is open.
-        told_by_length: what a list of each length told for its price, as the engine expected it (see `Ranker`).
-        shares: calls of each question of the run, where all share a budget.
-        exact: whether the judge answers by rule, so that pairs in doubt are ties.
+        grades: grade of each passage.
+        wins: for a pair of passages, the number of judged batches that put the first above the second.
+        failed: number of batches on which the judge failed.
+        told: number of orders that existed before the judge was called, by their source.
+        lengths: number of requested batches by list length.
+        profile: judge profile estimated from the pilot queries, if the list length is open.
+        told_by_length: expected information per cost of a list, by its length (see `Ranker`).
+        shares: calls of each query of the run, if all share a budget.
+        exact: whether the judge answers by rule, so that uncertain pairs are ties.
     """
 
     qid: str
@@ -55,7 +55,7 @@ class Explanation:
     shares: tuple[int, ...] = ()
 
     def record(self, doc_id: str) -> tuple[int, int]:
-        """Pairs won and lost by a passage over all batches."""
+        """Return the numbers of pairs that a passage won and lost over all batches."""
         won = sum(count for (winner, _), count in self.wins.items() if winner == doc_id)
         lost = sum(count for (_, loser), count in self.wins.items() if loser == doc_id)
         return won, lost
@@ -65,22 +65,24 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:
-        NotFoundError: the run has not ranked, has no such query (the nearest id is named), nothing to rank, or was
-            ranked by another version.
-        UsageError: it leaves ranking out.
+        NotFoundError: the run has not ranked, the query is unknown (the nearest id is suggested) or has nothing to
+            rank, or the ranking is from another version.
+        UsageError: the run omits ranking.
         AuditError: the journal does not lead to a ranking.
     """
     lock, part = run.manifest.stages.get("rank"), next((part for part in run.parts if part.stage == "rank"), None)
     if lock is None and part is None:
-        run.pipeline.stage("rank")  # says that it is left out, where it is
+        run.pipeline.stage("rank")  # raises an error if the stage is omitted
         raise NotFoundError("stage rank has not finished", where=run.folder, remedy=run.command)
     if lock is not None and (older := outdated(lock)):
         raise NotFoundError(
-            f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"
+            f"the ranking cannot be replayed: {older}",
+            where=run.folder,
+            remedy="run again, or use that version of raggs",
         )
     pruned = _pruned(run, qid)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
-    if lock is None:  # the journal of a part may hold entries of earlier settings, which came before those of now
+    if lock is None:  # the journal of a partial result may start with entries of earlier settings
         entries = [entry for entry in entries if entry.state == entries[-1].state]
     params = as_object(run.manifest.config.get("rank")) if lock is None else lock.params
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", params)
@@ -89,11 +91,11 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         found = replay(course := config.course(pool), answers, shared=config.budget is not None, spent=spent)
     if found.problem:
         raise AuditError(
-            f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
+            f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="run raggs audit for details"
         )
     if found.ranking is None:
         raise NotFoundError(
-            f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"
+            f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="see the reasons in prune.jsonl"
         )
     wins, grades = Counter(chain.from_iterable(map(_wins, entries))), dict(zip(pool.ids, pool.grades, strict=True))
     failed, exact = sum(entry.failed for entry in entries), lock is not None and is_exact(lock.components.get("judge"))
@@ -110,14 +112,14 @@ def _shares(run: OpenedRun) -> tuple[int, ...]:
 
 
 def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:
-    """Who was put above whom."""
+    """Yield each pair of passages in which the first was placed above the second."""
     groups = entry.groups or [(doc_id,) for doc_id in entry.order or ()]
     for above, below in combinations(groups, 2):
         yield from product(above, below)
 
 
 def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
-    """The query's lines of prune.jsonl, which are not none."""
+    """Return the query's lines of prune.jsonl, at least one."""
     known: set[str] = set()
     pruned: list[PruneRecord] = []
     for record in run.typed("prune", PruneRecord):
@@ -125,10 +127,10 @@ def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
         if record.qid == qid:
             pruned.append(record)
     if not pruned and any(qid in part.left for part in run.parts):
-        raise NotFoundError(f"query {qid!r} is left out: {run.lacks}", where=run.folder, remedy=run.command)
+        raise NotFoundError(f"query {qid!r} is omitted: {run.lacks}", where=run.folder, remedy=run.command)
     if not pruned:
         if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
             raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
         remedy = did_you_mean(qid, sorted(known))
-        raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
+        raise NotFoundError(f"unknown query {qid!r}", where=run.folder, remedy=remedy)
     return pruned

@@ -1,14 +1,14 @@
-"""golden.lock: which golden set a repository means, in a file that is small enough for git.
+"""golden.lock: a small file that pins a golden set, suitable for git; and signatures of manifests.
 
-It holds the hash of the manifest's content and of each artifact with its lines; of the judgments a fingerprint and
-counts, by which also an export can be told; and what each measure is, so that scores of two versions of raggs are not
-taken for alike. Whoever has it can tell whether a set that came some other way is the one that was meant. It is as
-trustworthy as the place where it is kept.
+It contains the hash of the manifest's content, and the hash and line count of each artifact. It also contains a
+fingerprint and counts of the judgments, which identify exports too, and the definition of each measure. Scores of
+different versions of raggs are therefore not confused. The lock shows whether a copy of a set is the intended one.
+Its trustworthiness depends on where it is stored.
 
-A signature of a manifest, for those who need to know who made a golden set: ed25519 by `cryptography`.
+A signature of a manifest shows who made a golden set: ed25519, using the package `cryptography`.
 
-What is signed is manifest.json as its bytes are, which holds the hash of everything else. The signature lies beside it
-in `manifest.sig`: 64 bytes, as openssl writes and reads them. Keys are PEM files; a private one is never printed.
+The signed content is the bytes of manifest.json, which contains the hash of everything else. The signature is next to
+it in `manifest.sig`: 64 bytes, compatible with openssl. Keys are PEM files. Private keys are never printed.
 """
 
 from __future__ import annotations
@@ -43,39 +43,40 @@ class LockedFile(Frozen):
 
 
 class LockedJudgments(Frozen):
-    """The grades, whatever file they are in."""
+    """The grades, independent of the file format."""
 
-    digest: str = Field(description="sha256 over all judgments, as eval.json has it")
+    digest: str = Field(description="sha256 over all judgments, as in eval.json")
     questions: int = Field(ge=0)
-    grades: Mapping[str, int] = Field(description="how many passages have each grade")
+    grades: Mapping[str, int] = Field(description="number of passages with each grade")
     relevant: int = Field(description="lowest relevant grade")
-    gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
+    gains: tuple[float, ...] = Field(description="gain of each grade, lowest grade first")
 
 
 class LockDefinitions(Frozen):
-    """What a lock says beyond hashes of files; null where nobody judged."""
+    """Content of a lock except hashes of files. Fields are null if nothing was judged."""
 
     judgments: LockedJudgments | None = None
-    measures: Mapping[str, str] | None = Field(None, description="what each measure is, with an example")
+    measures: Mapping[str, str] | None = Field(None, description="definition of each measure, with an example")
 
 
 class GoldenLock(LockDefinitions):
-    """golden.lock: a golden set in hashes, counts and definitions."""
+    """golden.lock: hashes, counts and definitions of a golden set."""
 
     schema_version: Literal[2] = 2
-    name: str = Field(description="of the run, or of the files")
-    raggs: str = Field(description="the version that began the run; of files, that wrote the lock")
-    manifest: str = Field(description="hash of the manifest's content, which is that of its seal; empty of files")
+    name: str = Field(description="name of the run, or of the files")
+    raggs: str = Field(description="version of raggs that started the run; for files, the version that wrote the lock")
+    manifest: str = Field(description="hash of the manifest's content, as in its seal; empty for files")
     queries: int = Field(ge=0)
-    failed: int = Field(ge=0, description="judgments without a result")
-    files: Mapping[str, LockedFile] = Field(description="artifacts of the run; none of a set in files")
+    failed: int = Field(ge=0, description="number of judgments without a result")
+    files: Mapping[str, LockedFile] = Field(description="artifacts of the run; empty for files")
 
 
 def lock_of(run: OpenedRun, meaning: LockDefinitions) -> GoldenLock:
-    """The lock of a run, by what its manifest says; the audit says whether that is true.
+    """Return the lock of a run from its manifest. The audit checks whether the manifest is correct.
 
     Args:
-        meaning: of its judgments and of measures.
+        run: the run.
+        meaning: definitions of its judgments and measures.
     """
     stages: Mapping[str, StageLock] = run.manifest.stages
     files = {
@@ -96,7 +97,7 @@ def lock_of(run: OpenedRun, meaning: LockDefinitions) -> GoldenLock:
 
 
 def lock_of_files(name: str, meaning: LockDefinitions) -> GoldenLock:
-    """The lock of a golden set in files: by its judgments alone, in whatever format they are."""
+    """Return the lock of a golden set in files, from its judgments only, in any format."""
     queries = 0 if meaning.judgments is None else meaning.judgments.questions
     return GoldenLock(
         name=name,
@@ -124,28 +125,30 @@ def write_lock(lock: GoldenLock, path: Path) -> None:
 
 
 def read_lock(path: Path) -> tuple[GoldenLock, str]:
-    """A lock and its text.
+    """Return a lock and its text.
 
     Raises:
-        NotFoundError: there is none.
-        DataError: it is damaged.
+        NotFoundError: the file is missing.
+        DataError: the lock is damaged.
     """
     try:
         text = regular_file(path).read_text(encoding="utf-8")
         return GoldenLock.model_validate_json(text), text
     except OSError as error:
-        raise NotFoundError("there is no such lock", where=path, remedy="raggs audit SET --write-lock FILE") from error
+        raise NotFoundError(
+            "the lock file does not exist", where=path, remedy="create it with raggs audit SET --write-lock FILE"
+        ) from error
     except ValidationError as error:
-        raise DataError(first_fault(error), where=path, remedy="restore it, or write it anew") from error
+        raise DataError(first_fault(error), where=path, remedy="restore it, or write it again") from error
     except UnicodeDecodeError as error:
-        raise DataError("not UTF-8", where=path, remedy="restore it, or write it anew") from error
+        raise DataError("not UTF-8", where=path, remedy="restore it, or write it again") from error
 
 
 def lock_findings(run: OpenedRun, meaning: LockDefinitions, path: Path) -> Iterator[AuditFinding]:
-    """How a run differs from a lock.
+    """Yield the differences between a run and a lock.
 
     Raises:
-        NotFoundError, DataError: as `read_lock`.
+        NotFoundError, DataError: see `read_lock`.
     """
     meant, text = read_lock(path)
     if meant.manifest:
@@ -154,7 +157,7 @@ def lock_findings(run: OpenedRun, meaning: LockDefinitions, path: Path) -> Itera
 
 
 def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -> Iterator[AuditFinding]:
-    """How artifacts and manifest differ."""
+    """Yield the differences of artifacts and manifest."""
     for file in sorted({*meant.files, *found.files}):
         wanted, here = meant.files.get(file), found.files.get(file)
         if wanted != here:
@@ -181,13 +184,15 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
 def meaning_findings(
     found: LockDefinitions, path: Path, measures: Container[str] | None = None
 ) -> Iterator[AuditFinding]:
-    """How judgments and measures differ from those that a lock means; what it does not say is not compared.
+    """Yield the differences of judgments and measures from those in a lock. Absent fields are not compared.
 
     Args:
-        measures: those that matter; all if left out.
+        found: the definitions to compare.
+        path: path of the lock.
+        measures: the measures to compare (default: all).
 
     Raises:
-        NotFoundError, DataError: as `read_lock`.
+        NotFoundError, DataError: see `read_lock`.
     """
     meant, text = read_lock(path)
     wanted_tree, tree = (_leaves(side) for side in (meant, found))
@@ -223,10 +228,11 @@ REMEDY = 'pip install "raggs[sign]"'
 
 
 def make_key(path: Path) -> Path:
-    """Make a key pair: the private key at `path`, readable by its owner alone, the public one beside it as `.pub`.
+    """Create a key pair: the private key at `path`, readable only by its owner, and the public key next to it as
+    `.pub`.
 
     Raises:
-        UsageError: there is such a file already.
+        UsageError: one of the files exists.
         PrerequisiteError: `cryptography` is not installed.
         ProviderError: the files cannot be written.
     """
@@ -238,7 +244,7 @@ def make_key(path: Path) -> Path:
     public = path.with_name(f"{path.name}.pub")
     for file in (path, public):
         if file.exists():
-            raise UsageError(f"{file} exists", remedy="a key is never replaced: choose another name")
+            raise UsageError(f"{file} exists", remedy="keys are never replaced: choose another name")
     key, pem = Ed25519PrivateKey.generate(), serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     with disk(path, "choose another file"):
@@ -249,10 +255,10 @@ def make_key(path: Path) -> Path:
 
 
 def sign(folder: Path, key_file: Path) -> Path:
-    """Sign the manifest of the run in `folder`; the signature's file.
+    """Sign the manifest of the run in `folder` and return the path of the signature.
 
     Raises:
-        NotFoundError, DataError: there is no such key, or it is not a private ed25519 key.
+        NotFoundError, DataError: the key is missing, or is not a private ed25519 key.
         PrerequisiteError: `cryptography` is not installed.
         ProviderError: the signature cannot be written.
     """
@@ -264,10 +270,10 @@ def sign(folder: Path, key_file: Path) -> Path:
 
 
 def signature_finding(folder: Path, key_file: Path) -> AuditFinding | None:
-    """What is wrong with the signature of a run; None where the holder of the key signed this very manifest.
+    """Return a finding about the signature of a run, or None if the owner of the key signed this manifest.
 
     Raises:
-        NotFoundError, DataError: there is no such key, or it is not a public ed25519 key.
+        NotFoundError, DataError: the key is missing, or is not a public ed25519 key.
         PrerequisiteError: `cryptography` is not installed.
     """
     key = _public(key_file)
@@ -279,7 +285,9 @@ def signature_finding(folder: Path, key_file: Path) -> AuditFinding | None:
     try:
         key.verify(path.read_bytes(), regular_file(folder / MANIFEST).read_bytes())
     except InvalidSignature:
-        return AuditFinding(SIGNATURE, None, f"is no signature of this {MANIFEST} by the key {key_file.name}", "sign")
+        return AuditFinding(
+            SIGNATURE, None, f"is not a signature of this {MANIFEST} by the key {key_file.name}", "sign"
+        )
     return None
 
 
@@ -317,12 +325,16 @@ def _read(path: Path) -> bytes:
     try:
         return regular_file(path).read_bytes()
     except OSError as error:
-        raise NotFoundError("there is no such key", where=path, remedy="raggs keygen FILE makes one") from error
+        raise NotFoundError(
+            "the key file does not exist", where=path, remedy="create a key with raggs keygen FILE"
+        ) from error
 
 
 def _no_key(path: Path, kind: str) -> DataError:
     return DataError(
-        f"holds no {kind} ed25519 key in PEM without a password", where=path, remedy="raggs keygen FILE makes a pair"
+        f"does not contain a {kind} ed25519 key in PEM format without a password",
+        where=path,
+        remedy="create a key pair with raggs keygen FILE",
     )
 
 

@@ -1,15 +1,14 @@
-"""The manifest of a run: what was done, from what, with which result, at which price.
+"""Models of a run's manifest: the stages, their inputs, results and cost.
 
-`manifest.json` holds one lock for each finished stage. A lock names everything that the stage's artifact was
-made from (`components`), so a change can be told by name, and the hash of everything that it wrote, so that an
-edit by hand can be found. It never holds keys, texts or host names.
+`manifest.json` has one lock for each finished stage. A lock contains everything that the stage's artifact was made from
+(`components`), so each change can be named. It also contains the hash of every written file, so manual edits are
+detected. It never contains API keys, texts or host names.
 
-What a run's files say may have been edited by anybody: parameters that are none, records that do not fit together.
+The files of a run may have been edited, so parameters may be invalid and records inconsistent. Stages and the libraries
+below them trust their inputs and raise `ValueError` or `KeyError`. `misfits_as_data_errors` turns these into readable
+errors.
 
-Stages and the libraries below them trust their inputs and say so by `ValueError` and `KeyError`; here these become
-sentences.
-
-What an audit says: one finding a lie, with its file and, where it is known, its line.
+`AuditFinding` is one finding of an audit, with its file and, if known, its line.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from raggs.base.text import plural
 from raggs.llm.messages import Answerer
 
 SCHEMA: Final = 1
-MAX_LISTED_FILES = 10  # unreadable files that a manifest names
+MAX_LISTED_FILES = 10  # maximum number of unreadable files that a manifest names
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
 
 
@@ -50,18 +49,20 @@ class StageOutput(Frozen):
 
 
 class LockedAnswerer(Answerer):
-    """A model that answered for a stage, by the names that its answers state."""
+    """A model that answered for a stage, identified by the names in its answers."""
 
-    answers: int = Field(ge=0, description="records that name it, or answers where no record does")
+    answers: int = Field(
+        ge=0, description="number of records that name it, or of its answers if records name no models"
+    )
 
     @property
     def answerer(self) -> Answerer:
-        """The same without its answers."""
+        """The same answerer without the count."""
         return Answerer(**self.model_dump(exclude={"answers"}))
 
 
 def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
-    """Answers by the model that was asked and by each name that its answers state, if they state any."""
+    """Return the number of answers by requested model and by each model name in its answers."""
     found: dict[str, dict[str, int]] = {}
     for each in answerers:
         if each.model is not None:
@@ -71,12 +72,16 @@ def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
 
 
 class RetrieverCeiling(Frozen):
-    """How far a retriever's list, or the fused one, reaches its own ceiling, by the run's grades. Null: not known."""
+    """Score of a retriever's list, or of the fused list, and its best possible score, from the run's grades. Null:
+    unknown.
+    """
 
-    measure: str = Field(description="with its cutoff")
-    pool: int = Field(ge=1, description="how many passages of the list are its candidates")
-    score: float | None = Field(description="of the list as it stands, mean over queries")
-    proc: float | None = Field(description="pool-restricted oracle ceiling (PROC): the best order of the candidates")
+    measure: str = Field(description="name of the measure, with its cutoff")
+    pool: int = Field(ge=1, description="number of passages of the list that are candidates")
+    score: float | None = Field(description="mean score of the list over queries")
+    proc: float | None = Field(
+        description="pool-restricted oracle ceiling (PROC): score of the best order of the candidates"
+    )
     pct_proc: float | None = Field(description="%PROC as a ratio of means: score / proc")
 
 
@@ -86,34 +91,36 @@ class StageLock(Frozen):
     stage: str
     fingerprint: str = Field(description="hash of `components`")
     components: Mapping[str, Any] = Field(description="everything the result depends on, by name")
-    params: Mapping[str, Any] = Field(description="the stage's configuration in full")
+    params: Mapping[str, Any] = Field(description="the stage's complete configuration")
     inputs: Mapping[str, str] = Field(description="sha256 of each artifact read")
-    outputs: Mapping[str, StageOutput] = Field(description="each file written")
-    failed: int = Field(0, ge=0, description="records without a result because the judge failed")
-    judge: str | None = Field(None, description="who was asked, as records name it; null where nobody was")
-    cost: Spending = Field(Spending(), description="of the stage's latest attempt")
+    outputs: Mapping[str, StageOutput] = Field(description="each written file")
+    failed: int = Field(0, ge=0, description="number of records without a result because the judge failed")
+    judge: str | None = Field(None, description="judge that was called, as in records; null if none was")
+    cost: Spending = Field(Spending(), description="cost of the stage's latest attempt")
     health: Health | None = Field(
         None,
-        description="of the judge that the stage asks: its depth, repeats and panel; or its orders",
+        description="health of the stage's judge: depth, repeats and panel, or statistics of its orders",
     )
     counts: Mapping[str, int] = Field(
-        default_factory=dict, exclude_if=not_, description="what the stage counted: questions that were searched deeper"
+        default_factory=dict,
+        exclude_if=not_,
+        description="counts of the stage, for example of queries that were searched deeper",
     )
     started: datetime
     ended: datetime
     versions: Mapping[str, str | None] = Field(default_factory=dict)
     booked: tuple[int, int] | None = Field(
-        None, description="the bytes of llm.ledger.jsonl, from and to, in which the attempt's calls are booked"
+        None, description="start and end byte of the lines in llm.ledger.jsonl with the attempt's calls"
     )
     answerers: Mapping[str, LockedAnswerer] = Field(
-        default_factory=dict, exclude_if=not_, description="the models that answered, by the key that records have"
+        default_factory=dict, exclude_if=not_, description="models that answered, keyed as in records"
     )
     ceilings: Mapping[str, tuple[RetrieverCeiling, ...]] = Field(
         default_factory=dict,
         exclude_if=not_,
-        description="of the judge stage, by retriever and for their fusion: PROC and %PROC",
+        description="for the judge stage: PROC and %PROC by retriever and for their fusion",
     )
-    chain: str | None = Field(None, description="hash of this lock and of the chain up to the one before it")
+    chain: str | None = Field(None, description="hash of this lock and of the chain up to the previous lock")
 
 
 def _is_none(value: object) -> bool:
@@ -121,59 +128,61 @@ def _is_none(value: object) -> bool:
 
 
 class CostEstimate(Frozen):
-    """What the dry run says of one model in one stage."""
+    """Dry-run estimate for one model in one stage."""
 
     stage: str
-    calls: int = Field(description="without corrections, and without those whose answers are known already")
-    cached: int = Field(0, description="calls whose answers are known already, as far as anyone looked")
+    calls: int = Field(description="number of calls, without corrections and without calls that are already answered")
+    cached: int = Field(0, description="number of calls that are already answered, as far as checked")
     input_tokens: int
-    output_tokens: int = Field(description="with `hidden_tokens`")
-    hidden_tokens: int = Field(0, description="assumed for hidden reasoning in each answer")
-    repairs: int = Field(0, description="corrections that an answer may take")
-    usd: float | None = Field(description="null where the model's price is not known, 0 where nothing is paid")
+    output_tokens: int = Field(description="number of output tokens, including `hidden_tokens`")
+    hidden_tokens: int = Field(0, description="assumed number of hidden reasoning tokens")
+    repairs: int = Field(0, description="maximum number of corrections per answer")
+    usd: float | None = Field(description="cost in USD; null if the model's price is unknown, 0 if it is free")
     discount_usd: float = Field(
         0.0,
         exclude_if=not_,
-        description="of `usd`, what is likely to be less: the provider remembers the prompt's words",
+        description="likely reduction of `usd` in USD through prompt caching by the provider",
     )
     likely_usd: float | None = Field(
         None,
         exclude_if=_is_none,
-        description="what is to be expected of `usd`; see docs/how-to/cut-cost.md for how it is found",
+        description="expected cost in USD, at most `usd`; see docs/how-to/cut-cost.md for the method",
     )
-    exact: bool = Field(description="whether the calls are counted rather than bounded")
+    exact: bool = Field(description="true if the calls are counted, false if the number is an upper bound")
     least: int | None = Field(
-        None, exclude_if=_is_none, description="calls at least, of a model that is asked where another one sends for it"
+        None,
+        exclude_if=_is_none,
+        description="minimum number of calls, for a model that is called only if another one requests it",
     )
     expected: int | None = Field(
-        None, exclude_if=_is_none, description="calls of such a model by what this run has measured"
+        None, exclude_if=_is_none, description="expected number of calls of such a model, from measurements of this run"
     )
-    who: str = Field(description="the model, or the judge that nobody pays")
-    anew: str = Field("", exclude_if=not_, description="what of the last run's results is asked for again, and why")
+    who: str = Field(description="name of the model, or of the judge if it is free")
+    anew: str = Field("", exclude_if=not_, description="which results of the last run are requested again, and why")
 
     def usd_for(self, calls: int) -> float | None:
-        """What so many of its calls cost."""
+        """Return the cost of so many of its calls in USD, or None if unknown."""
         return None if self.usd is None else self.usd * calls / max(1, self.calls)
 
     @property
     def expected_usd(self) -> float | None:
-        """What is to be expected; `usd` where nothing better is known."""
+        """Expected cost in USD; `usd` without a better estimate."""
         return self.usd if self.likely_usd is None else self.likely_usd
 
     @property
     def usd_at_most(self) -> float | None:
-        """What it costs where each answer takes all of its corrections."""
+        """Cost in USD if each answer needs all of its corrections."""
         return None if self.usd is None else self.usd * (1 + self.repairs)
 
 
 def total(costs: Iterable[float | None]) -> float | None:
-    """The sum of costs in USD; None where one is not known."""
+    """Return the sum of costs in USD, or None if one is unknown."""
     known = list(costs)
     return None if None in known else sum(usd or 0.0 for usd in known)
 
 
 class LedgerMark(Frozen):
-    """How far the ledger had come, and the hash of all of it up to there."""
+    """Position up to which the ledger is covered, and the hash of its content up to there."""
 
     rows: int = Field(0, ge=0)
     bytes: int = Field(0, ge=0)
@@ -181,25 +190,25 @@ class LedgerMark(Frozen):
 
 
 class ManifestSeal(Frozen):
-    """Hashes of the manifest's own content; they find edits, not forgers."""
+    """Hashes of the manifest's content. They detect edits, but not forgery."""
 
-    head: str = Field(description="of the manifest's version, name, pipeline and creation")
-    config: str = Field(description="of `config` and `config_file`")
-    estimates: str = Field(description="of `estimates`")
-    ledger: LedgerMark = Field(description="of llm.ledger.jsonl")
-    sha256: str = Field(description="of all that the manifest holds, but for this")
+    head: str = Field(description="hash of the manifest's version, name, pipeline and creation time")
+    config: str = Field(description="hash of `config` and `config_file`")
+    estimates: str = Field(description="hash of `estimates`")
+    ledger: LedgerMark = Field(description="mark of llm.ledger.jsonl")
+    sha256: str = Field(description="hash of the whole manifest except this field")
 
 
 class UnreadableFiles(Frozen):
-    """Files of a corpus that could not be read and were skipped."""
+    """Files of a corpus that were skipped because they could not be read."""
 
     count: int = Field(ge=1)
-    files: tuple[str, ...] = Field(description="the first of them, by name")
-    sha256: str = Field(description="of all names")
+    files: tuple[str, ...] = Field(description="names of the first of them")
+    sha256: str = Field(description="hash of all names")
 
     @classmethod
     def of(cls, names: Sequence[str]) -> UnreadableFiles:
-        """What a manifest holds of some names."""
+        """Return the summary of some file names."""
         return cls(count=len(names), files=tuple(names[:MAX_LISTED_FILES]), sha256=hash_value(list(names)))
 
     def __str__(self) -> str:
@@ -212,36 +221,38 @@ class RunManifest(Frozen):
 
     schema_version: Literal[1] = SCHEMA
     name: str
-    pipeline: str = Field("golden", description="which stages made it")
+    pipeline: str = Field("golden", description="pipeline of the run")
     created: datetime
     raggs: str = __version__
     config_file: str | None = Field(
-        None, description="the YAML file, as a path from the run directory, for the next command"
+        None, description="path of the YAML file, relative to the run directory, for further commands"
     )
     config: Mapping[str, Any] = Field(
-        description="the effective configuration of the latest run that changed something, without secrets"
+        description="effective configuration of the latest run that changed something, without secrets"
     )
     estimates: tuple[CostEstimate, ...] = Field(
-        (), description="what the latest run that could pay was expected to cost"
+        (), description="estimates from the start of the latest run that could spend money"
     )
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
-    seal: ManifestSeal | None = Field(None, description="null in a run of a version that did not seal")
+    seal: ManifestSeal | None = Field(
+        None, description="seal of the manifest; null if an older version of raggs wrote it"
+    )
 
     @property
     def unreadable(self) -> UnreadableFiles | None:
-        """The files of the corpus that could not be read and were skipped, as the retrieve stage found them."""
+        """The files of the corpus that the retrieve stage skipped because they could not be read."""
         lock = self.stages.get("retrieve")
         found = None if lock is None else lock.components.get("unreadable")
         return UnreadableFiles.model_validate(found) if isinstance(found, Mapping) else None
 
     @property
     def skipped_files(self) -> str:
-        """A sentence on those files; empty if there are none."""
+        """A sentence about those files; empty if there are none."""
         return "" if self.unreadable is None else str(self.unreadable)
 
     @property
     def answerers(self) -> tuple[LockedAnswerer, ...]:
-        """The models that answered for all stages; one that answered for several is there several times."""
+        """The models that answered, for all stages. A model that answered for several stages occurs several times."""
         return tuple(each for lock in self.stages.values() for each in lock.answerers.values())
 
 
@@ -250,7 +261,7 @@ def utc_now() -> datetime:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of raggs, Python and the packages that results lean on."""
+    """Return the versions of raggs, Python and the packages that affect results."""
     return {
         "raggs": __version__,
         "python": platform.python_version(),
@@ -262,10 +273,10 @@ C = TypeVar("C", bound=Settings)
 
 
 def parameters(model: type[C], stage: str, params: Mapping[str, object]) -> C:
-    """The configuration that `params` are of.
+    """Return `params` as a validated configuration.
 
     Raises:
-        DataError: they are none.
+        DataError: `params` are invalid.
     """
     try:
         return model.model_validate(params)
@@ -277,25 +288,25 @@ def parameters(model: type[C], stage: str, params: Mapping[str, object]) -> C:
 
 @contextmanager
 def misfits_as_data_errors(what: str) -> Iterator[None]:
-    """A block that computes from records, which may be of different runs.
+    """Convert errors in computations on records that may be from different runs.
 
     Args:
-        what: is computed, for the sentence.
+        what: the computed item, for the error message.
 
     Raises:
-        DataError: the records do not fit together.
+        DataError: the records are inconsistent.
     """
     try:
         yield
     except KeyError as error:
-        raise DataError(f"{what}: the records before it do not fit together: {error} is not among them") from error
+        raise DataError(f"{what}: the records before it are inconsistent: {error} is not among them") from error
     except ValueError as error:
-        raise DataError(f"{what}: the records before it do not fit together: {error}") from error
+        raise DataError(f"{what}: the records before it are inconsistent: {error}") from error
 
 
 def _misfit(stage: str, why: str) -> DataError:
-    remedy = "raggs audit says whether it was edited; running again writes it anew"
-    return DataError(f"stage {stage} has parameters in the manifest that it does not take: {why}", remedy=remedy)
+    remedy = "run raggs audit to see whether it was edited, or run again to write it again"
+    return DataError(f"stage {stage} has invalid parameters in the manifest: {why}", remedy=remedy)
 
 
 MANIFEST = "manifest.json"
@@ -306,11 +317,11 @@ FindingRemedy = Literal["run", "copy", "lock", "sign", "told"]
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """One lie: where, and what was expected.
+    """One finding: its place and the difference.
 
     Attributes:
-        cure: what puts it right: another run; a copy of the file, since no run restores it; another lock or signature,
-            if the set is meant as it is; or what the message says.
+        cure: how to resolve the finding. "run": another run. "copy": a copy of the file, because no run restores it.
+            "lock" and "sign": a new lock or signature, if the set is as intended. "told": the remedy is in the message.
     """
 
     file: str

@@ -1,11 +1,10 @@
 """A run opened for reading: typed access to its artifacts and to the golden set.
 
-Where each query's lines stand in a run's artifacts, so that one query is read without the others.
+`ArtifactByQuery` locates each query's lines in an artifact, so that one query can be read without the others. One pass
+over the bytes finds the ids. Records are parsed only when they are requested. If a file changes in the meantime, raggs
+raises an error or reads the new content, but never the lines of another query.
 
-One pass over the bytes finds the ids; nothing is parsed until it is asked for. A file that changes afterwards is an
-error or read as it is now, never another query's lines.
-
-What a budget has bought of a run that it ended: how many queries are usable, and what they lack.
+`budget_coverage` reports how many queries of a run are usable after its budget was used up, and what is missing.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ UNKNOWN_CONFIG = Path("CONFIG")
 
 @dataclass(frozen=True)
 class UnfinishedStage:
-    """A stage that was stopped, or went on with the queries of one that was.
+    """A stage that was stopped, or that continued with the finished queries of a stopped stage.
 
     Attributes:
-        left: ids of the queries that it has not done, sorted.
-        short: ids of those that end with what was paid for, sorted.
-        cap: the cap of the budget that stopped it; None where something else did.
+        left: ids of the unfinished queries, sorted.
+        short: ids of queries whose rankings ended early because the budget was used up, sorted.
+        cap: budget cap that stopped the stage; None if something else did.
     """
 
     stage: str
@@ -57,10 +56,10 @@ class UnfinishedStage:
     def __str__(self) -> str:
         told = []
         if self.left or not self.short:
-            told.append(f"{plural(len(self.left), 'query')} left out ({_shorten_ids(self.left)})")
+            told.append(f"{plural(len(self.left), 'query')} omitted ({_shorten_ids(self.left)})")
         if self.short:
             told.append(f"{plural(len(self.short), 'ranking')} cut short ({_shorten_ids(self.short)})")
-        why = f", as the budget ended ({self.cap})" if self.cap else ""
+        why = f", because the budget is used up ({self.cap})" if self.cap else ""
         return f"stage {self.stage} was stopped: {' and '.join(told)}{why}"
 
 
@@ -74,10 +73,10 @@ def _shorten_ids(qids: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A run directory, read only. Streams open when they are read, so a large run costs no memory.
+    """A run directory, opened read-only. Streams open files only when they are read, so large runs need little memory.
 
     Attributes:
-        as_found: whether artifacts are read that are not what their stage wrote: for audits.
+        as_found: whether artifacts that were changed since their stage wrote them are read, for audits.
     """
 
     store: RunStore
@@ -86,10 +85,10 @@ class OpenedRun:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The stages that made it, without those that its configuration leaves out.
+        """The stages of the run, without those that its configuration omits.
 
         Raises:
-            UsageError: this raggs does not know them.
+            UsageError: this version of raggs does not have the pipeline.
         """
         return load_pipeline(self.manifest.pipeline).of(self.manifest.config)
 
@@ -100,7 +99,7 @@ class OpenedRun:
 
     @property
     def command(self) -> str:
-        """What goes on with this very run, for a shell: its configuration, and its name where that says another."""
+        """Shell command that continues this run, with its configuration and, if it differs, its name."""
         manifest = self.manifest
         words = [*self.pipeline.command.split()[:-1], str(self.config_file)]
         if as_object(manifest.config.get("judge")).get("human_first"):
@@ -111,24 +110,24 @@ class OpenedRun:
 
     @property
     def config_file(self) -> Path:
-        """The run's configuration file as it can be typed here; its name alone if it is not there any more."""
+        """The run's configuration file, relative to the current folder. Only its name if the file no longer exists."""
         if (stated := self.manifest.config_file) is None:
             return UNKNOWN_CONFIG
         found = Path(normpath(self.folder.resolve() / stated))
         return relative_to_cwd(found) if found.is_file() else Path(found.name)
 
     def records(self, artifact: str) -> Iterator[Record]:
-        """The records of an artifact ("embed" … "rank", "rank.journal").
+        """Return the records of an artifact ("embed" … "rank", "rank.journal").
 
         Raises:
-            UsageError: no such artifact.
-            NotFoundError: its stage has not run, or was stopped before it had done a whole query.
-            DataError: it is not what its stage wrote.
+            UsageError: the artifact does not exist.
+            NotFoundError: its stage has not run, or was stopped before it finished a query.
+            DataError: it was changed since its stage wrote it.
         """
         return self.typed(artifact, self.pipeline.record(artifact))
 
     def typed(self, artifact: str, model: type[M]) -> Iterator[M]:
-        """As `records`, for callers that name the record's class."""
+        """Return the records of an artifact as a given record type; see `records`."""
         path = self.file(artifact)
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
@@ -137,10 +136,11 @@ class OpenedRun:
         return islice(read_records(path, model), self.believed_lines(artifact))
 
     def check(self, artifact: str) -> None:
-        """Compare an artifact with the hash in its stage's lock, once until the file changes; a missing one is none.
+        """Compare an artifact with the hash in its stage's lock, again only if the file changes. Ignore a missing
+        artifact.
 
         Raises:
-            DataError: it was edited by hand, or its stage is at work on it.
+            DataError: it was edited manually, or its stage is running.
         """
         name = self.pipeline.writer(artifact)
         path, output = self.store.path(artifact), _output(self.manifest, name, artifact)
@@ -150,7 +150,7 @@ class OpenedRun:
         if self._compared.get(artifact) == (stamp := (stat.st_size, stat.st_mtime_ns)):
             return
         found = hash_file(path)
-        if found != output.sha256:  # a run may have gone on since its manifest was read
+        if found != output.sha256:  # a run may have continued since its manifest was read
             now = _output(self.store.manifest(), name, artifact)
             if now is None or found != now.sha256:
                 raise self._not_as_written(artifact, name)
@@ -158,25 +158,25 @@ class OpenedRun:
 
     @cached_property
     def _compared(self) -> dict[str, tuple[int, int]]:
-        """Size and time of each artifact that was found to be what its stage wrote."""
+        """Size and modification time of each artifact that was found unchanged."""
         return {}
 
     def _not_as_written(self, artifact: str, stage: str) -> DataError:
         path = self.store.path(artifact)
         if self.store.marker(stage).is_file():
-            return DataError(f"stage {stage} has begun again and not finished", where=path, remedy=self.command)
-        return edited_by_hand(self.store, artifact, stage, f"to discard that: {self.command} --yes")
+            return DataError(f"stage {stage} was restarted and has not finished", where=path, remedy=self.command)
+        return edited_by_hand(self.store, artifact, stage, f"discard the edit with: {self.command} --yes")
 
     def _why_nothing(self, stage: str) -> str:
-        """Why a stage has neither a result nor a part of one."""
+        """Return why a stage has neither a result nor a partial one."""
         if cap := self.store.spent(stage):
-            return f"has done no whole query, as the budget ended ({cap})"
-        return "was stopped before it had done a whole query" if self.store.begun(stage) else "has not run"
+            return f"finished no query because the budget is used up ({cap})"
+        return "was stopped before it finished a query" if self.store.begun(stage) else "has not run"
 
     def believed_lines(self, artifact: str) -> int | None:
-        """How many lines of an artifact belong to the result; None where all do.
+        """Return how many lines of an artifact belong to the result, or None for all.
 
-        A stage that is begun anew appends to its journal, and its lock knows nothing of that until it has finished.
+        A restarted stage appends to its journal, but its lock does not cover the new lines until it has finished.
         """
         name = self.pipeline.writer(artifact)
         lock = self.manifest.stages.get(name) if self.store.marker(name).is_file() else None
@@ -186,27 +186,27 @@ class OpenedRun:
         return output.rows if output else None
 
     def file(self, artifact: str) -> Path:
-        """Where an artifact is; where its stage was never done, what the stage has done so far, if there is any."""
+        """Return the path of an artifact, or of its partial result if its stage never finished."""
         whole, partial = self.store.path(artifact), self.store.partial(artifact)
         return partial if self.pipeline.writer(artifact) not in self.manifest.stages and partial.is_file() else whole
 
     @cached_property
     def graded(self) -> bool:
-        """Whether a passage has a grade; where none has, `raggs.runs.manifests.reasons` says why.
+        """Whether any passage has a grade. If none has, `raggs.runs.manifests.reasons` explains why.
 
         Raises:
-            NotFoundError: the judge has not worked yet.
+            NotFoundError: the judge has not run yet.
         """
         return any(record.grade for record in self.typed("judge", JudgeRecord))
 
     @property
     def unfinished(self) -> UnfinishedStage | None:
-        """The stage that was stopped with some of its queries done; None where there is none."""
+        """The stage that was stopped with some of its queries finished, or None."""
         return next(iter(self.parts), None)
 
     @cached_property
     def parts(self) -> tuple[UnfinishedStage, ...]:
-        """Every stage of which a part is done: the one that was stopped, then those that went on with its queries."""
+        """Every stage with a partial result: the stopped one, then those that continued with its queries."""
         order = self.pipeline.order
         begun = [name for name in order if name not in self.manifest.stages and self.store.partial(name).is_file()]
         return tuple(
@@ -217,27 +217,27 @@ class OpenedRun:
 
     @property
     def lacks(self) -> str:
-        """Which queries are left out, and by which stage; empty where none is."""
+        """Which queries are missing, and from which stage; empty if none is."""
         return "; ".join(str(part) for part in self.parts if part.left or part.short or part == self.unfinished)
 
     def _left(self, stage: str) -> Iterator[str]:
-        """The ids of the queries of the stage before that a stage has not done; of no use are those that lost all."""
+        """Yield the ids of the queries that a stage has not finished. Queries without a kept passage do not count."""
         before = {record.qid for record in self.records(self._before(stage)) if _goes_on(record)}
         yield from sorted(before - {record.qid for record in self.records(stage)})
 
     def _short(self, stage: str) -> Iterator[str]:
-        """The ids of the queries that end with what was paid for."""
+        """Yield the ids of the queries whose rankings ended early because the budget was used up."""
         found = self.pipeline.stage(stage)
         for artifact in found.BESIDE:
             if self.file(artifact).is_file():
                 yield from (record.qid for record in self.records(artifact) if found.cut_short(record))
 
     def _before(self, stage: str) -> str:
-        """The artifact of which a stage takes its queries: the latest one that it reads."""
+        """Return the artifact that supplies the queries of a stage: the last one that it reads."""
         return self.pipeline.stage(stage).READS[-1]
 
     def golden(self) -> Iterator[tuple[str, list[RankRecord]]]:
-        """Query id and its ranked passages, best first, query after query."""
+        """Yield each query id with its ranked passages, best first."""
         for qid, records in groupby(self.typed("rank", RankRecord), key=lambda record: record.qid):
             yield qid, list(records)
 
@@ -248,15 +248,21 @@ def _output(manifest: RunManifest, stage: str, artifact: str) -> StageOutput | N
 
 
 def edited_by_hand(store: RunStore, artifact: str, stage: str, remedy: str) -> DataError:
-    """Return the error of everybody who would use an artifact, or replace it, that is not what its stage wrote.
+    """Return the error for an artifact that was changed since its stage wrote it.
 
     Args:
+        store: the run directory.
+        artifact: name of the artifact.
+        stage: the stage that wrote it.
         remedy: how to discard the edit, as a clause.
     """
     path = store.path(artifact)
     if artifact == "judge":
-        remedy = f"raggs review set {quote(str(store.folder))} QUERY PASSAGE GRADE gives a label that lasts; {remedy}"
-    said = f"was edited by hand, or is damaged: it is not what stage {stage} wrote"
+        remedy = (
+            f"to change a grade permanently, use raggs review set {quote(str(store.folder))} QUERY PASSAGE "
+            f"GRADE; {remedy}"
+        )
+    said = f"was edited manually or is damaged: it differs from the output of stage {stage}"
     return DataError(said, where=path, line=store.first_edited_line(artifact), remedy=remedy)
 
 
@@ -264,10 +270,11 @@ def open_run(folder: Path | str, *, as_found: bool = False) -> OpenedRun:
     """Open a run directory.
 
     Args:
+        folder: the run directory.
         as_found: see `OpenedRun`.
 
     Raises:
-        NotFoundError: there is no run.
+        NotFoundError: the directory contains no run.
         DataError: its manifest is damaged.
     """
     store = RunStore(Path(folder))
@@ -275,15 +282,15 @@ def open_run(folder: Path | str, *, as_found: bool = False) -> OpenedRun:
 
 
 R = TypeVar("R", bound=Record)
-QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')  # inside a text its quotes would be escaped
+QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')  # quotation marks inside a text are escaped, so they do not match
 RANK_FIELD = re.compile(rb'"rank":\s*([0-9]+)')
 
 
 class ArtifactByQuery:
-    """An artifact by query; empty where there is no file.
+    """An artifact by query; empty if the file does not exist.
 
     Raises:
-        DataError: a line names no query, or the file is not what its stage wrote.
+        DataError: a line has no query id, or the file was changed since its stage wrote it.
     """
 
     def __init__(self, run: OpenedRun, artifact: str) -> None:
@@ -296,17 +303,19 @@ class ArtifactByQuery:
 
     @property
     def qids(self) -> tuple[str, ...]:
-        """The queries, in the order of the file."""
+        """The query ids, in the order of the file."""
         return tuple(self._pieces)
 
     def of(self, qid: str, model: type[R], depth: int | None = None) -> tuple[R, ...]:
-        """A query's records; none where it has none.
+        """Return a query's records; empty if it has none.
 
         Args:
-            depth: those of a rank beyond it are not read; None: all are.
+            qid: the query id.
+            model: record type.
+            depth: maximum rank to read; None for all.
 
         Raises:
-            DataError: a line does not fit `model`, or the file has changed since.
+            DataError: a line does not match `model`, or the file has changed.
         """
         if qid not in self._pieces:
             return ()
@@ -317,11 +326,12 @@ class ArtifactByQuery:
             where = f"{self._path}, query {qid}"
             raise DataError(first_fault(error), where=where, remedy=f"expected a {model.__name__}") from error
         if any(record.qid != qid for record in records):
-            raise DataError("has changed while it was read", where=self._path, remedy="start again")
+            raise DataError("has changed while it was read", where=self._path, remedy="run the command again")
         return tuple(records)
 
     def _lines(self, qid: str, depth: int | None) -> Iterator[bytes]:
-        with self._path.open("rb", buffering=0) as file:  # a query's lines mostly stand in one piece, read at once
+        # unbuffered: a query's lines are mostly contiguous and read at once
+        with self._path.open("rb", buffering=0) as file:
             for begin, end in self._pieces[qid]:
                 file.seek(begin)
                 lines = file.read(end - begin).splitlines()
@@ -329,20 +339,20 @@ class ArtifactByQuery:
 
 
 def _is_beyond_depth(line: bytes, depth: int) -> bool:
-    """Whether a line says a rank beyond a depth."""
+    """Return whether the rank in a line is beyond a depth."""
     found = RANK_FIELD.search(line)
     return found is not None and int(found[1]) > depth
 
 
 def _pieces(path: Path) -> Iterator[tuple[str, int, int]]:
-    """Query, first byte and end of each run of lines of one query."""
+    """Yield the query id, start byte and end byte of each block of lines of one query."""
     named, head, begin, byte = b"", b"\n", 0, 0
     with regular_file(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if not line.startswith(head):  # as the line before begins, up to the end of its query
+            if not line.startswith(head):  # lines of the same query start with the same bytes
                 found = QID.search(line)
                 if found is None and line.strip():
-                    raise DataError("names no query", where=path, line=number, remedy="run raggs audit on the run")
+                    raise DataError("has no query id", where=path, line=number, remedy="run raggs audit on the run")
                 if found is not None and found[1] != named:
                     if named:
                         yield json.loads(named), begin, byte
@@ -358,14 +368,14 @@ JUDGE, RANK = "judge", "rank"
 
 @dataclass(frozen=True)
 class BudgetCoverage:
-    """How far the money went.
+    """Progress of a run when its budget was used up.
 
     Attributes:
-        cap: that was reached, and what was spent under it.
-        queries: of the run.
-        graded: how many of them are graded in full.
-        ranked: how many of these have an order; None where ranking was not begun.
-        short: how many of these orders would have been asked about further.
+        cap: the cap that was reached, and the amount spent.
+        queries: number of queries of the run.
+        graded: number of fully graded queries.
+        ranked: number of these that have an order; None if ranking did not start.
+        short: number of these orders that ended early.
     """
 
     cap: BudgetCap
@@ -376,25 +386,28 @@ class BudgetCoverage:
 
     @property
     def json(self) -> dict[str, object]:
-        """As commands print it."""
+        """The coverage as commands print it with --json."""
         cap = {"setting": f"budget.{self.cap.setting}", "limit": self.cap.limit, "spent": self.cap.spent}
         counts = {"queries": self.queries, "graded": self.graded, "ranked": self.ranked, "short": self.short}
         return {"cap": cap, **counts}
 
     @property
     def sentence(self) -> str:
-        """What is done and what helps, for people."""
-        return f"the budget ended ({self.cap}): {self}; what was paid is kept, and a higher cap goes on with it"
+        """A sentence about the progress and the remedy."""
+        return (
+            f"the budget is used up ({self.cap}): {self}; paid answers are kept, and the run continues with a "
+            "higher cap"
+        )
 
     def __str__(self) -> str:
-        told = f"{self.graded:,} of {plural(self.queries, 'query')} graded in full"
+        told = f"{self.graded:,} of {plural(self.queries, 'query')} fully graded"
         if self.ranked is None:
             return told
-        return f"{told}; {self.ranked - self.short:,} ranked to the end, {self.short:,} with the answers paid for"
+        return f"{told}; {self.ranked - self.short:,} fully ranked, {self.short:,} ranked from the paid answers"
 
 
 def budget_coverage(run: OpenedRun) -> BudgetCoverage | None:
-    """What the budget of a run has bought; None where it did not end, or stopped no stage that asks the judge."""
+    """Return the progress of a run whose budget is used up, or None if no cap stopped one of its stages."""
     parts = {part.stage: part for part in run.parts}
     cap = next((part.cap for part in run.parts if part.cap), None)
     first = run.manifest.stages.get(run.pipeline.order[0])

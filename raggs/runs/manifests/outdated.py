@@ -1,4 +1,4 @@
-"""Was a stage's result made by code that this raggs still has? Only then deriving it again says anything about it."""
+"""Check whether a stage's result was made by code that this raggs has. Only then can the result be recomputed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raggs.stages.rank_config import engine_version
 
 
 def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
-    """The versions of this raggs' code that would make the result now, as component trees name them."""
+    """Return the code versions of this raggs that would make the result now, named as in component trees."""
     here = {"code": stage.code}
     if "engine" in lock.components:
         engine = str(lock.components["engine"]).partition("/")[0]
@@ -20,7 +20,7 @@ def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
 
 
 def outdated(lock: StageLock) -> str | None:
-    """What made the result and what is here instead, as a clause; None where they are the same."""
+    """Return which version made the result and which one is installed, as a clause; None if they are the same."""
     for name, version in made_by(pipeline_of(lock.stage).stage(lock.stage), lock).items():
         if lock.components.get(name) != version:
             return f"it was made by {lock.components.get(name)}, and this raggs has {version}"

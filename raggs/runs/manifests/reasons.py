@@ -1,6 +1,7 @@
-"""Why a stage runs again, as values that print as sentences.
+"""Reasons for running a stage, as values that print as messages.
 
-Why a run in which the judge has worked holds no grade, and what helps: the same run once more seldom does.
+`ungraded` explains why a run has no grades after its judge stage, and suggests a remedy: repeating the run rarely
+helps.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ class RunInterrupted:
 @dataclass(frozen=True)
 class ForcedRerun:
     def __str__(self) -> str:
-        return "it was asked for by --force"
+        return "--force was given"
 
 
 @dataclass(frozen=True)
 class ComponentChanged:
-    """A component differs from the one that the lock holds."""
+    """A component differs from the one in the lock."""
 
     component: str
     old: Any
@@ -49,7 +50,7 @@ class ComponentChanged:
         if self.old is ABSENT:
             return f"{self.component} is new ({_show(self.new)})"
         if self.new is ABSENT:
-            return f"{self.component} is gone (was {_show(self.old)})"
+            return f"{self.component} was removed (was {_show(self.old)})"
         return f"{self.component} changed ({_show(self.old)} -> {_show(self.new)})"
 
 
@@ -66,17 +67,17 @@ class OutputEdited:
     file: str
 
     def __str__(self) -> str:
-        return f"{self.file} was edited by hand"
+        return f"{self.file} was edited manually"
 
 
 @dataclass(frozen=True)
 class LockEdited:
-    """What its lock says of a stage cannot be believed."""
+    """The lock of a stage cannot be trusted."""
 
     stage: str
 
     def __str__(self) -> str:
-        return "its lock in manifest.json was edited by hand (raggs audit says where)"
+        return "its lock in manifest.json was edited manually (raggs audit shows the place)"
 
 
 @dataclass(frozen=True)
@@ -84,35 +85,35 @@ class FailuresLeft:
     count: int
 
     def __str__(self) -> str:
-        return f"{plural(self.count, 'judgment')} failed last time and will be tried again"
+        return f"{plural(self.count, 'judgment')} failed last time and will be retried"
 
 
 @dataclass(frozen=True)
 class PartlyDone:
-    """A stage before it was stopped, and what that one has done is gone on with."""
+    """An earlier stage was stopped; this one processes its finished queries."""
 
     stage: str
 
     def __str__(self) -> str:
-        return f"for the queries that {self.stage} has done"
+        return f"for the queries that {self.stage} has finished"
 
 
 @dataclass(frozen=True)
 class BudgetEnded:
-    """The budget has ended, and nobody is asked any more."""
+    """The budget is used up, and no further model is called."""
 
     def __str__(self) -> str:
-        return "the budget has ended; with what is paid for"
+        return "the budget is used up; uses only paid answers"
 
 
 @dataclass(frozen=True)
 class UpstreamReruns:
-    """An earlier stage will run; this one follows if that stage's artifact changes."""
+    """An earlier stage will run. This one runs too if that stage's artifact changes."""
 
     stage: str
 
     def __str__(self) -> str:
-        return f"{self.stage} runs before it; it follows if {self.stage}.jsonl changes"
+        return f"{self.stage} runs first; this stage runs if {self.stage}.jsonl changes"
 
 
 Reason = (
@@ -131,7 +132,7 @@ Reason = (
 
 
 def differences(old: Any, new: Any, name: str = "") -> Iterator[ComponentChanged]:
-    """Every leaf at which two component trees differ, by dotted name, in sorted order."""
+    """Yield every leaf in which two component trees differ, by dotted name, sorted."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({*old, *new}):
             yield from differences(old.get(key, ABSENT), new.get(key, ABSENT), f"{name}.{key}" if name else key)
@@ -151,12 +152,14 @@ def _show(value: Any) -> str:
 
 @dataclass(frozen=True)
 class UngradedQueries:
-    """What became of the queries of a run without grades.
+    """Reasons why the queries of a run have no grades.
 
     Attributes:
-        empty, waiting: queries without a pool, and those whose pool was not judged.
-        failed, silent: passages on which the judge failed, and on which nobody spoke.
-        remedy: what helps, as a command.
+        empty: number of queries without a pool.
+        waiting: number of queries whose pool was not judged.
+        failed: number of passages on which the judge failed.
+        silent: number of passages on which every judge abstained.
+        remedy: a command that helps.
     """
 
     empty: int
@@ -170,17 +173,17 @@ class UngradedQueries:
 
     def _told(self) -> Iterator[str]:
         if self.empty:
-            yield f"{plural(self.empty, 'pool')} {_are(self.empty)} empty, as no retriever found anything"
+            yield f"{plural(self.empty, 'pool')} {_are(self.empty)} empty because no retriever found a passage"
         if self.waiting:
             yield f"{plural(self.waiting, 'pool')} {_are(self.waiting)} not judged yet"
         if self.failed:
             yield f"the judge failed on {plural(self.failed, 'passage')}"
         if self.silent:
-            yield f"nobody spoke on {plural(self.silent, 'passage')}"
+            yield f"no judge gave a grade for {plural(self.silent, 'passage')}"
 
 
 def ungraded(run: OpenedRun) -> UngradedQueries:
-    """What became of the queries of a run of which none is `graded`."""
+    """Return why no query of a run is `graded`."""
     records = [record for record in run.typed("judge", JudgeRecord) if record.duplicate_of is None]
     pools = {record.qid for record in run.typed("merge", MergeRecord)}
     empty = [record.qid for record in run.typed("embed", EmbedRecord) if record.qid not in pools]
@@ -197,7 +200,7 @@ def ungraded(run: OpenedRun) -> UngradedQueries:
 
 
 def no_grades(run: OpenedRun) -> DataError:
-    """The error of whoever needs the grades of such a run."""
+    """Return the error for commands that need the grades of such a run."""
     found = ungraded(run)
     return DataError(str(found), where=run.folder, remedy=found.remedy)
 

@@ -1,10 +1,10 @@
-"""The rankings of all questions that share a budget, replayed from their journals, wave by wave.
+"""Replay the rankings of all queries that share a budget from their journals, wave by wave.
 
-Whose turn it was is found again by the same fold as in the run (`raggs.stages.waves`): a question that was asked when
-another's round promised more, or once the budget was spent, has entries that no wave asks for. All journals are in
-memory, as all rankings are in the run.
+The order of rounds is recomputed by the same fold as in the run (`raggs.stages.waves`). Suppose a query was requested
+when another query's round had the larger expected gain, or after the budget was used up. Its journal then has entries
+that no wave requests. As in the run, all rankings and journals are in memory.
 
-What the pilot's answers teach of the judge, learned again: what every ranking believes must follow from them.
+`profile_mismatch` estimates the judge profile again from the pilot's answers. All rankings must have used this profile.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ from raggs.stages.waves import SetBudget, SharedBudget, Waves
 
 
 def profile_mismatch(work: StageWork, config: RankConfig, profile: JudgeProfile, most: int = QUESTIONS) -> str | None:
-    """How what is believed of the judge differs from what its pilot teaches, as a sentence; None where it does not.
+    """Return how the judge profile differs from the one that its pilot's answers imply, or None.
 
-    Nothing is said where a pilot's answer is missing: whoever replays its question says so.
+    If a pilot's answer is missing, None is returned: the replay of its query reports this.
 
     Args:
-        most: how many questions were asked first, at most.
+        work: all artifacts of the run.
+        config: settings of the rank stage.
+        profile: the judge profile of the journals.
+        most: maximum number of pilot queries.
     """
     pilots = list(_pilots(work, config, most))
     if None in pilots:
@@ -55,12 +58,12 @@ def profile_mismatch(work: StageWork, config: RankConfig, profile: JudgeProfile,
     found = learn_profile([pilot for pilot in pilots if pilot is not None], profile.overhead)
     for (name, told), (_, again) in zip(profile, found, strict=True):
         if repr(told) != repr(again):
-            return f"{name} of the judge is {told}, its pilot's answers teach {again}"
+            return f"{name} of the judge is {told}, but {again} according to its pilot's answers"
     return None
 
 
 def _pilots(work: StageWork, config: RankConfig, most: int) -> Iterator[Pilot | None]:
-    """What each of the pilot's questions said; None for one that lacks an answer."""
+    """Yield the data of each pilot query, or None for one with a missing answer."""
     mine = pilot_questions((query.qid for query in work.read("queries", QueryRecord)), config.seed, most)
     journal = {qid: entries for qid, entries in work.by_query("rank.journal", JournalRecord) if qid in mine}
     for qid, pruned in work.by_query("prune", PruneRecord):
@@ -80,13 +83,15 @@ def _pilot(course: RankingProcess, answers: JournalAnswers) -> Pilot | None:
     return course.pilot()
 
 
-Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
-MIXED_PROFILES = "not all queries are ranked by the same word on the judge"
+Problem = Callable[[str], None]  # receives a sentence about a problem with the journal
+MIXED_PROFILES = "not all queries were ranked with the same judge profile"
 
 
 @dataclass
 class _Replayed:
-    """A ranking on its way. `left`: entries that nothing has asked for; `lost`: an answer is missing."""
+    """A ranking in progress. `left` is the number of entries not yet requested; `lost` means that an answer is
+    missing.
+    """
 
     pool: KeptPool
     course: RankingProcess | None
@@ -98,14 +103,17 @@ class _Replayed:
 def ranked_together(
     work: StageWork, config: RankConfig, budget: SetBudget, prices: object, problem: Problem
 ) -> Iterator[Record]:
-    """The records of all rankings.
+    """Yield the records of all rankings.
 
     Args:
-        prices: of the judge, as the lock's components have them.
-        problem: hears what is wrong with the journal, as sentences.
+        work: all artifacts of the run.
+        config: settings of the rank stage.
+        budget: the shared budget.
+        prices: the judge's prices, from the lock's components.
+        problem: receives sentences about problems with the journal.
 
     Raises:
-        ConfigError: the lock does not say what the judge charges.
+        ConfigError: the lock does not contain the judge's prices.
     """
     journal = dict(work.by_query("rank.journal", JournalRecord))
     for qid, entries in journal.items():
@@ -135,7 +143,7 @@ def ranked_together(
 
 
 def mixed_state_problem(entries: Iterable[JournalRecord]) -> str | None:
-    """What is wrong with a query's entries where they are of several states."""
+    """Return the problem of a query's entries if they have several states, or None."""
     return "entries of more than one state" if len({entry.state for entry in entries}) > 1 else None
 
 
@@ -149,14 +157,14 @@ def _start_replay(pool: KeptPool, config: RankConfig, entries: list[JournalRecor
 
 
 def _replay_known_entries(qid: str, each: _Replayed, problem: Problem) -> tuple[Batch, ...]:
-    """Take in what was there before the first wave; what the pilot asked."""
+    """Process the entries before the first wave, and return the pilot's batches."""
     course, answers = each.course, each.answers
     if course is None:
         return ()
     try:
         course.inform(answers.known)
     except (ValueError, TypeError) as error:
-        problem(f"query {qid}: round 0 holds an order that cannot be taken in: {error}")
+        problem(f"query {qid}: round 0 contains an invalid order: {error}")
         each.lost = True
         return ()
     each.left -= len(answers.known)
@@ -170,7 +178,7 @@ def _replay_known_entries(qid: str, each: _Replayed, problem: Problem) -> tuple[
 
 
 def _replay_round(qid: str, each: _Replayed, batches: tuple[Batch, ...], problem: Problem) -> bool:
-    """Answer a round from the journal; False where it lacks an answer."""
+    """Take the answers to a round from the journal. Return False if one is missing."""
     entries, wrong = each.answers.to(batches)
     if wrong:
         problem(f"query {qid}: {wrong}")
@@ -182,7 +190,7 @@ def _replay_round(qid: str, each: _Replayed, batches: tuple[Batch, ...], problem
 
 
 def _texts(work: StageWork) -> Iterator[tuple[Query, Mapping[str, Passage]]]:
-    """Each question with the passages of its pool."""
+    """Yield each query with the passages of its pool."""
     queries = {query.qid: query for query in work.read("queries", QueryRecord)}
     merged = dict(work.by_query("merge", MergeRecord))
     for qid, pruned in _pruned(work):

@@ -1,33 +1,30 @@
-"""A run's folder: the manifest, the artifacts, the journal, and who may write them.
+"""A run's folder: the manifest, the artifacts, the journal, and write access to them.
 
-Order of a commit: the incomplete marker, the artifact (temporary file, fsync, rename), its line sums, the lock in
-the manifest, then the marker goes. Whatever moment a kill chooses, the manifest never names a file that is not
-there whole. The artifact of a stage that asks the judge is written under a name of its own first (`partial`), where it
-stays if the stage is stopped: whole queries, which can be read until the stage is done.
+The order of a commit is: the incomplete marker, the artifact (temporary file, fsync, rename), its line checksums, the
+lock in the manifest, then removal of the marker. If the process is killed at any moment, the manifest never names an
+incomplete file. The artifact of a stage that calls the judge is first written under another name (`partial`). It stays
+there if the stage is stopped, and contains only whole queries. These can be read until the stage is done.
 
-The seal of a manifest: hashes of its own content, by which an edit is found and named. No signature.
+The seal of a manifest consists of hashes of its content. They detect and locate edits. A seal is not a signature.
 
-Each lock is chained to the one before it (`chain`: the hash of the lock and of the chain so far), the first to the
-head of the manifest; configuration, estimates and the ledger's mark have a hash each, and one hash holds all of it. A
-seal is over the JSON as it stands in the file, never over the models of this raggs, so that a later version reads it
-too.
+Each lock is chained to the previous one (`chain`: hash of the lock and of the chain so far), the first one to the head
+of the manifest. Configuration, estimates and the ledger's mark have one hash each, and one hash covers everything. A
+seal is computed from the JSON in the file, never from the models of this raggs, so that later versions can read it.
 
-A user of raggs can write a seal: it detects edits, not forgery (docs/concepts/caching-and-audit.md). It must not mend
-anything.
+Every user of raggs can write a seal: it detects edits, not forgery (docs/concepts/caching-and-audit.md). Sealing never
+repairs anything.
 
-The journal of judged batches while the rank stage runs. It lives on the disk; memory holds only where entries stand.
+`RunJournal` is the journal of judged batches while the rank stage runs. It is on disk; memory holds only the positions
+of the entries. Entries are appended as they arrive. Each is passed to the operating system before `append` returns.
+Lines are not synced one by one: a power cut may lose the newest ones, but their paid answers are still in the cache.
+When a query is done, `settle` records which entries determine its ranking. `settled` yields these in their final order
+for the commit. The journal of a resumed run therefore has the same bytes as that of an uninterrupted one.
 
-Entries are appended as they come; each is with the operating system before `append` returns. There is no fsync for
-each line: a power cut may lose the newest ones, whose paid answers the language-model cache still holds. When a query
-is done, `settle` says which of its entries its ranking is the fold of; `settled` gives them all in their final order
-for the commit, so that the journal of a resumed run has the same bytes as that of an undisturbed one.
-
-The ledger's running hash: how far llm.ledger.jsonl had come when a manifest was written.
-
-The ledger stays append-only, and a line costs nothing more than before: whoever writes a manifest reads on from where
-it stood and notes a mark. A mark covers whole lines only, since a torn one goes when the ledger is opened again. What
-no mark covers yet (a run was killed) is covered by the next one. A ledger that does not fit its last mark is not
-marked anew: an account that was altered stays so.
+`LedgerReader` maintains the ledger's running hash, which marks how far llm.ledger.jsonl had come when a manifest was
+written. The ledger stays append-only, and lines cost nothing extra. Each time a manifest is written, the reader
+continues at its last position and sets a mark. A mark covers only whole lines, because an incomplete one is removed
+when the ledger is opened again. Lines that no mark covers yet (after a kill) are covered by the next mark. A ledger
+that does not match its last mark gets no new mark, so an altered account remains detectable.
 """
 
 from __future__ import annotations
@@ -71,19 +68,19 @@ from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
 HEAD = ("schema_version", "name", "pipeline", "created", "raggs")
-LATEST = ("config", "config_file")  # both of the latest run
+LATEST = ("config", "config_file")  # both from the latest run
 
-Content = Mapping[str, object]  # a manifest as its JSON says
+Content = Mapping[str, object]  # content of a manifest as parsed JSON
 
 
 @dataclass(frozen=True)
 class ManifestBreak:
-    """A part of a manifest that is not what raggs wrote.
+    """A part of a manifest that was changed since raggs wrote it.
 
     Attributes:
-        path: of the part, as keys from the root.
-        stage: whose lock it is; None for any other part.
-        message: what is wrong, as a clause.
+        path: path of the part, as keys from the root.
+        stage: name of the stage if the part is a lock; None for every other part.
+        message: description of the change, as a clause.
     """
 
     path: tuple[str, ...]
@@ -92,7 +89,7 @@ class ManifestBreak:
 
 
 def sealed(manifest: RunManifest, ledger: LedgerMark) -> dict[str, object]:
-    """The JSON of a manifest with its chain and its seal, whatever it held of them before."""
+    """Return the JSON of a manifest with a new chain and seal. Existing ones are replaced."""
     content: dict[str, object] = manifest.model_dump(mode="json")
     before = _head_hash(content)
     stages: dict[str, object] = {}
@@ -107,33 +104,35 @@ def sealed(manifest: RunManifest, ledger: LedgerMark) -> dict[str, object]:
 
 
 def content_hash(content: Content) -> str:
-    """The hash of a manifest's whole content, but for the hash itself."""
+    """Return the hash of a manifest's whole content except the hash itself."""
     seal = {name: value for name, value in as_object(content.get("seal")).items() if name != "sha256"}
     return hash_value({**content, "seal": seal})
 
 
 def breaks(content: Content) -> Iterator[ManifestBreak]:
-    """Every part of a manifest that its seal does not fit; nothing for one that was never sealed."""
+    """Yield every part of a manifest that does not match its seal; nothing for a manifest that was never sealed."""
     seal = as_object(content.get("seal"))
     if not seal:
         if _was_sealed(content):
-            yield ManifestBreak((), None, "the seal was removed: there are traces of it")
+            yield ManifestBreak((), None, "the seal was removed, but its traces remain")
         return
     found = [*_chain_breaks(content, seal), *_part_breaks(content, seal)]
     yield from found
     if not found and seal.get("sha256") != content_hash(content):
         yield ManifestBreak(
-            ("seal",), None, "the manifest is not what raggs wrote: its content has another hash than its seal says"
+            ("seal",),
+            None,
+            "the manifest was changed since raggs wrote it: the hash of its content differs from the one in its seal",
         )
 
 
 def edited_stages(content: Content) -> frozenset[str]:
-    """The stages whose locks were changed since raggs wrote them."""
+    """Return the stages whose locks were changed since raggs wrote them."""
     return frozenset(each.stage for each in breaks(content) if each.stage is not None)
 
 
 def place_of(text: str, path: Sequence[str]) -> int | None:
-    """The line, from 1, at which a part begins in a manifest as raggs writes it; None where it is not found."""
+    """Return the line, from 1, at which a part of a manifest starts in raggs' format, or None if it is not found."""
     found, lines, depth = None, text.split("\n"), 1
     at = 0
     for depth, key in enumerate(path, start=1):
@@ -152,10 +151,12 @@ def place_of(text: str, path: Sequence[str]) -> int | None:
 def _chain_breaks(content: Content, seal: Content) -> Iterator[ManifestBreak]:
     before = str(seal.get("head"))
     if before != _head_hash(content):
-        yield ManifestBreak((), None, f"{', '.join(HEAD)}: one of them was changed since raggs wrote it")
+        yield ManifestBreak((), None, f"one of {', '.join(HEAD)} was changed since raggs wrote it")
     for name, lock in _locks(content):
         if lock.get("chain") != _link(before, lock):
-            message = f"stage {name}: its lock was changed since raggs wrote it, or one before it was added or removed"
+            message = (
+                f"stage {name}: its lock was changed since raggs wrote it, or an earlier lock was added or removed"
+            )
             yield ManifestBreak(("stages", name), name, message)
         before = str(lock.get("chain"))
 
@@ -192,19 +193,19 @@ def _was_sealed(content: Content) -> bool:
 
 
 class EntryFile:
-    """Journal entries in a file, found again by their query. Its owner closes it.
+    """Journal entries in a file, indexed by query. The owner closes the file.
 
     Args:
-        file: open for reading and writing; `index` says what stands in it already.
+        file: open for reading and writing. Existing entries are registered with `index`.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self._end = 0
-        self._places: dict[str, array[int]] = {}  # start and end of each run of entries: 16 bytes
+        self._places: dict[str, array[int]] = {}  # start and end of each block of entries: 16 bytes
 
     def index(self, qid: str, size: int) -> None:
-        """The next `size` bytes are an entry of this query."""
+        """Register the next `size` bytes as an entry of this query."""
         places = self._places.setdefault(qid, array("q"))
         if places and places[-1] == self._end:
             places.pop()
@@ -221,7 +222,7 @@ class EntryFile:
         self.index(record.qid, len(line))
 
     def get(self, qid: str) -> Iterator[JournalRecord]:
-        """The entries of a query, in the order they came."""
+        """Yield the entries of a query, in order of arrival."""
         places = self._places.get(qid, array("q"))
         for start, end in zip(places[::2], places[1::2], strict=True):
             self.file.seek(start)
@@ -232,7 +233,7 @@ class EntryFile:
         self._places.pop(qid, None)
 
     def __iter__(self) -> Iterator[JournalRecord]:
-        """Every entry, by query, round and slot."""
+        """Yield every entry, sorted by query, round and slot."""
         for qid in sorted(self._places):
             yield from sorted(self.get(qid), key=lambda entry: (entry.round, entry.slot))
 
@@ -241,20 +242,20 @@ class RunJournal:
     """The journal of one run.
 
     Args:
-        path: of the file; made where missing.
-        sums: CRC-32 of the lines to be believed, four bytes each, little-endian; None believes all.
+        path: path of the file; created if missing.
+        sums: CRC-32 of the trusted lines, four bytes each, little-endian. None trusts all lines.
 
     Raises:
-        DataError: a line other than a torn last one is no entry.
+        DataError: a line is not an entry, except an incomplete last line.
         OSError: the disk failed.
     """
 
     def __init__(self, path: Path, sums: bytes | None = None) -> None:
         believed = None if sums is None else {sums[at : at + 4] for at in range(0, len(sums), 4)}
-        # A torn last line would corrupt what is appended next, so the whole lines are written again.
+        # An incomplete last line would corrupt the next entry, so the whole lines are written again.
         with atomic_writer(path) as file:
             self._known = EntryFile(file)
-            for record in read_torn(path, JournalRecord, "delete the file to start this stage afresh"):
+            for record in read_torn(path, JournalRecord, "delete the file to restart this stage"):
                 line = dump_line(record, given=True)
                 if believed is None or zlib.crc32(line).to_bytes(4, "little") in believed:
                     self._known.index(record.qid, file.write(line))
@@ -262,7 +263,7 @@ class RunJournal:
         self._settled = EntryFile(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
 
     def entries(self, qid: str) -> list[JournalRecord]:
-        """What is known of a query, from earlier runs and from this one."""
+        """Return the known entries of a query, from earlier runs and from this one."""
         return list(self._known.get(qid))
 
     def append(self, record: JournalRecord) -> None:
@@ -282,44 +283,44 @@ class RunJournal:
 
 
 CRC = 4  # bytes of a line's checksum
-Problem = tuple[int | None, str]  # a line of the ledger, and what is wrong
+Problem = tuple[int | None, str]  # a line of the ledger, and its problem
 
 
 class LedgerReader:
-    """One ledger, read once from its start and on from there.
+    """Reader of one ledger, which reads each line once.
 
     Args:
-        path: the ledger, which need not exist.
-        sums: where the CRC-32 of each marked line is kept, by which an edited one is named.
+        path: path of the ledger; it need not exist.
+        sums: path of the file with the CRC-32 of each marked line, which identify edited lines.
     """
 
     def __init__(self, path: Path, sums: Path) -> None:
         self._path, self._sums_path = path, sums
         self._digest, self._sums = hashlib.sha256(), bytearray()
         self._mark = LedgerMark()
-        self._checked = False  # whether what was there fits what was known of it
-        self._kept: LedgerMark | None = None  # of a ledger that does not fit it any more
-        self._summed = -1  # rows whose checksums are on the disk
+        self._checked = False  # whether the existing ledger was compared with its last mark
+        self._kept: LedgerMark | None = None  # last mark of a ledger that no longer matches it
+        self._summed = -1  # number of rows whose checksums are on disk
 
     def end(self) -> int:
-        """Bytes of whole lines that are in the ledger now.
+        """Return the size of the complete lines of the ledger in bytes.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the ledger cannot be read.
         """
         return self._read().bytes
 
     def expect(self, known: LedgerMark) -> None:
-        """Take the ledger to end where `known` does: what comes after it was not booked by a run, and is never marked.
+        """Treat lines after `known` as foreign: no run booked them, and no mark will cover them.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the ledger cannot be read.
         """
         if self.end() > known.bytes:
             self._kept, self._checked = known, True
 
     def mark(self, known: LedgerMark) -> LedgerMark:
-        """The mark of today, on the disk with all it covers; the `known` one where the ledger does not fit it.
+        """Return a new mark, after everything that it covers is on disk; `known` if the ledger does not match it.
 
         Raises:
             OSError: the disk failed.
@@ -346,13 +347,13 @@ class LedgerReader:
                 self._sums += zlib.crc32(line).to_bytes(CRC, "little")
                 rows, size = rows + 1, size + len(line)
             if size > self._mark.bytes:
-                os.fsync(file.fileno())  # no mark before what it covers
+                os.fsync(file.fileno())  # everything that a mark covers must be on disk first
         self._mark = LedgerMark(rows=rows, bytes=size, sha256=self._digest.hexdigest())
         return self._mark
 
 
 def fits_mark(path: Path, mark: LedgerMark) -> bool:
-    """Whether the ledger still begins with what the mark covers."""
+    """Return whether the ledger still starts with the content that the mark covers."""
     if not mark.bytes:
         return True
     if not path.is_file() or path.stat().st_size < mark.bytes:
@@ -366,27 +367,27 @@ def fits_mark(path: Path, mark: LedgerMark) -> bool:
 
 
 def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
-    """What is wrong with a ledger that does not fit its mark; the first changed line where the checksums tell it."""
+    """Yield the problem of a ledger that does not match its mark, with the first changed line if checksums exist."""
     if fits_mark(path, mark):
         return
     if not path.is_file():
-        yield None, f"the file is missing, the manifest says {plural(mark.rows, 'line')}"
+        yield None, f"the file is missing, but has {plural(mark.rows, 'line')} in the manifest"
         return
     line = _first_changed(path, sums) if len(sums) >= CRC * mark.rows else None
     yield (
         line,
-        f"is not what was booked: the hash of its first {plural(mark.rows, 'line')} is not what the manifest says",
+        f"differs from the booked calls: the hash of its first {plural(mark.rows, 'line')} differs from the manifest",
     )
 
 
 def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
-    """Return the first line after a mark and what is wrong with it, in a run in which no stage is at work."""
+    """Return the first line after a mark and its problem, in a run in which no stage is running."""
     if not path.is_file() or path.stat().st_size <= mark.bytes or not fits_mark(path, mark):
         return None
     with path.open("rb") as file:
         file.seek(mark.bytes)
         count = sum(1 for _ in _complete_lines(file))
-    told = f"{plural(count, 'line')} from here on were added after the run had booked its last call"
+    told = f"{plural(count, 'line')} from here on were added after the last call of the run was booked"
     return (mark.rows + 1, told) if count else None
 
 
@@ -403,7 +404,7 @@ def _first_changed(path: Path, sums: bytes) -> int | None:
 
 
 def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines that end."""
+    """Yield the lines that end with a line break."""
     for line in file:
         if line.endswith(b"\n"):
             yield line
@@ -412,19 +413,20 @@ def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 CHECKSUM_FOLDER = ".sums"
-RESTORE = "restore the file, or delete it to run afresh"
-MAX_NESTING = 100  # levels of a manifest's JSON
+RESTORE = "restore the file, or delete it to start the run from scratch"
+MAX_NESTING = 100  # maximum nesting depth of a manifest's JSON
 PARTIAL = ".partial.jsonl"
 JOURNAL = artifact_file("rank.journal")
 
 
 class RunStore:
-    """Reads and writes one run directory.
+    """Read and write one run directory.
 
     Args:
-        folder: the directory.
-        durable: whether what is written must survive a power cut; asked at each write. A kill takes nothing either way.
-        pipeline: what is run in it, for remedies.
+        folder: the run directory.
+        durable: returns whether written data must survive a power cut; called for each write. Data always survives a
+            kill.
+        pipeline: pipeline of the run, for remedies.
     """
 
     def __init__(self, folder: Path, durable: Callable[[], bool] = lambda: True, pipeline: Pipeline = GOLDEN) -> None:
@@ -439,23 +441,23 @@ class RunStore:
         return (self.folder / MANIFEST).is_file()
 
     def manifest(self) -> RunManifest:
-        """The manifest as it is on disk.
+        """Return the manifest on disk.
 
         Raises:
-            NotFoundError: there is no run here.
-            DataError: the manifest is damaged, or of a later version of raggs.
+            NotFoundError: the directory contains no run.
+            DataError: the manifest is damaged, or from a later version of raggs.
         """
         path = self.folder / MANIFEST
         try:
             data = regular_file(path).read_bytes()
         except OSError as error:
             raise NotFoundError(
-                "there is no run here", where=self.folder, remedy=f"{self._pipeline.command} makes one"
+                "no run here", where=self.folder, remedy=f"create one with {self._pipeline.command}"
             ) from error
         raw = _content(data, path)
         if raw.get("schema_version") not in (None, SCHEMA):
             raise DataError(
-                f"made by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs"
+                f"written by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs"
             )
         try:
             return RunManifest.model_validate(raw)
@@ -463,25 +465,25 @@ class RunStore:
             raise DataError(first_fault(error), where=path, remedy=RESTORE) from error
 
     def content(self) -> JsonObject:
-        """The manifest as its JSON says, for its seal.
+        """Return the manifest as parsed JSON, for its seal.
 
         Raises:
-            NotFoundError, DataError: as `manifest`.
+            NotFoundError, DataError: see `manifest`.
         """
         path = self.folder / MANIFEST
         try:
             return _content(regular_file(path).read_bytes(), path)
         except OSError as error:
-            raise NotFoundError("there is no run here", where=self.folder) from error
+            raise NotFoundError("no run here", where=self.folder) from error
 
     def save(self, manifest: RunManifest) -> None:
-        """Write the manifest under a new seal, which covers the ledger as it is now."""
+        """Write the manifest with a new seal, which covers the current ledger."""
         known = manifest.seal.ledger if manifest.seal else LedgerMark()
         data = manifest_bytes(sealed(manifest, self.account.mark(known)))
         write_atomic(self.folder / MANIFEST, data, durable=self._durable())
 
     def seal_ledger(self) -> None:
-        """Seal what was booked since the manifest was written.
+        """Seal the lines that were booked since the manifest was written.
 
         Raises:
             RaggsError, OSError: the manifest cannot be read or written.
@@ -498,32 +500,33 @@ class RunStore:
         return self.folder / artifact_file(artifact)
 
     def read(self, artifact: str, model: type[M]) -> Iterator[M]:
-        """The records of an artifact (see `raggs.base.jsonl.read_records` for the errors)."""
+        """Return the records of an artifact (see `raggs.base.jsonl.read_records` for the errors)."""
         return read_records(self.path(artifact), model)
 
     def write(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> dict[str, StageOutput]:
-        """Replace artifacts, each whole or not at all, with the checksum of each of their lines beside them.
+        """Replace artifacts, each completely or not at all, and store a checksum of each of their lines.
 
         Args:
-            models: the record on the lines of each artifact, which says where a record goes.
+            models: record type of each artifact, which determines the file of a record.
+            records: records of all artifacts.
 
         Returns:
-            What each file holds, by file name.
+            The content summary of each file, by file name.
         """
         places = {model: self.path(artifact) for artifact, model in models.items()}
         return self._outputs(models, write_routed(places, records, durable=self._durable()))
 
     def partial(self, artifact: str) -> Path:
-        """Where an artifact is until its stage is done."""
+        """Return the path of an artifact until its stage is done."""
         return self.folder / f"{artifact}{PARTIAL}"
 
     def write_partial(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> list[WrittenFile]:
-        """As `write`, under names that no lock knows."""
+        """Write artifacts under names that no lock refers to; see `write`."""
         places = {model: self.partial(artifact) for artifact, model in models.items()}
         return write_routed(places, records, durable=self._durable())
 
     def promote(self, models: Mapping[str, type[Record]], written: Iterable[WrittenFile]) -> dict[str, StageOutput]:
-        """Make what `write_partial` wrote the artifacts."""
+        """Turn the files of `write_partial` into the artifacts."""
         for artifact in models:
             self.partial(artifact).replace(self.path(artifact))
         if self._durable():
@@ -543,12 +546,12 @@ class RunStore:
         write_atomic(folder / f"{artifact}.crc32", written.line_sums, durable=self._durable())
 
     def line_sums(self, artifact: str) -> bytes | None:
-        """CRC-32 of each line as it was written, four bytes each, little-endian; None if not kept."""
+        """Return the CRC-32 of each line at the time of writing, four bytes each, little-endian; None if not stored."""
         path = self.folder / CHECKSUM_FOLDER / f"{artifact}.crc32"
         return path.read_bytes() if path.is_file() else None
 
     def first_edited_line(self, artifact: str) -> int | None:
-        """Return the first line that is not the one that was written; None if all are, or no checksums are kept."""
+        """Return the number of the first changed line, or None if none changed or no checksums are stored."""
         sums, path = self.line_sums(artifact), self.path(artifact)
         if sums is None or not path.is_file():
             return None
@@ -560,7 +563,7 @@ class RunStore:
         return None if CRC * number == len(sums) else number + 1
 
     def file_hash(self, name: str) -> str | None:
-        """sha256 of a file of the run, None if it is not there."""
+        """Return the sha256 of a file of the run, or None if it does not exist."""
         path = self.folder / name
         return hash_file(path) if path.is_file() else None
 
@@ -571,7 +574,7 @@ class RunStore:
 
     @property
     def ledger_sums(self) -> bytes:
-        """CRC-32 of each sealed line of the ledger, four bytes each, little-endian; empty where not kept."""
+        """CRC-32 of each sealed line of the ledger, four bytes each, little-endian; empty if not stored."""
         return self._ledger_sums.read_bytes() if self._ledger_sums.is_file() else b""
 
     @property
@@ -580,7 +583,7 @@ class RunStore:
 
     @property
     def ledger(self) -> Path:
-        """Where calls to language models are booked: an account, which nothing depends on."""
+        """Path of the ledger, which records calls to language models. No result depends on it."""
         return self.folder / LEDGER
 
     # --- the incomplete marker ---
@@ -589,21 +592,21 @@ class RunStore:
         return self.folder / f".incomplete-{stage}"
 
     def begin(self, stage: str, fingerprint: str) -> None:
-        """Note that a stage is begun, and of what; a part of a result of anything else goes."""
+        """Record that a stage has started, with its fingerprint. Delete a partial result with another fingerprint."""
         if self.begun(stage) != fingerprint or not self.marker(stage).exists():
             self.forget_partial(stage)
-        self.marker(stage).write_text(fingerprint)  # what it says is not worth a wait for the disk
+        self.marker(stage).write_text(fingerprint)  # not important enough to wait for the disk
 
     def begun(self, stage: str) -> str:
-        """The fingerprint under which a stage was begun that has not finished; empty where none was."""
+        """Return the fingerprint of a started but unfinished stage; empty if there is none."""
         return self._begun(stage)[0]
 
     def note_spent(self, stage: str, cap: BudgetCap) -> None:
-        """Note that the last attempt of a stage that was begun reached a cap of the budget."""
+        """Record that the last attempt of a started stage reached a cap of the budget."""
         self.marker(stage).write_text(f"{self.begun(stage)}\n{cap.setting} {cap.limit!r} {cap.spent!r}")
 
     def spent(self, stage: str) -> BudgetCap | None:
-        """The cap that a stage's last attempt reached; None where it did not, or is done."""
+        """Return the cap that a stage's last attempt reached, or None if it reached none or the stage is done."""
         try:
             setting, limit, spent = self._begun(stage)[1].split()
             return BudgetCap(setting, float(limit), float(spent))
@@ -620,7 +623,7 @@ class RunStore:
         self.marker(stage).unlink(missing_ok=True)
 
     def forget_partial(self, stage: str) -> None:
-        """Delete what an attempt of a stage left that was stopped."""
+        """Delete the partial results of a stopped attempt of a stage."""
         for path in self.folder.glob(f"{stage}*{PARTIAL}"):
             path.unlink(missing_ok=True)
 
@@ -628,11 +631,11 @@ class RunStore:
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        """Hold the directory for writing; made if missing, cleaned of a killed run's leftovers.
+        """Lock the directory for writing. Create it if missing, and remove remains of a killed run.
 
         Raises:
-            BusyError: another process holds it.
-            ProviderError: the directory cannot be made or written.
+            BusyError: another process holds the lock.
+            ProviderError: the directory cannot be created or written.
         """
         wait = f"wait for it, or {self._pipeline.beside}"
         who = "another raggs run is using this directory"
@@ -643,7 +646,7 @@ class RunStore:
 
 
 def config_place(file: Path, folder: Path) -> str:
-    """Return the path of a configuration file from a run directory: it does not depend on the working directory."""
+    """Return the path of a configuration file relative to a run directory, independent of the working directory."""
     file, folder = file.resolve(), folder.resolve()
     try:
         return Path(os.path.relpath(file, folder)).as_posix()
@@ -652,30 +655,30 @@ def config_place(file: Path, folder: Path) -> str:
 
 
 def manifest_bytes(content: Mapping[str, object]) -> bytes:
-    """A manifest's JSON as raggs writes it."""
+    """Return a manifest's JSON as raggs writes it."""
     return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _content(data: bytes, path: Path) -> JsonObject:
-    """The object of a manifest's bytes, which holds nothing that JSON has not: no NaN, no torn characters.
+    """Parse a manifest. Values that are not valid JSON are rejected, such as NaN or lone surrogates.
 
     Raises:
-        DataError: it is none, or nested deeper than anything that raggs writes.
+        DataError: the content is not a JSON object, or nested deeper than raggs ever writes.
     """
     try:
         found: Json = STRICT.decode(data.decode())
         if _depth(found) > MAX_NESTING:
-            raise ValueError(f"nested more than {MAX_NESTING} deep")
+            raise ValueError(f"nested more than {MAX_NESTING} levels deep")
         canonical_json(found).encode()
     except (ValueError, RecursionError) as error:
         raise DataError(f"not valid JSON ({error})", where=path, remedy=RESTORE) from error
     if not isinstance(found, dict):
-        raise DataError("holds no JSON object", where=path, remedy=RESTORE)
+        raise DataError("expected a JSON object", where=path, remedy=RESTORE)
     return found
 
 
 def _depth(value: Json) -> int:
-    """How deep a value is nested, found level by level."""
+    """Return the nesting depth of a value, counted level by level."""
     depth, level = 0, [value]
     while level:
         depth += 1
@@ -689,5 +692,5 @@ def _depth(value: Json) -> int:
 
 
 def dump_json(value: Any) -> str:
-    """Readable JSON for people and pipes, without keys."""
+    """Return readable JSON for output, with API keys masked."""
     return mask(json.dumps(value, indent=2, ensure_ascii=False, default=str))

@@ -83,7 +83,7 @@ def test_all_else_it_is_not(name: str) -> None:
     tcp://host:8786/path host:8786 tcp://host:-1 inproc://1:2 //host:1""".split(),  # noqa: SIM905
 )
 def test_an_address_that_is_none_is_refused_when_it_is_read(address: str) -> None:
-    with pytest.raises(ValidationError, match="not an address such as tcp://host:8786"):
+    with pytest.raises(ValidationError, match="expected an address such as tcp://host:8786"):
         DaskExecution.Config(address=address)
 
 
@@ -144,7 +144,7 @@ def test_after_a_client_died_the_next_run_waits_for_nobody_and_a_lost_scheduler_
         _, told = second.communicate(timeout=90)
     assert second.returncode == 6
     (line,) = told.splitlines()
-    assert line == "raggs: the connection to the scheduler was lost — run again: what was paid is cached"
+    assert line == "raggs: the connection to the scheduler was lost — run again: paid answers are cached"
 
 
 @pytest.mark.nightly(keep=1)

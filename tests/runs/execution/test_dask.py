@@ -320,7 +320,7 @@ def test_a_worker_that_does_not_see_the_workspace_says_so(tmp_path: Path) -> Non
         causes={},
         versions=versions(),
     )
-    with pytest.raises(NotFoundError, match="does not see the workspace — put it on a file system"):
+    with pytest.raises(NotFoundError, match="cannot access the workspace — put the workspace on a file system"):
         run_shard(job.model_dump_json(), 0)
 
 
@@ -342,7 +342,7 @@ class Ended:
 @pytest.mark.parametrize(
     ("future", "kind", "message"),
     [
-        (Ended(KilledWorker("shard", None, 3)), ProviderError, "shard 7 was given up: every worker that took it died"),
+        (Ended(KilledWorker("shard", None, 3)), ProviderError, "shard 7 failed: every worker that processed it died"),
         (Ended(ModuleNotFoundError("No module named 'raggs'")), PrerequisiteError, "a worker cannot run raggs"),
         (Ended(cancelled=True), ProviderError, "the connection to the scheduler was lost"),
         (Ended(NotFoundError("no such file")), NotFoundError, "no such file"),

@@ -209,4 +209,4 @@ def test_a_foreign_id_in_the_journal_is_a_finding(broken: Project) -> None:
 def test_a_number_that_is_no_text_is_a_finding_where_it_stands(broken: Project) -> None:
     edit_manifest(broken.run, at("stages", "rank", "params", "top", value="ten"))
     found = [str(finding) for finding in audit(broken.run).findings]
-    assert any("stage rank has parameters in the manifest that it does not take: top" in each for each in found), found
+    assert any("stage rank has invalid parameters in the manifest: top" in each for each in found), found

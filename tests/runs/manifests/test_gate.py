@@ -31,9 +31,9 @@ def manifest(gate: dict[str, float], judge: str = "litellm", **ranked: Any) -> R
     [
         ({}, ()),
         ({"canaries": 0.9, "flips": 0.15, "position_bias": 0.4}, ()),
-        ({"canaries": 0.95}, ("90% of the canaries are as expected, less than the 95% asked for",)),
-        ({"flips": 0.1}, ("15% of the pairs flip, more than the 10% allowed",)),
-        ({"position_bias": 0.3}, ("the position bias is 0.40 grades, more than the 0.3 allowed",)),
+        ({"canaries": 0.95}, ("90% of the canaries pass, less than the required 95%",)),
+        ({"flips": 0.1}, ("15% of the pairs flip, more than the allowed 10%",)),
+        ({"position_bias": 0.3}, ("the position bias is 0.40 grades, more than the allowed 0.3",)),
     ],
 )
 def test_each_figure_beyond_its_limit_is_named(gate: dict[str, float], said: tuple[str, ...]) -> None:
@@ -50,10 +50,10 @@ def test_what_could_not_be_looked_at_has_failed() -> None:
     ("grades", "questions", "kappa", "said"),
     [
         (20, 5, 0.6, None),
-        (20, 5, 0.59, "kappa with people is 0.59 (20 grades), less than the 0.6 asked for"),
-        (19, 5, 0.9, "only 19 grades of 5 questions can be held against people's"),
-        (90, 4, 0.9, "only 90 grades of 4 questions can be held"),
-        (20, 5, None, "kappa with people is not defined"),
+        (20, 5, 0.59, "kappa with human labels is 0.59 (20 grades), less than the required 0.6"),
+        (19, 5, 0.9, "only 19 grades of 5 questions can be compared with human labels"),
+        (90, 4, 0.9, "only 90 grades of 4 questions can be compared"),
+        (20, 5, None, "kappa with human labels is undefined"),
     ],
 )
 def test_kappa_with_people_is_held_to_its_limit_and_few_words_are_no_pass(
@@ -65,7 +65,7 @@ def test_kappa_with_people_is_held_to_its_limit_and_few_words_are_no_pass(
         lock = run.stages["judge"].model_copy(update={"health": JudgeHealth(people=found)})
         below = failed_judge_gates(run.model_copy(update={"stages": {"judge": lock}}))
         assert [said in each for each in below] == ([] if said is None else [True])
-    assert failed_judge_gates(manifest({"kappa": 0.6})) == ("its grades were not held against people's yet",)
+    assert failed_judge_gates(manifest({"kappa": 0.6})) == ("its grades have not been compared with human labels yet",)
 
 
 def test_a_stage_that_has_not_run_and_a_judge_by_rule_are_held_to_nothing() -> None:

@@ -92,7 +92,7 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
     "config: a stage": (
         put("config", "rank", "max_calls", value=80),
         '  "config": {',
-        "config.rank is not what",
+        "config.rank differs from",
     ),
     "config: prune": (put("config", "prune", "min_keep", value=1), '  "config": {', "min_keep changed"),
     "config: the judge": (
@@ -101,7 +101,7 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
         "model changed",
     ),
     "config: money": (put("config", "budget", "max_usd", value=0.01), '  "config": {', ""),
-    "config: gone": (put("config", value={}), '  "config": {', "config says nothing of stage embed"),
+    "config: gone": (put("config", value={}), '  "config": {', "config has no section for stage embed"),
     "config_file": (put("config_file", value="/elsewhere/raggs.yaml"), '  "config": {', ""),
     "estimates": (put("estimates", value=[]), '  "estimates": [', ""),
     "prompt": (put("stages", "judge", "params", "prompt", value="grade@2"), '    "judge": {', ""),
@@ -115,15 +115,15 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
         '    "rank": {',
         "changed (8 -> 99)",
     ),
-    "usd": (put("stages", "judge", "cost", "usd", value=0.001), '    "judge": {', "cost.usd is 0.001, the calls"),
-    "calls": (put("stages", "rank", "cost", "calls", value=1), '    "rank": {', "cost.calls is 1, the calls"),
+    "usd": (put("stages", "judge", "cost", "usd", value=0.001), '    "judge": {', "cost.usd is 0.001, but the calls"),
+    "calls": (put("stages", "rank", "cost", "calls", value=1), '    "rank": {', "cost.calls is 1, but the calls"),
     "tokens": (put("stages", "judge", "cost", "prompt_tokens", value=0), '    "judge": {', "cost.prompt_tokens is 0"),
     "repaired": (put("stages", "judge", "cost", "repaired", value=9999), '    "judge": {', "cost.repaired is 9,999"),
     "free": (put("stages", "embed", "cost", "usd", value=3.0), '    "embed": {', "cost.usd is 3.0"),
     "health: judge": (
         put("stages", "judge", "health", "samples", "unanimous", value=0.123),
         '    "judge": {',
-        "health is not",
+        "health differs",
     ),
     "health: rank": (
         put("stages", "rank", "health", "first", "count", value=999),
@@ -133,9 +133,9 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
     "health: gone": (
         put("stages", "rank", "health", value=None),
         '    "rank": {',
-        "health is not",
+        "health differs",
     ),
-    "failed": (put("stages", "judge", "failed", value=3), '    "judge": {', "failed is 3, its records have 0"),
+    "failed": (put("stages", "judge", "failed", value=3), '    "judge": {', "failed is 3, but its records have 0"),
     "versions": (put("stages", "rank", "versions", "numpy", value="0.0"), '    "rank": {', ""),
     "started": (put("stages", "rank", "started", value="2999-01-01T00:00:00Z"), '    "rank": {', "before it started"),
     "ended": (put("stages", "rank", "ended", value="2020-01-01T00:00:00Z"), '    "rank": {', "before it started"),
@@ -154,12 +154,12 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
     "rows": (
         put("stages", "judge", "outputs", "judge.jsonl", "rows", value=1),
         '    "judge": {',
-        "manifest says 1",
+        "but 1 in the manifest",
     ),
     "bytes": (
         put("stages", "judge", "outputs", "judge.jsonl", "bytes", value=1),
         '    "judge": {',
-        "manifest says 1",
+        "but 1 in the manifest",
     ),
     "an output": (
         drop("stages", "rank", "outputs", "rank.queries.jsonl"),
@@ -188,7 +188,7 @@ def test_an_edit_of_the_manifest_is_named_with_its_line(lied: Project, name: str
     if place:
         named = {int(match[1]) for each in found if (match := re.match(r"manifest\.json:(\d+):", each))}
         assert any(lines[number - 1].startswith(place.rstrip("{[ ")) for number in named), found
-    assert any("since raggs wrote it" in each or "not what raggs wrote" in each for each in found)
+    assert any("since raggs wrote it" in each or "was changed since" in each for each in found)
 
 
 @pytest.mark.nightly(keep=7)
@@ -224,7 +224,7 @@ def test_lies_told_together_are_found_one_by_one_under_a_mended_seal(lied: Proje
 
 def test_a_seal_that_was_taken_away_is_missed(lied: Project) -> None:
     edit_manifest(lied.run, drop("seal"))
-    assert "manifest.json: the seal was removed: there are traces of it" in told(lied)
+    assert "manifest.json: the seal was removed, but its traces remain" in told(lied)
 
 
 @pytest.mark.nightly(keep=2)
@@ -240,7 +240,7 @@ def test_a_seal_that_was_taken_away_is_missed(lied: Project) -> None:
 def test_a_manifest_in_another_form_is_named(lied: Project, before: str, after: str) -> None:
     path = lied.run / MANIFEST
     path.write_bytes(path.read_text().replace(before, after, 1).encode())
-    assert re.match(r"manifest\.json:\d+: is not written as raggs writes it", told(lied)[0])
+    assert re.match(r"manifest\.json:\d+: is not formatted as raggs writes it", told(lied)[0])
 
 
 def test_what_was_edited_is_not_sealed_anew_but_made_again(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_what_was_edited_is_not_sealed_anew_but_made_again(tmp_path: Path) -> No
     found = run(project.config)
     assert set(found.ran) == {"merge", "judge", "rank"}, "the chain behind merge is broken, and so is that of rank"
     assert [str(reason) for reason in found.ran["rank"]] == [
-        "its lock in manifest.json was edited by hand (raggs audit says where)"
+        "its lock in manifest.json was edited manually (raggs audit shows the place)"
     ]
     assert told(project) == []
     assert project.artifacts() == before
@@ -291,7 +291,7 @@ FORGERIES: dict[str, Forgery] = {
     "blank line": Forgery("rank.jsonl", first_line(lambda line: line + b"\n"), "rank.jsonl:2: is blank"),
     "blank end": Forgery("rank.jsonl", lambda data: data + b"\n", "is blank"),
     "CRLF": Forgery("judge.jsonl", lambda data: data.replace(b"\n", b"\r\n"), "judge.jsonl:1: ends with"),
-    "BOM": Forgery("merge.jsonl", lambda data: b"\xef\xbb\xbf" + data, "merge.jsonl:1: begins with a byte order mark"),
+    "BOM": Forgery("merge.jsonl", lambda data: b"\xef\xbb\xbf" + data, "merge.jsonl:1: starts with a byte order mark"),
     "spaces": Forgery(
         "prune.jsonl", first_line(lambda line: line.replace(b'"qid":', b'"qid": ', 1)), "prune.jsonl:1: its bytes"
     ),
@@ -303,7 +303,7 @@ FORGERIES: dict[str, Forgery] = {
     "a key twice": Forgery(
         "prune.jsonl", first_line(lambda line: b'{"rank":9,' + line[1:]), "prune.jsonl:1: its bytes"
     ),
-    "no last break": Forgery("rank.jsonl", lambda data: data[:-1], "no line break at its end"),
+    "no last break": Forgery("rank.jsonl", lambda data: data[:-1], "does not end with a line break"),
 }
 
 
@@ -338,7 +338,7 @@ def one_line_more(data: bytes) -> bytes:
 # Facts that two files, or a file and a lock, both state: one side is edited, and every hash and the seal are mended.
 PAIRS: dict[str, Forgery] = {
     "a query's text": Forgery(
-        "queries.jsonl", each_line(lambda row: row.update(text="Where else?")), "derived again it is 'Where else?'"
+        "queries.jsonl", each_line(lambda row: row.update(text="Where else?")), "but 'Where else?' when recomputed"
     ),
     "the text that was embedded": Forgery(
         "embed.jsonl", each_line(lambda row: row.update(text="Where else?")), "embed.jsonl:1: text is 'Where else?'"
@@ -347,10 +347,10 @@ PAIRS: dict[str, Forgery] = {
     "words": Forgery("embed.jsonl", each_line(lambda row: row.update(bm25_text="amber")), "bm25_text is 'amber'"),
     "a language": Forgery("embed.jsonl", each_line(lambda row: row.update(language="fr")), "language is 'fr'"),
     "an answer": Forgery(
-        "queries.jsonl", each_line(lambda row: row.update(answer="42")), "other questions than stage embed read"
+        "queries.jsonl", each_line(lambda row: row.update(answer="42")), "other queries than stage embed read"
     ),
     "metadata": Forgery(
-        "queries.jsonl", each_line(lambda row: row["metadata"].update(a=1)), "other questions than stage judge read"
+        "queries.jsonl", each_line(lambda row: row["metadata"].update(a=1)), "other queries than stage judge read"
     ),
     "a query gone": Forgery(
         "queries.jsonl", keep_lines(lambda row: row["qid"] != "q01"), "embed.jsonl:2: qid is 'q01'"
@@ -371,10 +371,10 @@ PAIRS: dict[str, Forgery] = {
         "retrieve.jsonl", each_line(lambda row: row.update(retriever="r" + row["retriever"])), "no retriever 'rbm25'"
     ),
     "ranks with a gap": Forgery(
-        "retrieve.jsonl", keep_lines(lambda row: row["rank"] != 2), "retrieve.jsonl:2: query q00: rank 3 stands at"
+        "retrieve.jsonl", keep_lines(lambda row: row["rank"] != 2), "retrieve.jsonl:2: query q00: rank 3 is at"
     ),
     "a hit twice": Forgery(
-        "retrieve.jsonl", each_line(lambda row: row.update(doc_id="p000")), "query q00: p000 is there twice"
+        "retrieve.jsonl", each_line(lambda row: row.update(doc_id="p000")), "query q00: p000 occurs twice"
     ),
 }
 
@@ -402,7 +402,7 @@ LOCKS: dict[str, tuple[Callable[[Manifest], None], str]] = {
     ),
     "another model": (
         put("stages", "rank", "judge", value="litellm openai/better"),
-        "its components ask 'openai/judge'",
+        "its components call 'openai/judge'",
     ),
 }
 
@@ -428,7 +428,7 @@ def test_two_stages_cannot_claim_the_same_calls(lied: Project) -> None:
 def test_a_link_in_place_of_a_file_is_named(lied: Project, tmp_path: Path, file: str) -> None:
     shutil.move(lied.run / file, tmp_path / "elsewhere")
     (lied.run / file).symlink_to(tmp_path / "elsewhere")
-    assert any(each.startswith(f"{file}: is not a file of its own but a link") for each in told(lied))
+    assert any(each.startswith(f"{file}: is a link") for each in told(lied))
 
 
 # --- the ledger -----------------------------------------------------------------------------------------------
@@ -461,7 +461,7 @@ def test_an_edit_of_the_ledger_is_named_with_its_line(lied: Project, name: str) 
     path.write_bytes(edit(data))
     number = len(data.splitlines()) if line < 0 else line
     found = [each for each in told(lied) if each.startswith(LEDGER)]
-    assert found[0].startswith(f"{LEDGER}:{number}: is not what was booked") or name == "a line twice", found
+    assert found[0].startswith(f"{LEDGER}:{number}: differs from the booked calls") or name == "a line twice", found
     assert found[0].startswith(f"{LEDGER}:")
 
 
@@ -474,8 +474,9 @@ def test_lines_that_were_added_to_a_ledger_are_named(lied: Project) -> None:
     path = lied.run / LEDGER
     rows = len(path.read_bytes().splitlines())
     path.write_bytes(path.read_bytes() + path.read_bytes())
-    assert f"{LEDGER}:{rows + 1}: {rows} lines from here on were added after the run had booked its last call" in told(
-        lied
+    assert (
+        f"{LEDGER}:{rows + 1}: {rows} lines from here on were added after the last call of the run was booked"
+        in told(lied)
     )
 
 
@@ -484,7 +485,7 @@ def test_a_ledger_in_a_run_that_called_no_model_is_a_finding_and_stays_one(tmp_p
     run(project.config)
     shutil.copy(finished.run / LEDGER, project.run / LEDGER)
     rows = len((project.run / LEDGER).read_bytes().splitlines())
-    planted = f"{LEDGER}:1: {rows} lines from here on were added after the run had booked its last call"
+    planted = f"{LEDGER}:1: {rows} lines from here on were added after the last call of the run was booked"
     assert planted in told(project)
     project.change(rank={"max_calls": 4})
     run(project.config)
@@ -503,7 +504,7 @@ def test_an_altered_ledger_is_not_marked_anew(tmp_path: Path, monkeypatch: pytes
         project.change(rank={"max_calls": 4})
         run(project.config)
     assert project.manifest()["seal"]["ledger"] == mark
-    assert any(each.startswith(f"{LEDGER}:1: is not what was booked") for each in told(project))
+    assert any(each.startswith(f"{LEDGER}:1: differs from the booked calls") for each in told(project))
 
 
 def test_a_ledger_of_a_version_with_fewer_fields_is_no_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,16 +69,20 @@ def grade(line: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("artifact", "change", "finding"),
     [
-        ("judge", lambda lines: [grade(lines[0]), *lines[1:]], "judge.partial.jsonl:1: is not what the records before"),
+        (
+            "judge",
+            lambda lines: [grade(lines[0]), *lines[1:]],
+            "judge.partial.jsonl:1: does not follow from the earlier records",
+        ),
         ("judge", lambda lines: [lines[1], lines[0], *lines[2:]], "judge.partial.jsonl:2: is not sorted by"),
-        ("judge", lambda lines: [lines[0][:-1] + b" \n", *lines[1:]], "judge.partial.jsonl:1: its bytes are not"),
-        ("prune", lambda lines: lines[1:], "prune.partial.jsonl:1: is not what the records before it"),
-        ("rank", lambda lines: lines[1:], "rank.partial.jsonl: query q00: its order is not what the journal leads to"),
+        ("judge", lambda lines: [lines[0][:-1] + b" \n", *lines[1:]], "judge.partial.jsonl:1: its bytes differ"),
+        ("prune", lambda lines: lines[1:], "prune.partial.jsonl:1: does not follow from the earlier records"),
+        ("rank", lambda lines: lines[1:], "rank.partial.jsonl: query q00: its order does not follow from the journal"),
         ("rank", lambda lines: [b"no\n", *lines], "rank.partial.jsonl:1: "),
         (
             "rank.queries",
             lambda lines: [lines[0].replace(b'"skipped":0', b'"skipped":1'), *lines[1:]],
-            "rank.queries.partial.jsonl: query q00: is not what the journal leads to",
+            "rank.queries.partial.jsonl: query q00: does not follow from the journal",
         ),
     ],
     ids=["grade", "order", "bytes", "pool", "ranking", "form", "why it ended"],
@@ -106,7 +110,7 @@ def test_a_grade_of_a_part_is_what_the_votes_of_a_cascade_come_to(
     place, line = next(item for item in enumerate(lines) if len(item[1]["votes"]) == 1 + asked)
     line["votes"] = {name: [line["grade"] % 3 + 1 if name == "another" else line["grade"]] for name in said}
     part.write_text("".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines))
-    assert told(cascade)[0].startswith(f"judge.partial.jsonl:{place + 1}: is not what the records before it")
+    assert told(cascade)[0].startswith(f"judge.partial.jsonl:{place + 1}: does not follow from the earlier records")
 
 
 def test_a_journal_in_progress_is_read(project: Project) -> None:
@@ -143,7 +147,7 @@ def test_a_result_whose_stage_was_begun_anew_is_no_lie(server: LLMServer, tmp_pa
     assert journal.read_bytes().startswith(whole) and len(journal.read_bytes()) > len(whole)
     found = audit(made.run)
     assert not found.findings
-    assert any("stage rank was begun anew and has not finished" in note for note in found.notes)
+    assert any("stage rank was restarted and has not finished" in note for note in found.notes)
     behind = journal.read_bytes()[len(whole) :]
     journal.write_bytes(whole[: whole.rindex(b"{")] + behind)  # the last line that the lock knows is gone
     assert any("rank.journal.jsonl" in lie for lie in told(made))

@@ -26,8 +26,8 @@ def test_leaves_are_named_by_their_path() -> None:
 def test_sentences() -> None:
     assert str(ComponentChanged("config.k", 60, 61)) == "config.k changed (60 -> 61)"
     assert str(ComponentChanged("corpus", "a" * 64, "b" * 64)) == "corpus changed (aaaaaaaa -> bbbbbbbb)"
-    assert str(OutputEdited("judge.jsonl")) == "judge.jsonl was edited by hand"
-    assert str(FailuresLeft(2)) == "2 judgments failed last time and will be tried again"
+    assert str(OutputEdited("judge.jsonl")) == "judge.jsonl was edited manually"
+    assert str(FailuresLeft(2)) == "2 judgments failed last time and will be retried"
 
 
 @given(trees, trees)

@@ -141,12 +141,14 @@ def test_a_signature_holds_until_a_byte_changes(project: Project, tmp_path: Path
     assert "manifest.sig" in call("audit", project.run, "--sign", key).output
     call("audit", project.run, "--verify", f"{key}.pub")
     assert (
-        "no signature of this manifest.json by the key other.key.pub"
+        "not a signature of this manifest.json by the key other.key.pub"
         in call("audit", project.run, "--verify", f"{other}.pub", code=5).output
     )
     edit_manifest(project.run, lambda content: content.update(created="2020-01-01T00:00:00Z"), reseal=True)
     call("audit", project.run)
-    assert "no signature of this manifest.json" in call("audit", project.run, "--verify", f"{key}.pub", code=5).output
+    assert (
+        "not a signature of this manifest.json" in call("audit", project.run, "--verify", f"{key}.pub", code=5).output
+    )
 
 
 def test_openssl_reads_the_signature(project: Project, tmp_path: Path) -> None:
@@ -177,9 +179,14 @@ def test_what_is_no_key_is_a_sentence(project: Project, tmp_path: Path) -> None:
         assert "ed25519 key" in call("audit", project.run, option, tmp_path / name, code=5).output
     for option in ("--sign", "--verify"):
         assert "ed25519 key" in call("audit", project.run, option, tmp_path / "x", code=5).output
-        assert "there is no such key" in call("audit", project.run, option, tmp_path / "none", code=4).output
-    assert "no private ed25519 key" in call("audit", project.run, "--sign", tmp_path / "k.pub", code=5).output
-    assert "no public ed25519 key" in call("audit", project.run, "--verify", tmp_path / "k", code=5).output
+        assert "the key file does not exist" in call("audit", project.run, option, tmp_path / "none", code=4).output
+    assert (
+        "does not contain a private ed25519 key"
+        in call("audit", project.run, "--sign", tmp_path / "k.pub", code=5).output
+    )
+    assert (
+        "does not contain a public ed25519 key" in call("audit", project.run, "--verify", tmp_path / "k", code=5).output
+    )
 
 
 def test_without_the_package_the_sentence_says_what_to_install(
@@ -201,7 +208,7 @@ def test_texts_of_the_pools_are_compared_with_the_corpus_in_the_cache(project: P
     assert NO_STORE not in audit(project.run).unchecked
     edit_file(project.run, "merge.jsonl", lambda data: data.replace(b'"text":"The ', b'"text":"No ', 1), reseal=True)
     found = [str(finding) for finding in audit(project.run).findings]
-    assert any(each.startswith("merge.jsonl:1: text of ") and "the corpus has" in each for each in found), found
+    assert any(each.startswith("merge.jsonl:1: text of ") and "in the corpus" in each for each in found), found
 
 
 def test_without_the_cache_it_is_said_that_texts_were_not_compared(project: Project) -> None:

@@ -20,8 +20,8 @@ def said(*arguments: object, code: int = 0) -> str:
 @pytest.mark.parametrize(
     ("judge", "questions", "why", "helps"),
     [
-        ({"type": "qrels", "path": "qrels.txt"}, NOTHING, "2 pools are empty, as no", "raggs show {} q00"),
-        ({"type": "human"}, [], "nobody spoke on 12 passages", "raggs review serve {}"),
+        ({"type": "qrels", "path": "qrels.txt"}, NOTHING, "2 pools are empty because no", "raggs show {} q00"),
+        ({"type": "human"}, [], "no judge gave a grade for 12 passages", "raggs review serve {}"),
         ({"type": "scripted", "path": "busy.jsonl"}, [], "the judge failed on 12 passages", "raggs run --config"),
     ],
     ids=["no pool", "nobody spoke", "all failed"],
@@ -54,4 +54,4 @@ def test_a_budget_that_ended_before_the_first_whole_query_is_named(server: LLMSe
     call("run", "--config", project.config, "--set", "budget.max_calls=2", code=7)
     (tmp_path / "mine.trec").write_text("q00 Q0 p000 1 1.0 mine\n")
     told = said("eval", "--golden", project.run, "--run", tmp_path / "mine.trec", code=4)
-    assert "stage judge has done no whole query, as the budget ended (budget.max_calls 2)" in told
+    assert "stage judge finished no query because the budget is used up (budget.max_calls 2)" in told

@@ -87,8 +87,8 @@ def test_selections(options: dict[str, str], stages: tuple[str, ...]) -> None:
     ("options", "message"),
     [
         ({"only": "juge"}, "did you mean 'judge'"),
-        ({"only": "rank", "start": "judge"}, "stands alone"),
-        ({"start": "rank", "stop": "merge"}, "comes after"),
+        ({"only": "rank", "start": "judge"}, "cannot be combined"),
+        ({"start": "rank", "stop": "merge"}, "is after"),
     ],
 )
 def test_selections_that_make_no_sense(options: dict[str, str], message: str) -> None:

@@ -60,28 +60,28 @@ def parts(project: Project) -> dict[str, bytes]:
 def is_usable(project: Project, told: dict, out: Path) -> None:
     """All that reads a set reads it, and says what it lacks."""
     assert not audit(project.run).findings
-    assert "as the budget ended (budget.max_" in " ".join(call("audit", project.run, code=7).stdout.split())
+    assert "because the budget is used up (budget.max_" in " ".join(call("audit", project.run, code=7).stdout.split())
     graded = told["bought"]["graded"]
-    said = f"{graded} of {len(QIDS)} queries graded in full"
+    said = f"{graded} of {len(QIDS)} queries fully graded"
     assert said in " ".join(call("status", project.run).stdout.split())
     assert json.loads(call("status", project.run, "--json").stdout)["bought"] == told["bought"]
     missing = [qid for lacks in told["lacks"].values() for qid in lacks["left"]]
     whole = [qid for qid in QIDS if qid not in missing]
     assert len(whole) == graded
     report = call("eval", "-g", project.run, "-r", project.run).stdout
-    assert "as the budget ended (budget.max_" in " ".join(report.split())
+    assert "because the budget is used up (budget.max_" in " ".join(report.split())
     for form, file in (("trec", "qrels.txt"), ("beir", "qrels/test.tsv"), ("jsonl", "golden.jsonl")):
         errors = call("export", project.run, "--format", form, "--out", out / form).stderr
-        assert "as the budget ended (budget.max_" in errors
+        assert "because the budget is used up (budget.max_" in errors
         text = (out / form / file).read_text()
         assert all(qid not in text for qid in missing) and all(qid in text for qid in whole), form
     call("report", project.run, "--out", out / "report.html")
-    assert "as the budget ended" in (out / "report.html").read_text()
+    assert "because the budget is used up" in (out / "report.html").read_text()
     short = told["lacks"]["rank"]["short"][0]
     assert "the budget ended" in call("show", project.run, short).stdout
     assert "stopped: the budget ended" in call("why", project.run, "--query", short).stdout
     for qid in missing:
-        assert f"query '{qid}' is left out" in call("why", project.run, "--query", qid, code=4).stderr
+        assert f"query '{qid}' is omitted" in call("why", project.run, "--query", qid, code=4).stderr
 
 
 @pytest.mark.nightly(keep=1)

@@ -93,7 +93,7 @@ def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
     [
         ("filter.jsonl", b'"kept":false,"rejected":"duplicate"', b'"kept":true,"rejected":null', "filter.jsonl"),
         ("filter.jsonl", b"What ", b"Who ", "filter.jsonl"),
-        ("filter.jsonl", b'"part":"dev"', b'"part":"test"', "part is 'test', derived again it is 'dev'"),
+        ("filter.jsonl", b'"part":"dev"', b'"part":"test"', "part is 'test', but 'dev' when recomputed"),
         ("verify.jsonl", b'"start":', b'"start":1', "verify.jsonl"),
         ("ask.jsonl", b"What ", b"Who ", "verify.jsonl"),
     ],
