@@ -28,6 +28,7 @@ PAGES = (
     "SECURITY.md",
     "docs/**/*.md",
     "examples/*.md",
+    "examples/*/README.md",
     "benchmarks/*.md",
     "benchmarks/results/*.md",
 )

@@ -108,7 +108,14 @@ def test_the_citation_names_this_version_and_issue_forms_are_valid() -> None:
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/**/*.md", "examples/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "examples/*.md",
+        "examples/*/README.md",
+        "benchmarks/*.md",
+        "benchmarks/results/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 PAGES_OF_DECISIONS = {page for page in PAGES if page.startswith("docs/project/decisions/")}

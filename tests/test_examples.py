@@ -48,8 +48,13 @@ def best(found: OpenedRun, count: int) -> dict[str, list[str]]:
 
 def test_every_example_is_known_here_and_told_in_the_readme() -> None:
     assert tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/raggs.yaml"))) == NAMES
-    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert all(f"raggs run --config examples/{name}/raggs.yaml" in readme for name in NAMES)
+    for name in NAMES:
+        readme = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+        assert f"raggs run --config examples/{name}/raggs.yaml" in readme
+    overview = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(([\w-]+)/README.md\)", overview)) == {
+        path.parent.name for path in EXAMPLES.glob("*/README.md")
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,6 +115,10 @@ def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     report = json.loads((config.parent / "sweeps" / "sweep" / "sweep.json").read_text(encoding="utf-8"))
     assert report["choice"]["winner"].startswith("hybrid+wordllama-256")
     assert not [row["name"] for row in report["systems"] if row["failed"]]
+    readme = (EXAMPLES / "sweep" / "README.md").read_text(encoding="utf-8")
+    (limits,) = re.findall(r"sweep.yaml (--slo .*)", readme)
+    chosen = invoke("sweep", "--config", config, *limits.split(), "--json")
+    assert json.loads(chosen.stdout)["choice"]["winner"], "the example names limits that a system is within"
     again = invoke("sweep", "--config", config, "--slo", "0.001ms")
     assert "None of 20 systems holds the limits." in again.stdout
 
@@ -151,7 +160,7 @@ def test_every_kind_looks_at_the_example_and_the_report_has_their_verdicts(diagn
 
 
 def test_the_ways_of_cutting_a_manual_are_told_apart(tmp_path: Path) -> None:
-    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    readme = (EXAMPLES / "chunks" / "README.md").read_text(encoding="utf-8")
     words = re.search(r"raggs (chunks eval --corpus.*?)\n\n", readme, re.DOTALL)
     assert words is not None
     command = words[1].replace("\\\n", " ").replace("examples/chunks/runs", str(tmp_path / "out"))
