@@ -62,6 +62,13 @@ def test_a_page_that_the_site_makes_holds_what_the_code_says(name: str, parts: t
     assert not [part for part in parts if part not in page]
 
 
+def test_the_page_of_commands_has_every_line_of_every_help() -> None:
+    page = " ".join(generated()["docs/reference/commands.md"].replace("&lt;", "<").split())
+    lines = [(name, line) for name, command in commands().items() for line in (command.help or "").splitlines()]
+    assert len(lines) > 300
+    assert [(name, line) for name, line in lines if " ".join(line.replace("\b", "").split()) not in page] == []
+
+
 def test_pages_that_the_site_makes_are_not_kept() -> None:
     assert not [page for page in generated() if (ROOT / page).exists()], "edit the code that they are made from"
 
