@@ -20,11 +20,11 @@ PAGE = ROOT / "docs" / "project" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 71_400,
+    "code lines": 71_800,
     "modules": 398,  # room for a part or two
     "class names used twice": 0,
     "import cycles with late imports": 0,
-    "modules below 50 code lines": 15,
+    "modules below 50 code lines": 14,
 }
 MODULES = sorted(path.stem for path in RAGGS.glob("*.py") if path.stem not in ("__init__", "__main__"))
 

@@ -110,8 +110,7 @@ def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     config = tmp_path / "sweep" / "sweep.yaml"
     result = invoke("sweep", "--config", config)
     assert result.exit_code == 0, result.output
-    assert "20 systems on 28 questions" in result.stdout
-    assert "\nShip " in result.stdout
+    assert result.stdout.startswith("No single best configuration: hybrid+wordllama-256")
     report = json.loads((config.parent / "sweeps" / "sweep" / "sweep.json").read_text(encoding="utf-8"))
     assert report["choice"]["winner"].startswith("hybrid+wordllama-256")
     assert not [row["name"] for row in report["systems"] if row["failed"]]
@@ -120,7 +119,7 @@ def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     chosen = invoke("sweep", "--config", config, *limits.split(), "--json")
     assert json.loads(chosen.stdout)["choice"]["winner"], "the example names limits that a system is within"
     again = invoke("sweep", "--config", config, "--slo", "0.001ms")
-    assert "None of 20 systems holds the limits." in again.stdout
+    assert again.stdout.startswith("No system meets the limits.\nNearest: ")
 
 
 # --- diagnoses ------------------------------------------------------------------------------------------------

@@ -49,4 +49,4 @@ def test_the_notebooks_run_side_by_side(tmp_path: Path, monkeypatch: pytest.Monk
     assert "text/html" in found["evaluate"]
     assert "When do I get my money back?" in found["evaluate"]
     assert "a - b: " in found["choose"]
-    assert "Which to ship" in found["choose"]
+    assert "Recommendation" in found["choose"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.eval_options import ScaleText
-from raggs.cli.options import AllowMixed, Json, Overrides, Quiet, Summary, Yes, find_config
+from raggs.cli.options import AllowMixed, Details, Json, Overrides, Precision, Quiet, Summary, Yes, find_config, typed
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def sweep(
         typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
     ] = None,
     allow_mixed: AllowMixed = False,
+    details: Details = False,
+    precision: Precision = 3,
     summary: Summary = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -108,13 +111,13 @@ def sweep(
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
-        _show(result)
+        file_name = str(find_config(file, config, "sweep.yaml", REMEDY))
+        _show(result, shlex.join([file_name, *_setting_flags(overrides, scale)]), details=details, digits=precision)
     if summary:
         _summarise(result)
     if judge_holes and not quiet:
         say(str(asked), err=True)
-    settings = [word for override in overrides or () for word in ("--set", override)]
-    settings += [] if scale is None else ["--scale", scale]
+    settings = _setting_flags(overrides, scale)
     settings += [] if max_usd is None or judge_holes else ["--max-usd", "USD"]
     again_with = shlex.join(
         ["raggs", "sweep", "--config", str(find_config(file, config, "sweep.yaml", REMEDY)), *settings]
@@ -123,6 +126,12 @@ def sweep(
     if judge_holes and asked.stopped:
         say(f"next: {again_with} --judge-holes --max-usd USD", err=True)
         raise typer.Exit(IN_PART)
+
+
+def _setting_flags(overrides: Sequence[str] | None, scale: str | None) -> list[str]:
+    """The options that change settings of the file, as words of a command."""
+    found = [word for override in overrides or () for word in ("--set", override)]
+    return found + ([] if scale is None else ["--scale", scale])
 
 
 def _say_lost(result: SweepResult, again: str) -> None:
@@ -146,13 +155,20 @@ def _summarise(result: SweepResult) -> None:
     append_summary(markdown(lay_out(result.report)))
 
 
-def _show(result: SweepResult) -> None:
-    from raggs.cli.documents import show_sweep
+def _show(result: SweepResult, config: str, *, details: bool, digits: int) -> None:
+    """Print the summary of a sweep; with --details its headline and then all sections."""
+    from raggs.cli.documents import show_headline, show_summary, show_sweep
     from raggs.cli.screen import open_console
     from raggs.sweeps.layout import lay_out
+    from raggs.sweeps.summary import summarise_sweep
 
-    show_sweep(lay_out(result.report), open_console())
-    say(f"{'unchanged: ' if result.unchanged else ''}{result.folder / 'sweep.md'}")
+    summary = summarise_sweep(result.report, config, typed(result.folder))
+    if details:
+        show_headline(summary, open_console())
+        show_sweep(lay_out(result.report), open_console())
+    else:
+        show_summary(summary, open_console(), digits)
+    say(f"{'unchanged: ' if result.unchanged else ''}{typed(result.folder / 'sweep.md')}")
 
 
 def _show_plan(plan: SweepPlan, as_json: bool, llm: LLMSettings) -> None:

@@ -161,11 +161,9 @@ def _interval(low: float | None, high: float | None, digits: int) -> str:
     return "" if low is None or high is None else f" [{low:z.{digits}f}, {high:z.{digits}f}]"
 
 
-def shorten_name(name: str) -> str:
-    """Return the name with its middle replaced by an ellipsis if it has more than 24 characters."""
-    if len(name) <= MAX_NAME_CHARS:
-        return name
-    return f"{name[: MAX_NAME_CHARS // 2]}…{name[1 - MAX_NAME_CHARS // 2 :]}"
+def shorten_name(name: str, most: int = MAX_NAME_CHARS) -> str:
+    """Return the name with its middle replaced by an ellipsis if it has more than `most` characters."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
 
 
 def _table(report: EvalReport, measures: Sequence[str]) -> Table:

@@ -316,7 +316,8 @@ class Winners:
                 if self.queries >= MIN_CLAIM_QUERIES
                 else f" (fewer than {MIN_CLAIM_QUERIES} queries: only an indication)"
             )
-            return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}{hint}."
+            named = f"{best.name} or an identical system" if equals else best.name
+            return f"{named} is chosen in {best.share:.0%} {drawn}{hint}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
         more = f" and {rest} more" if rest > 0 else ""

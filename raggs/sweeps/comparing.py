@@ -37,8 +37,8 @@ MIN_SHOWN_FALL = 5e-4  # a fall that three decimals show
 VERDICTS = {
     "win": "better",
     "loss": "worse",
-    "tie": "as good",
-    "unresolvable": "not told apart",
+    "tie": "equivalent",
+    "unresolvable": "inconclusive",
     "unjudged": "inconclusive",
 }
 
@@ -67,12 +67,14 @@ def _deltas(report: SweepReport) -> Section | None:
     sure = [part for part in report.deltas if part.unjudged is None]
     far = [part.system for part in sure if part.loss is None or part.loss > MAX_INDEX_LOSS]
     near, all_ = len(sure) - len(far), plural(len(report.deltas), "system")
-    sentence = f"within {MAX_INDEX_LOSS:.0%} of the exact index in every measure: {near} of {all_} with another index"
+    sentence = (
+        f"within {MAX_INDEX_LOSS:.0%} of the exact index on every measure: {near} of {all_} with an approximate index"
+    )
     if far:
         listed = ", ".join(far[:MAX_COMPARED]) + (
             f" and {len(far) - MAX_COMPARED} more" if len(far) > MAX_COMPARED else ""
         )
-        sentence += f"; not {listed}: raise ef or nprobe, or stay exact"
+        sentence += f"; not within: {listed} (raise ef or nprobe, or use the exact index)"
     whys = [f"{part.system}: {inconclusive(part.unjudged)}" for part in report.deltas if part.unjudged is not None]
     qualities = (("quality", name) for name in report.quality)
     table = table_of(report.deltas, "system", *qualities, "latency", *(["verdict"] if whys else []))
@@ -87,12 +89,14 @@ def _contribution_section(report: SweepReport) -> Section | None:
         return None
     worst = owing[0]
     score, without = worst.score or 0.0, worst.without or 0.0
-    said = "no system falls when the passages that it alone brought count as unjudged: the pool flatters none of them"
+    said = "no score drops when the passages unique to a system count as unjudged: the pool favours none of them"
     if score - without >= MIN_SHOWN_FALL:
-        said = f"{worst.system} falls from {score:.3f} to {without:.3f} when the {plural(worst.alone, 'passage')} that "
-        said += "it alone brought count as unjudged: so much may a set pooled from it flatter it"
+        said = (
+            f"{worst.system} drops from {score:.3f} to {without:.3f} when the {plural(worst.alone, 'passage')} unique "
+        )
+        said += "to it count as unjudged: a set pooled from it may favour it by that much"
     columns = ("system", "score", "without", "alone", "overtaken_by")
-    return Section("Were it not in the pool", (said,), table_of(owing, *columns, quality=report.quality[0]))
+    return Section("Each system left out of the pool", (said,), table_of(owing, *columns, quality=report.quality[0]))
 
 
 def _baseline_section(report: SweepReport) -> Section | None:
@@ -100,7 +104,7 @@ def _baseline_section(report: SweepReport) -> Section | None:
         return None
     counted = Counter(VERDICTS.get(part.verdict, part.verdict) for part in report.comparisons)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
-    sentence = f"by {report.quality[0]}, of {plural(len(report.comparisons), 'system')}: {told} (p corrected by Holm)"
+    sentence = f"{report.quality[0]} of {plural(len(report.comparisons), 'system')}: {told} (p corrected by Holm)"
     title = f"{report.quality[0]} against {report.baseline}"
     table = table_of(
         report.comparisons,
@@ -123,7 +127,7 @@ def _wins(report: SweepReport) -> Section | None:
     """How often each would be the choice; on the screen a sentence on the choice says it."""
     if not report.wins:
         return None
-    return Section("Were the questions drawn anew", table=table_of(report.wins, "system", "share"))
+    return Section("Stability of the choice (bootstrap over queries)", table=table_of(report.wins, "system", "share"))
 
 
 MAX_DIFFERENCES = 3  # differences between cuts that are doubted one by one
@@ -154,7 +158,7 @@ def cuts_section(report: SweepReport) -> Section | None:
         *((Column(name, "score"), partial(_mean, systems, name)) for name in read),
         "chunker",
     )
-    return Section("How the corpus is cut", tuple(_sentences(report)), table)
+    return Section("Chunking", tuple(_sentences(report)), table)
 
 
 def _mean(rows: Sequence[SystemRow], measure: str, cut: CutPart) -> Number:
@@ -188,8 +192,8 @@ def cut_notes(
     carried = [row for row in rows if row.projection is not None]
     if carried:
         yield (
-            f"{plural(len(carried), 'system')} of {len(rows)} are scored by projection, for the golden set was judged "
-            f"on another cut: {', '.join(part.label for part in cuts if not part.golden)}"
+            f"{plural(len(carried), 'system')} of {len(rows)} are scored by projected grades, because the golden set "
+            f"was judged on other chunks: {', '.join(part.label for part in cuts if not part.golden)}"
         )
     unjudged = unjudged_by_cut(rows, str(cutoff))
     doubted = [each for each in effects if each.axis == CHUNKER and _is_within_unjudged(each, unjudged)]
@@ -197,17 +201,17 @@ def cut_notes(
         told = "; ".join(_unjudged_sentence(each, measure, unjudged) for each in doubted[:MAX_DIFFERENCES])
         more = f"; and {len(doubted) - MAX_DIFFERENCES} more" if len(doubted) > MAX_DIFFERENCES else ""
         yield (
-            f"what a cut buys may be due to what nobody judged in the top {cutoff}: {told}{more}: a golden set that "
-            "was judged deeper, or references of the questions, would tell"
+            f"differences between chunkings may be due to unjudged text in the top {cutoff}: {told}{more}. To separate "
+            "them, judge deeper pools or add references to the questions"
         )
     alike: dict[str, list[str]] = {}
     for part in cuts:
         alike.setdefault(part.content, []).append(part.label)
-    yield from (f"{' and '.join(labels)} cut these documents alike" for labels in alike.values() if len(labels) > 1)
+    yield from (f"{' and '.join(labels)} produce the same chunks" for labels in alike.values() if len(labels) > 1)
     for part in cuts:
         lost = next((row.projection.lost for row in carried if row.levels[CHUNKER] == part.label and row.projection), 0)
         if lost > MAX_LOST_SHARE:
-            yield f"{lost:.0%} of the judged characters stand in no passage of {part.label}"
+            yield f"{lost:.0%} of the judged characters are in no chunk of {part.label}"
 
 
 def _is_within_unjudged(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
@@ -226,16 +230,16 @@ def _unjudged_sentence(effect: EffectPart, measure: str, unjudged: Mapping[str, 
 
 def _sentences(report: SweepReport) -> Iterator[str]:
     yield (
-        "each cut has passages, vectors and indexes of its own; cutting is work of the index, for which no question "
-        "waits; scores, unjudged characters and tokens are means over the systems of a cut"
+        "each chunking has its own passages, vectors and index; chunking adds no latency to queries; scores, unjudged "
+        "characters and tokens are means over the systems of a chunking"
     )
     rules = {rule_words(row.projection): None for row in report.systems if row.projection}
     yield from (f"projected: {rule}" for rule in rules)
     if any(name.startswith(tuple(TERMS)) for name in report.measures):
-        yield "reference_recall and reference_precision count characters of references of questions, and favour no cut"
+        yield "reference_recall and reference_precision count characters of references, which favours no chunking"
     yield (
-        "span_recall4 and span_precision4 count characters of passages graded 4 or 5, whole ones of the cut that was "
-        "judged, which favours it"
+        "span_recall4 and span_precision4 count characters of judged chunks graded 4 or 5, which favours the chunking "
+        "that was judged"
     )
 
 
@@ -288,8 +292,8 @@ def folded_sentence(report: SweepReport, folded: Mapping[str, SystemRow]) -> str
     told = [f"{kind} ({count}x)" if count > 1 else kind for kind, count in kinds.most_common(MAX_FOLDED_KINDS)]
     more = sum(kinds.values()) - sum(count for _, count in kinds.most_common(MAX_FOLDED_KINDS))
     told += [f"{more} others"] if more else []
-    same = f"the same scores and price, and within {report.jitter_ms:g} ms the same wait"
-    return f"{len(folded)} folded into a line above them, with {same}: {', '.join(told)}"
+    same = f"the same scores and price, and the same latency within {report.jitter_ms:g} ms"
+    return f"{len(folded)} systems are not listed, as they have {same}: {', '.join(told)}"
 
 
 def _figures(row: SystemRow) -> str:
@@ -348,13 +352,13 @@ def _ceiling(measure: str, several: bool) -> tuple[ColumnSpec, ColumnSpec]:
 
 def _advice(report: SweepReport) -> Iterator[str]:
     if report.ceilings:
-        yield "a low PROC asks for better retrieval, a high PROC with a low %PROC for better ordering"
+        yield "improve retrieval if PROC is low; improve the order if PROC is high and %PROC is low"
 
 
 def _terms(report: SweepReport, full: bool) -> Iterator[Legend]:
     if report.ceilings:
         said = "" if full else f" {report.ceilings[0]}"
-        yield Legend("PROC", f"the best{said} that any order of the system's own candidates reaches, mean over queries")
+        yield Legend("PROC", f"the best{said} that any order of the system's candidates reaches, mean over queries")
         yield Legend("%PROC", "the system's score as a share of its PROC")
 
 
@@ -366,7 +370,7 @@ def frontiers_section(report: SweepReport, full: bool) -> Section | None:
         return None
     if len({(part.front, part.choice, bool(part.inconclusive)) for part in parts}) == 1 and not full:
         said = ", ".join(map(ms, limits))
-        return Section("Frontier for each SLO", (f"the same for a p95 of at most {said}, and without a limit",))
+        return Section("Front for each SLO", (f"the same for a p95 of at most {said}, and without a limit",))
     named = {name for part in parts for name in (*part.front, part.choice)}
     shown = [row for row in _rows(report, full) if full or row.name in named]
     head = ("system", *(f"p95 ≤ {ms(limit)}" for limit in limits), "no limit")
@@ -375,12 +379,12 @@ def frontiers_section(report: SweepReport, full: bool) -> Section | None:
     signs = {_place(row, part) for row in shown for part in parts}
     terms = {
         CHOICE: "chosen under that limit",
-        OPEN_CHOICE: "chosen under that limit, but inconclusive: unjudged passages could change it",
-        FRONT_MARK: "no other system that keeps the limit beats it in cost, latency and quality at once",
+        OPEN_CHOICE: "chosen under that limit, but inconclusive: unjudged passages could change the choice",
+        FRONT_MARK: "no other system within the limit is better in one of cost, latency and quality and worse in none",
         OVER_LIMIT_MARK: "its p95 is above the limit, or unknown",
     }
     legend = tuple(Legend(sign, text) for sign, text in terms.items() if sign in signs)
-    return Section("Frontier for each SLO", sentences, table, (), legend)
+    return Section("Front for each SLO", sentences, table, (), legend)
 
 
 def _frontier_sentence(part: FrontierPart) -> str:

@@ -374,7 +374,14 @@ def _choice(
         winner=None if chosen.winner is None else chosen.winner.name,
         best=None if chosen.best is None else chosen.best.name,
         tied=chosen.tied,
-        sentence=choice_sentence(chosen, len(candidates), quality[0], _second(chosen, candidates, rules), equals),
+        sentence=choice_sentence(
+            chosen,
+            len(candidates),
+            quality[0],
+            _second(chosen, candidates, rules),
+            equals,
+            separated=_is_separated(chosen, winners),
+        ),
         changes=tuple(
             other_limit_sentences(points("latency"), same, "latency", chosen.limits.usd_per_1k)
             + other_limit_sentences(points("cost"), same, "cost", chosen.limits.latency_ms)
@@ -383,6 +390,14 @@ def _choice(
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
         limits=limits,
     )
+
+
+def _is_separated(chosen: Choice, winners: Winners | None) -> bool:
+    """Whether the winner or a system tied with it is chosen in nearly all resamples of the queries."""
+    if winners is None or chosen.winner is None:
+        return False
+    alike = {chosen.winner.name, *chosen.tied}
+    return sum(each.share for each in winners.shares if each.name in alike) >= winners.confidence
 
 
 def _steps(

@@ -78,10 +78,10 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
     shown = told if full else [part for part in told if _from_first(part, report.effects)][:MAX_ROWS]
     paid = any(part.usd_per_1k for part in report.effects)
     columns = ("axis", "change", "quality", "latency_ms", *(("usd_per_1k",) if paid else ()), "pairs")
-    sentences = ["mean change over pairs of systems that differ in that axis alone"]
+    sentences = ["mean change over pairs of systems that differ only in that axis"]
     if idle:
         named = ", ".join(f"{part.axis} {part.change}" for part in idle)
-        sentences.append(f"nothing that can be seen: {named}")
+        sentences.append(f"no visible effect: {named}")
     if len(shown) < len(told):
         sentences.append(f"{len(told) - len(shown)} more in sweep.md")
     sentences += list(_inconclusive(report.effects))
@@ -89,14 +89,19 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
     sentences += next_commands(
         [*(part.unjudged for part in report.effects), *(part.unjudged for part in report.interactions)]
     )
-    terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled questions")] if shown else []
+    terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled queries")] if shown else []
     terms += (
-        [Legend(UNCERTAIN_MARK, "may be chance, as so many are compared")]
+        [
+            Legend(
+                UNCERTAIN_MARK,
+                "not significant after correction for the number of comparisons, or unjudged passages could reverse it",
+            )
+        ]
         if any(not part.clear for part in shown)
         else []
     )
     table = table_of(shown, *columns, quality=report.quality[0])
-    return Section("What each axis buys", tuple(sentences), table, terms=tuple(terms))
+    return Section("Main effects", tuple(sentences), table, terms=tuple(terms))
 
 
 def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
@@ -126,14 +131,14 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
     idle = Counter(f"k {part.step}" for part in report.steps if _changes_nothing(part))
     total = Counter(f"k {part.step}" for part in report.steps)
     sentences = [
-        f"{step} changes no {report.quality[0]} in {_count_of_systems(count, total[step])}, and costs and waits no more"
+        f"{step} changes {report.quality[0]}, cost and latency in none of {_count_of_systems(count, total[step])}"
         for step, count in idle.items()
     ]
     shown = sorted(moving, key=lambda part: -abs(part.quality or 0.0))[: None if full else MAX_ROWS]
     if len(shown) < len(moving):
         sentences.append(f"{len(moving) - len(shown)} smaller changes in sweep.md")
     if moving and all(part.within_jitter for part in moving):
-        sentences.append(f"no step waits longer by {report.jitter_ms:g} ms, below which waits count as equal")
+        sentences.append(f"no step adds {report.jitter_ms:g} ms of latency; smaller differences count as equal")
     open_ = [part for part in moving if part.unjudged is not None]
     whys = [f"{part.system} from k {part.from_k}: {inconclusive(part.unjudged)}" for part in open_ if part.unjudged]
     sentences += whys if full else first_of(whys)
@@ -144,7 +149,7 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
     paid = any(part.usd_per_1k for part in shown)
     columns = ("system", "step", "quality", "ms", *(("usd_per_1k", "gain") if paid else ()))
     table = table_of(shown, *columns, quality=report.quality[0])
-    return Section("What more candidates bring", tuple(sentences), table, terms=terms)
+    return Section("Effect of more candidates", tuple(sentences), table, terms=terms)
 
 
 def _changes_nothing(part: StepPart) -> bool:
@@ -154,7 +159,7 @@ def _changes_nothing(part: StepPart) -> bool:
 
 
 def _count_of_systems(count: int, total: int) -> str:
-    return f"any of {plural(total, 'system')}" if count == total else f"{count} of {plural(total, 'system')}"
+    return plural(total, "system") if count == total else f"the {count} systems (of {total})"
 
 
 def _latency_section(report: SweepReport) -> Section | None:
@@ -163,12 +168,12 @@ def _latency_section(report: SweepReport) -> Section | None:
     if not timed:
         return None
     sentences = (
-        "p50 and p95 of medians are of the usual wait of each query, the median of its rounds",
-        "p95 is of all single searches; limits are held against it; low and high bound its interval of "
-        f"{report.confidence:.0%} over resampled queries and rounds",
+        "p50 and p95 of medians: percentiles over queries of the median latency of each query over its rounds",
+        "p95: percentile of all single searches, which limits apply to; low and high are its "
+        f"{report.confidence:.0%} interval over resampled queries and rounds",
     )
     table = table_of(timed, "name", "p50", "p95_of_medians", "p95", "low", "high", "searches")
-    return Section("Waiting", sentences, table)
+    return Section("Latency", sentences, table)
 
 
 def _memory(report: SweepReport, full: bool) -> Section | None:
@@ -181,7 +186,7 @@ def _memory(report: SweepReport, full: bool) -> Section | None:
     rows = list(seen.values())
     shown = rows if full else rows[:MAX_ROWS]
     more = () if len(shown) == len(rows) else (f"{len(rows) - len(shown)} more in sweep.md",)
-    sentences = ("vectors and index together, here and by the same bytes a vector", *more)
+    sentences = ("vectors and index together: measured here, and extrapolated by bytes per vector", *more)
     return Section("Memory", sentences, table_of(shown, "vectors", "bytes", "million", "ten_million", "built_s"))
 
 
@@ -192,9 +197,9 @@ MAX_FRONT_SYSTEMS = 24  # of the front on the screen
 SINGLE_SYSTEMS_AXIS = "systems"  # in a plan's axes: single systems beside the grid
 FRONT_SIGN, CHOSEN_SIGN, CHOSEN_FRONT_SIGN = "*", ">", ">*"
 SIGNS = {
-    CHOSEN_FRONT_SIGN: "the choice; it is on the front, as those with * are",
-    CHOSEN_SIGN: "the choice; under the limits, though without them another one beats it",
-    FRONT_SIGN: "on the front: no other system is as good, as fast and as cheap, and better in one of these",
+    CHOSEN_FRONT_SIGN: "recommended, and on the front like those with *",
+    CHOSEN_SIGN: "recommended under the limits; without them another system is better",
+    FRONT_SIGN: "on the front: no other system is at least as good, fast and cheap, and better in one of these",
 }
 
 
@@ -205,9 +210,9 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
         full: with all systems and tables; else the front and the best of the others.
     """
     choice = report.choice
-    sections = [Section("Which to ship", (choice.sentence,))]
-    sections += [Section("What would change it", choice.changes)] if choice.changes else []
-    sections += [Section("What the data cannot tell", (*choice.unknown, *rivals(report), *_unmeasured(report)))]
+    sections = [Section("Recommendation", (choice.sentence,))]
+    sections += [Section("What would change the choice", choice.changes)] if choice.changes else []
+    sections += [Section("Limits of the data", (*choice.unknown, *rivals(report), *_unmeasured(report)))]
     sections += [each for each in (cuts_section(report),) if each]
     sections += findings(report, full)
     return ReportDocument(
@@ -235,9 +240,9 @@ def rivals(report: SweepReport) -> Iterator[str]:
 
 def _unmeasured(report: SweepReport) -> Iterator[str]:
     if all(row.latency.total is None for row in report.systems):
-        yield "How long a question waits: nothing was timed"
+        yield "Latency was not measured."
     if all(row.cost is None or row.cost.total is None for row in report.systems):
-        yield "What a question costs: no price is known"
+        yield "Cost per query is unknown: no price is set."
 
 
 def _systems(report: SweepReport, full: bool) -> Section:
@@ -245,9 +250,7 @@ def _systems(report: SweepReport, full: bool) -> Section:
     folded = {} if full else fold_similar_systems(report, ordered)
     lines = [row for row in ordered if row.name not in folded]
     shown = lines if full else _shown_rows(report, lines)
-    told = [
-        f"{plural(len(ordered), 'system')} on {plural(report.questions, 'question')}, best {report.quality[0]} first"
-    ]
+    told = [f"{plural(len(ordered), 'system')} on {plural(report.questions, 'query')}, best {report.quality[0]} first"]
     if folded:
         told.append(folded_sentence(report, folded))
     if len(shown) < len(lines):
@@ -256,7 +259,7 @@ def _systems(report: SweepReport, full: bool) -> Section:
         told.append(f"{len(lines) - len(shown):,} more, {which}, in sweep.md and sweep.csv")
     free = _is_free(report)
     if free:
-        told.append("no system costs anything: no provider is asked, and `prices` names no generator")
+        told.append("no system has a cost: none calls a provider, and `prices` names no generator")
     read = span_columns(report) if report.cuts else ()
     best = {measure: max(mean(each, measure) for each in report.systems) for measure in (*report.quality, *read)}
     others = [_measure(measure, best, ranged=full) for measure in report.quality[1:]]
@@ -333,14 +336,14 @@ def lay_out_plan(plan: SweepPlan) -> ReportDocument:
     """The document of a dry run: how many systems of what, and what is to be paid."""
     left = plan.lists - plan.kept
     sentences = [
-        f"{plural(len(plan.systems), 'system')} on {plural(plan.questions, 'question')} and "
-        f"{plural(plan.passages, 'passage')}{f' in {plan.cuts} cuts' if plan.cuts > 1 else ''}; "
-        + (f"lists of {plan.kept:,} are kept from before, {left:,} are to be made" if plan.kept else "none is made yet")
+        f"{plural(len(plan.systems), 'system')} on {plural(plan.questions, 'query')} and "
+        f"{plural(plan.passages, 'passage')}{f' in {plan.cuts} chunkings' if plan.cuts > 1 else ''}; "
+        + (f"lists of {plan.kept:,} exist, {left:,} are missing" if plan.kept else "no list exists yet")
     ]
     return ReportDocument(
         f"Plan of {plan.name}",
         _grid(plan, sentences),
-        (Section("To pay", (_money(plan),), _bill(plan)),),
+        (Section("Cost", (_money(plan),), _bill(plan)),),
         plan.left_out,
     )
 
@@ -377,8 +380,8 @@ def _bill(plan: SweepPlan) -> Table | None:
 
 def _money(plan: SweepPlan) -> str:
     if not plan.paid:
-        return "nothing to pay: no provider is asked, or all answers are kept"
+        return "nothing to pay: no provider is called, or all answers are cached"
     time = f"{plan.hours:.1f} hours" if plan.hours >= 1 else plural(max(1, round(plan.hours * 60)), "minute")
     if plan.usd is None:
-        return f"unknown: name the models without a price under `prices`; some {time} of calls"
-    return f"at most {usd(plan.usd)} (every candidate is read), some {time} of calls"
+        return f"unknown: set the missing prices under `prices`; calls take about {time}"
+    return f"at most {usd(plan.usd)} (if every candidate is read); calls take about {time}"

@@ -90,7 +90,7 @@ def figures_text(each: Candidate, measure: str) -> str:
     """A system's three figures."""
     parts = [f"{measure} {each.quality[0]:.3f}"]
     parts.append(_latency_text(each))
-    parts.append("price unknown" if each.usd_per_1k is None else f"{usd(each.usd_per_1k)} per 1,000 questions")
+    parts.append("price unknown" if each.usd_per_1k is None else f"{usd(each.usd_per_1k)} per 1,000 queries")
     return ", ".join(parts)
 
 
@@ -101,11 +101,22 @@ def _latency_text(each: Candidate) -> str:
 
 
 def choice_sentence(
-    chosen: Choice, systems: int, measure: str, second: Candidate | None, equals: Sequence[str] = ()
+    chosen: Choice,
+    systems: int,
+    measure: str,
+    second: Candidate | None,
+    equals: Sequence[str] = (),
+    *,
+    separated: bool = True,
 ) -> str:
-    """Which system to ship, and the rule that chose it; `second` would be chosen without it and its `equals`."""
+    """Return which system is recommended, and the rule that chose it.
+
+    Args:
+        second: the system that would be chosen without the winner and its `equals`.
+        separated: whether the data separate the choice from the other systems.
+    """
     if chosen.winner is None:
-        return f"None of {plural(systems, 'system')} holds the limits." if systems else "No system was measured."
+        return f"None of {plural(systems, 'system')} meets the limits." if systems else "No system was measured."
     held = [
         text
         for text, limit in (
@@ -118,16 +129,17 @@ def choice_sentence(
     within = f" within {' and '.join(held)}" if held else ""
     allowed = systems - sum(each.bound is not None and each.by is None for each in chosen.excluded)
     rule = _rule(chosen, measure)
-    after = "" if second is None else f"; next is {second.name} ({figures_text(second, measure)})"
+    after = "" if second is None else f" Next is {second.name} ({figures_text(second, measure)})."
+    lead = "Recommended:" if separated else "No single best configuration. The selection rules choose"
     return (
-        f"Ship {chosen.winner.name}{_or(equals)} ({figures_text(chosen.winner, measure)}): "
-        f"{rule} {plural(allowed, 'system')}{within}{after}."
+        f"{lead} {chosen.winner.name}{_or(equals)} ({figures_text(chosen.winner, measure)}): "
+        f"{rule} {plural(allowed, 'system')}{within}.{after}"
     )
 
 
 def _rule(chosen: Choice, measure: str) -> str:
     if chosen.rule != "best quality":
-        return "the fastest, then cheapest, that reaches it, of"
+        return "the fastest, then the cheapest, that reaches the target, of"
     best = chosen.best
     if best is None or chosen.winner is None or best.quality[0] <= chosen.winner.quality[0]:
         return "the best of"
@@ -138,12 +150,12 @@ def _rule(chosen: Choice, measure: str) -> str:
 def _or(equals: Sequence[str]) -> str:
     if not equals:
         return ""
-    which = "which is its equal" if len(equals) == 1 else f"which are its equals{_more_equals_clause(equals)}"
-    return f" or {', '.join(equals[:MAX_SHOWN_EQUALS])}, {which}"
+    more = _more_equals_clause(equals)
+    return f" or {', '.join(equals[:MAX_SHOWN_EQUALS])}{more}, with the same score on every query"
 
 
 def _more_equals_clause(equals: Sequence[str]) -> str:
-    return f", as {len(equals) - MAX_SHOWN_EQUALS} more are" if len(equals) > MAX_SHOWN_EQUALS else ""
+    return f" and {len(equals) - MAX_SHOWN_EQUALS} more" if len(equals) > MAX_SHOWN_EQUALS else ""
 
 
 def excluded(each: Exclusion, measure: str) -> str:
@@ -156,9 +168,9 @@ def excluded(each: Exclusion, measure: str) -> str:
         case "target":
             return f"{measure} {each.value or 0:.3f}, below {each.bound or 0:.3f}"
         case "latency unknown":
-            return "was not timed in every step"
+            return "was not timed in every stage"
         case "cost unknown":
-            return "a price of it is not known"
+            return "a price of it is unknown"
     return f"{RULES[each.reason].format(measure=measure)} ({each.by})"
 
 
@@ -168,9 +180,9 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
         return []
     why = {each.reason for each in chosen.excluded if each.name in equals}
     timed = chosen.winner.latency_ms is not None
-    by = f"a wait shorter by less than {jitter_ms:g} ms" if why == {BY_WAIT} and timed else "its name"
+    by = f"a latency shorter by less than {jitter_ms:g} ms" if why == {BY_WAIT} and timed else "its name"
     named = f"{', '.join(equals[:MAX_SHOWN_EQUALS])}{_more_equals_clause(equals)}"
-    return [f"Only {by} puts {chosen.winner.name} before {named}: equal on every question, and the same in price."]
+    return [f"Only {by} puts {chosen.winner.name} before {named}: same score on every query, same price."]
 
 
 def other_limit_sentences(
@@ -183,8 +195,8 @@ def other_limit_sentences(
     """
     said = ms if axis == "latency" else usd
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
-    what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
-    held = "no other limit" if other is None else "the other limit as it is"
+    what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 queries"
+    held = "no other limit" if other is None else "the other limit unchanged"
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
     return [

@@ -19,9 +19,9 @@ from raggs.stats.front import MAX_LOSS
 from raggs.sweeps.messages import byte_size, change, cut_time, ms, ms_change, per_second, usd, usd_change
 
 UNCERTAIN_MARK = "?"
-MEDIAN_LEGEND = "median over queries, of each query the median of its rounds: the usual wait before generation"
-TAIL_LEGEND = "95% of all single searches, over all queries and rounds, ended within that time; limits count by it"
-PRICE = "USD for 1,000 questions: embedding, reranking, and what the generator reads"
+MEDIAN_LEGEND = "median latency before generation: median over queries of the median over rounds"
+TAIL_LEGEND = "95th percentile of all single searches, over queries and rounds; latency limits apply to it"
+PRICE = "USD per 1,000 queries: embedding, reranking, and the passages that the generator reads"
 StepKind = Literal["embed", "retrieve", "rerank"]
 
 
@@ -148,11 +148,11 @@ class MemoryPart(ReportPart):
 class CutPart(ReportPart):
     """cuts.jsonl: one way in which systems have the corpus cut."""
 
-    label: Annotated[str, Column("cut")] = Field(description="as the axis `chunker` has it")
+    label: Annotated[str, Column("chunking")] = Field(description="as the axis `chunker` has it")
     chunker: Annotated[str, Column("chunker")] = Field(description="the chunker with its settings, in words")
     content: str = Field(description="hash of its passages")
     passages: Annotated[int, Column("passages", text="{:,}")]
-    seconds: Annotated[Number, Column("cut in", text=cut_time)] = Field(
+    seconds: Annotated[Number, Column("chunked in", text=cut_time)] = Field(
         description="that cutting took when the passages were made; null where nobody knows"
     )
     golden: Annotated[bool, Column("scored", text=lambda judged: "as judged" if judged else "by projection")] = Field(
@@ -202,7 +202,7 @@ class SystemRow(ReportPart):
         Column(
             "unjudged@{key}",
             text="{:.0%}",
-            legend="share of the first {key} that nobody graded; it counts as not relevant",
+            legend="share of the top {key} that is unjudged and counts as not relevant",
         ),
     ] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
     unjudged_characters: Mapping[str, Number] = Field(
@@ -232,7 +232,7 @@ class SystemRow(ReportPart):
         Column(
             "end to end",
             text=per_second,
-            legend="the same per second of everything before generation, and of generation_ms",
+            legend="mean quality per second of all stages before generation, plus generation_ms",
         ),
     ] = Field(None, description="the same over all seconds before generation")
 

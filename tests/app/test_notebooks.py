@@ -105,7 +105,7 @@ def test_a_sweep_from_a_mapping_in_a_loop(tmp_path, pandas, monkeypatch):
         return raggs.sweep(values)
 
     result = asyncio.run(cell())
-    assert "Which to ship" in result._repr_html_()
+    assert "Recommendation" in result._repr_html_()
     assert [row[0] for row in result.to_pandas().rows] == [row.name for row in result.report.systems]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(PrerequisiteError, match="pip install pandas"):

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from support.cli import invoke
 from support.scoring import QRELS, RUN, write
+from support.sweeping import SweepProject, make_sweep
+
+from raggs.sweeps.models import SweepReport
+from raggs.sweeps.summary import is_separated
 
 LINES, COLUMNS, WORDS = 25, 80, 200
 LONG = "a-retriever-with-a-very-long-name-and-a-version-1.2.3+reranker"
@@ -88,3 +92,52 @@ def test_labels_of_relevant_passages_only_say_so(tmp_path: Path, monkeypatch: py
     positive = "".join(line for line in QRELS.splitlines(keepends=True) if line.rstrip()[-1] in "45")
     write(tmp_path, qrels=positive, a=RUN)
     assert "The labels name relevant passages only" in " ".join(summary("eval", "-g", "qrels", "-r", "a"))
+
+
+def sweep_summary(project: SweepProject, *more: object) -> list[str]:
+    return summary("sweep", "--config", project.config, *more)
+
+
+def test_a_sweep_recommends_a_system_that_the_data_separate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = make_sweep(tmp_path, axes={"mode": ["lexical"], "k": [5, 30]}, count=12)
+    text = " ".join(lines := sweep_summary(project))
+    report = json.loads((project.out / "sweep.json").read_text())
+    assert lines[0].startswith(f"Recommended: {report['choice']['winner']} (")
+    assert "is chosen in 100% of 1,000 resamples of 12 queries." in text
+    assert "No single best" not in text and "Ship" not in text
+
+
+def test_a_sweep_that_the_data_do_not_separate_has_no_single_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    axes = {"embedder": [{"type": "wordllama", "dims": [64, 128, 256]}], "mode": ["dense", "lexical", "hybrid"]}
+    project = make_sweep(tmp_path, axes={**axes, "k": [10, 20]}, judged=8)
+    lines = sweep_summary(project)
+    report = SweepReport.model_validate_json((project.out / "sweep.json").read_bytes())
+    assert not is_separated(report)
+    assert lines[0].startswith("No single best configuration: ")
+    assert "Statistically tied: " in " ".join(lines)
+    assert any(line.startswith("Unjudged passages in the top 5: up to ") for line in lines)
+    rows = [line.split()[0] for line in lines if "[0." in line]
+    assert 0 < len(rows) <= 8
+    assert set(report.front) >= set(rows) - {report.choice.winner}
+    details = invoke("sweep", "--config", project.config, "--details").stdout
+    assert "Main effects" in details and "Main effects" not in "\n".join(lines)
+
+
+def test_limits_that_no_system_meets_name_the_nearest_and_the_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = make_sweep(tmp_path, axes={"mode": ["lexical"], "k": [5, 30]}, prices={"generator": {"input": 1.0}})
+    sweep_summary(project)
+    lines = sweep_summary(project, "--max-usd-per-1k", 0.0001, "--target", 0.1)
+    assert lines[0] == "No system meets the limits."
+    assert lines[1].startswith("Nearest: lexical+k")
+    assert "Change --max-usd-per-1k." in " ".join(lines[1:3])
+    command = next(line for line in lines if line.startswith("next: "))
+    needed = command.partition("--max-usd-per-1k ")[2]
+    assert not sweep_summary(project, "--max-usd-per-1k", needed, "--target", 0.1)[0].startswith("No system")
+    assert "--target" not in command

@@ -143,10 +143,10 @@ def test_what_a_generator_reads_and_the_time_of_cutting_are_those_of_the_cut(mad
 def test_the_report_says_who_is_projected_by_which_rule_and_what_may_be_due_to_it(made: SweepProject) -> None:
     report = made.sweep().report
     assert [(cut.label, cut.golden) for cut in report.cuts] == [(OWN, True), (OTHER, False)]
-    assert any("4 systems of 8 are scored by projection" in note and OTHER in note for note in report.notes)
-    assert any("may be due to what nobody judged" in note for note in report.notes)
+    assert any("4 systems of 8 are scored by projected grades" in note and OTHER in note for note in report.notes)
+    assert any("may be due to unjudged text" in note for note in report.notes)
     text = (made.out / "sweep.md").read_text()
-    for words in ("How the corpus is cut", "by projection", "as judged", "span_recall4@5", "projected: a passage gets"):
+    for words in ("## Chunking", "by projection", "as judged", "span_recall4@5", "projected: a passage gets"):
         assert words in text
     with (made.out / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -186,7 +186,7 @@ def test_references_may_decide_and_then_no_hole_matters(project: SweepProject) -
     assert report.system(str(report.choice.winner)).levels["chunker"] == OWN
     assert not any("may be due to" in note for note in report.notes)
     assert report.loyalty == ()
-    assert "references of questions" in (project.out / "sweep.md").read_text()
+    assert "count characters of references" in (project.out / "sweep.md").read_text()
     assert audit(project.out).ok
     assert choose_again(load_sweep(project.config)).report.choice == report.choice
 
@@ -242,7 +242,7 @@ def test_the_plan_counts_the_passages_of_all_cuts_and_names_them(made: SweepProj
     assert plan.axes["chunker"] == (OWN, OTHER)
     result = invoke("sweep", "--config", made.config, "--dry-run")
     assert result.exit_code == 0
-    assert "in 2 cuts" in result.output
+    assert "in 2 chunkings" in result.output
 
 
 def test_halving_and_single_systems_know_the_cuts(project: SweepProject) -> None:
@@ -301,7 +301,7 @@ def test_a_golden_cut_that_no_system_has_is_projected_too(project: SweepProject)
 def test_cuts_that_come_out_alike_are_told_and_share_everything(project: SweepProject) -> None:
     project.change(axes={"chunker": [{"type": "recursive", "size": [5000, 6000]}], "mode": "lexical", "k": [10]})
     report = project.sweep().report
-    assert "recursive-size5000 and recursive-size6000 cut these documents alike" in report.notes
+    assert "recursive-size5000 and recursive-size6000 produce the same chunks" in report.notes
     one, other = report.systems
     assert one.scores == other.scores
 

@@ -127,8 +127,8 @@ def test_an_index_delta_that_unjudged_passages_could_reverse_is_inconclusive(exa
     assert (deltas[0].unjudged is not None) == unsure
     assert (f"other: {verdict}" in section.sentences, "next: judge them" in section.sentences) == (unsure, unsure)
     near = int(verdict == "within 2%")
-    assert section.sentences[0].startswith(f"within 2% of the exact index in every measure: {near} of 1 system")
-    assert ("not other" in section.sentences[0]) == (verdict == "not within 2%")
+    assert section.sentences[0].startswith(f"within 2% of the exact index on every measure: {near} of 1 system")
+    assert ("not within: other" in section.sentences[0]) == (verdict == "not within 2%")
 
 
 @pytest.mark.parametrize(

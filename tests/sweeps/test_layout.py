@@ -35,7 +35,7 @@ def test_systems_that_measured_alike_are_one_line(report: SweepReport) -> None:
     table = lay_out(report).scores.table
     assert table is not None
     assert len(table.rows) == 3
-    assert "3 folded" in " ".join(lay_out(report).scores.sentences)
+    assert "3 systems are not listed" in " ".join(lay_out(report).scores.sentences)
     assert "k 20 like k 10 (3x)" in " ".join(lay_out(report).scores.sentences)
 
 
@@ -112,7 +112,7 @@ def test_the_frontier_for_each_slo_stands_side_by_side(report: SweepReport, full
     best, modes = ordered[0].name, list(dict.fromkeys(row.levels["mode"] for row in ordered))
     waits = {row.name: (900.0, 450.0, 300.0)[modes.index(row.levels["mode"])] for row in ordered}
     changed = with_waits(report, waits)
-    found = section(changed, "Frontier for each SLO", full=full)
+    found = section(changed, "Front for each SLO", full=full)
     assert found is not None and found.table is not None
     assert found.table.head == ("system", "p95 ≤ 350 ms", "p95 ≤ 500 ms", "no limit")
     places = {line[0].text: [cell.text for cell in line[1:]] for line in found.table.rows}
@@ -122,12 +122,12 @@ def test_the_frontier_for_each_slo_stands_side_by_side(report: SweepReport, full
         assert len(chosen) == 1 and waits[chosen[0]] <= limit
         assert all((cells[column] == "over") == (waits[name] > limit) for name, cells in places.items())
     page = report_files(changed)["sweep.md"]
-    assert "## Frontier for each SLO" in page and "p95 ≤ 350 ms" in page
-    assert "Frontier for each SLO" in fragment(lay_out(changed, full=True))
+    assert "## Front for each SLO" in page and "p95 ≤ 350 ms" in page
+    assert "Front for each SLO" in fragment(lay_out(changed, full=True))
 
 
 def test_frontiers_that_are_all_the_same_are_one_sentence(report: SweepReport) -> None:
-    found = section(report, "Frontier for each SLO")
+    found = section(report, "Front for each SLO")
     assert found is not None and found.table is None
     assert found.sentences == ("the same for a p95 of at most 350 ms, 500 ms, and without a limit",)
 
@@ -136,23 +136,23 @@ def test_a_sign_is_explained_only_where_it_is_shown(report: SweepReport) -> None
     terms = {term.sign for term in lay_out(report).scores.terms}
     assert CHOSEN_FRONT_SIGN in terms
     assert "per 1,000" not in terms  # nothing costs anything, and a sentence says so
-    assert any("no system costs anything" in said for said in lay_out(report).scores.sentences)
+    assert any("no system has a cost" in said for said in lay_out(report).scores.sentences)
     alone = report.model_copy(update={"systems": report.systems[:1], "front": ()})
     assert not {CHOSEN_FRONT_SIGN, "*"} & {term.sign for term in lay_out(alone).scores.terms}
 
 
 def test_the_choice_comes_first_then_what_is_not_known(report: SweepReport) -> None:
     titles = [section.title for section in lay_out(report).sections]
-    assert titles[0] == "Which to ship"
-    assert titles.index("What the data cannot tell") < titles.index("What each axis buys")
+    assert titles[0] == "Recommendation"
+    assert titles.index("Limits of the data") < titles.index("Main effects")
 
 
 def test_steps_and_effects_that_change_nothing_are_a_sentence(report: SweepReport) -> None:
     found = {section.title: section for section in findings(report, full=False)}
-    steps, effects = found["What more candidates bring"], found["What each axis buys"]
+    steps, effects = found["Effect of more candidates"], found["Main effects"]
     assert steps.table is None
-    assert steps.sentences[0].startswith("k 10 → 20 changes no ra_nwg@5 in any of 3 systems")
-    assert "nothing that can be seen: k 10 → 20" in effects.sentences
+    assert steps.sentences[0].startswith("k 10 → 20 changes ra_nwg@5, cost and latency in none of 3 systems")
+    assert "no visible effect: k 10 → 20" in effects.sentences
     assert effects.table is not None
     assert all(row[0].text != "k" for row in effects.table.rows)
 
@@ -221,4 +221,4 @@ def test_a_long_bill_is_a_line_for_each_model() -> None:
         ["reranking, 9 times", "b", "54", "900", "unknown"],
     ]
     assert len(short.table.rows) == 4
-    assert long.sentences[0].startswith("unknown: name the models without a price")
+    assert long.sentences[0].startswith("unknown: set the missing prices")

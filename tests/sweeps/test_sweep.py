@@ -190,7 +190,7 @@ def test_other_limits_choose_again_and_write_nothing(tmp_path: Path, monkeypatch
     assert len(chosen.excluded) == 5
     none = choose_again(load_sweep(project.config, ["limits.latency_ms=0.000001"])).report.choice
     assert none.winner is None
-    assert "holds the limits" in none.sentence
+    assert "meets the limits" in none.sentence
     assert before == {path: path.read_bytes() for path in project.out.rglob("*") if path.is_file()}
 
 

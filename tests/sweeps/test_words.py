@@ -38,7 +38,7 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
 def test_limits_that_two_digits_do_not_part_keep_their_unit() -> None:
     points = [LimitTurn(0.316946, "a"), LimitTurn(0.319732, "b")]
     assert other_limit_sentences(points, ("b",), "cost", 2.0) == [
-        "With at most $0.316946 to $0.319732 per 1,000 questions and the other limit as it is: a"
+        "With at most $0.316946 to $0.319732 per 1,000 queries and the other limit unchanged: a"
     ]
     assert "at most 0.316946 to 0.319732 ms and" in other_limit_sentences(points, ("b",), "latency", 2.0)[0]
 
@@ -52,15 +52,17 @@ def test_figures_keep_two_digits_where_they_are_small() -> None:
 def test_equals_are_told_with_what_puts_the_choice_first() -> None:
     alike = [Candidate(name, 1.0, 100.0, (0.5,), 10, 200.0) for name in ("b", "a", "c")]
     chosen = choose(alike)
-    told = "Only its name puts a before b, c: equal on every question, and the same in price."
+    told = "Only its name puts a before b, c: same score on every query, same price."
     assert puts_first(chosen, ("b", "c"), 75) == [told]
     assert choice_sentence(chosen, 3, "ndcg@10", None, ("b", "c")).startswith(
-        "Ship a or b, c, which are its equals (ndcg@10 0.500"
+        "Recommended: a or b, c, with the same score on every query (ndcg@10 0.500"
     )
-    assert choice_sentence(chosen, 3, "ndcg@10", None).startswith("Ship a (ndcg@10 0.500")
+    assert choice_sentence(chosen, 3, "ndcg@10", None).startswith("Recommended: a (ndcg@10 0.500")
+    open_ = choice_sentence(chosen, 3, "ndcg@10", None, separated=False)
+    assert open_.startswith("No single best configuration. The selection rules choose a (ndcg@10 0.500")
     assert puts_first(chosen, (), 75) == puts_first(choose([]), ("b",), 75) == []
     sooner = choose([*alike, Candidate("z", 1.0, 90.0, (0.5,), 10, 200.0)])
-    said = "Only a wait shorter by less than 75 ms puts z before a: equal on every question, and the same in price."
+    said = "Only a latency shorter by less than 75 ms puts z before a: same score on every query, same price."
     assert puts_first(sooner, ("a",), 75) == [said]
 
 
@@ -70,8 +72,8 @@ def test_a_sweep_of_equals_calls_none_of_them_the_winner_alone(tmp_path: Path) -
     report = made.sweep().report
     choice = report.choice
     first, other = sorted(("lexical+none+k10", "lexical+clean+k10"), key=lambda name: name != choice.winner)
-    assert choice.sentence.startswith(f"Ship {first} or {other}, which is its equal (")
-    assert choice.unknown[0].startswith(f"{first} and its equals win 100% of ")
-    assert f" puts {first} before {other}: equal on every question" in choice.unknown[1]
+    assert choice.sentence.startswith(f"Recommended: {first} or {other}, with the same score on every query (")
+    assert choice.unknown[0].startswith(f"{first} or an identical system is chosen in 100% of ")
+    assert f" puts {first} before {other}: same score on every query" in choice.unknown[1]
     page = (made.out / "sweep.md").read_text(encoding="utf-8")
     assert all(sentence in page for sentence in (choice.sentence, *choice.unknown))
