@@ -176,7 +176,8 @@ def readme(folder: Path) -> str:
 def test_extras_that_pages_install_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     named = set[str]()
-    for path in [README, ROOT / "CONTRIBUTING.md", *START.glob("*.md"), ROOT / "examples" / "README.md"]:
+    pages = [path for part in ("docs", "examples", "benchmarks") for path in (ROOT / part).rglob("*.md")]
+    for path in [README, ROOT / "CONTRIBUTING.md", *pages]:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"pip install [\"']?raggs\b", text), f"{path.name}: raggs is on no package index"
         named |= {

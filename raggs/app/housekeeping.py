@@ -73,14 +73,14 @@ def _machine() -> Iterator[HealthCheck]:
     for package in ("litellm", "bm25s", "wordllama", "numpy"):
         found = installed(package)
         yield HealthCheck(
-            package, found is not None, found or "not installed; run: pip install --force-reinstall raggs"
+            package, found is not None, found or "not installed; in a clone of raggs: pip install --force-reinstall ."
         )
     for extra, module in EXTRAS.items():
         there = importlib.util.find_spec(module) is not None
         yield HealthCheck(
             f"extra {extra}",
             True if there else None,
-            "installed" if there else f'not installed; pip install "raggs[{extra}]"',
+            "installed" if there else f'not installed; pip install ".[{extra}]" in a clone of raggs',
         )
     for key in KEYS:
         yield HealthCheck(key, True if os.environ.get(key) else None, "set" if os.environ.get(key) else "not set")

@@ -181,7 +181,7 @@ def _end_with_server() -> None:
     os._exit(1)
 
 
-INSTALL = 'pip install "raggs[review]"'
+INSTALL = 'pip install ".[review]" in a clone of raggs'
 PORT = 8765
 REQUEST_SECONDS = 15.0
 NOT_BLIND = "with --look machines' grades can be seen at /look, so every word given here is noted as not blind"

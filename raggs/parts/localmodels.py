@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PACKAGES = ("onnxruntime", "tokenizers")  # whose versions can change a number's last digits
 TOKENIZER = "tokenizer.json"
 DEFAULT_MODEL_FILES = ("model.onnx", "onnx/model.onnx")
-INSTALL = 'pip install "raggs[local]"'
+INSTALL = 'pip install ".[local]" in a clone of raggs'
 GET = "put a model's ONNX file and its tokenizer.json there; raggs downloads none"
 
 

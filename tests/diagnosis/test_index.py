@@ -275,7 +275,7 @@ def test_without_faiss_the_command_that_brings_it_is_told(files: Path, monkeypat
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(PrerequisiteError, match="index hnsw needs faiss-cpu, which is not installed") as caught:
         run(files, seed=5)
-    assert caught.value.remedy == 'pip install "raggs[ann]"'
+    assert caught.value.remedy == 'pip install ".[ann]" in a clone of raggs'
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_missing_extra_is_told_with_its_line_for_pip(tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     project = make_sweep(tmp_path, axes=rerank(type="onnx", path="model"))
     write_cross_encoder(tmp_path / "model")
-    assert 'pip install "raggs[local]"' in project.said(code=3)
+    assert 'pip install ".[local]" in a clone of raggs' in project.said(code=3)
 
 
 @pytest.mark.nightly(keep=2)

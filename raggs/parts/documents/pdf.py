@@ -17,7 +17,7 @@ from raggs.base.text import replace_surrogates
 from raggs.parts.documents import DocumentContent, DocumentReader
 
 PACKAGE = "pypdfium2"
-INSTALL = 'pip install "raggs[pdf]"'
+INSTALL = 'pip install ".[pdf]" in a clone of raggs'
 HYPHEN = re.compile("[\ufffe\x02]\n?")
 PAGE_SEPARATOR = "\n\n"  # of two pages
 

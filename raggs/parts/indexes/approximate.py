@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
 
 PACKAGE = "faiss-cpu"
-INSTALL_REMEDY = 'pip install "raggs[ann]"'
+INSTALL_REMEDY = 'pip install ".[ann]" in a clone of raggs'
 WAITING = "OMP_WAIT_POLICY"
 
 

@@ -36,7 +36,7 @@ PASSED_VARIABLES = re.compile(
 )
 CREDENTIALS = (API_KEY, USERNAME, PASSWORD)  # workers send requests to an Elasticsearch index themselves
 NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-REMEDY = 'pip install "raggs[distributed]"'
+REMEDY = 'pip install ".[distributed]" in a clone of raggs'
 START_ATTEMPTS = 3  # attempts to start the event loop
 
 

@@ -224,7 +224,7 @@ def _shorten_hash(value: object) -> str:
 
 
 SIGNATURE = "manifest.sig"
-REMEDY = 'pip install "raggs[sign]"'
+REMEDY = 'pip install ".[sign]" in a clone of raggs'
 
 
 def make_key(path: Path) -> Path:

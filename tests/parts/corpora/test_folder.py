@@ -403,7 +403,7 @@ def test_pdf_files_without_their_package_are_left_out_with_the_command(
     write(tmp_path, "b.pdf", make_pdf("text"))
     read = corpus(tmp_path)
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
-    assert read.outside() == ['left out 1 file: 1 .pdf (pip install "raggs[pdf]": b.pdf)']
+    assert read.outside() == ['left out 1 file: 1 .pdf (pip install ".[pdf]" in a clone of raggs: b.pdf)']
     with pytest.raises(PrerequisiteError, match=r"b\.pdf"):
         list(corpus(tmp_path, patterns=["*.pdf"]).passages())
 

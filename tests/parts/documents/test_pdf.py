@@ -32,7 +32,7 @@ def test_what_is_no_pdf_is_named(tmp_path: Path, content: bytes) -> None:
 
 def test_without_its_package_the_command_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf, "find_spec", lambda name: None)
-    assert PdfReader().missing() == 'pip install "raggs[pdf]"'
+    assert PdfReader().missing() == 'pip install ".[pdf]" in a clone of raggs'
     with pytest.raises(PrerequisiteError, match=r"a\.pdf") as caught:
         PdfReader().read(tmp_path / "a.pdf")
-    assert caught.value.remedy == 'pip install "raggs[pdf]"'
+    assert caught.value.remedy == 'pip install ".[pdf]" in a clone of raggs'

@@ -357,7 +357,7 @@ def test_without_the_extra_the_line_to_install_it_is_told(make, tokenizer, monke
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(errors.PrerequisiteError) as caught:
         ask(make())
-    assert caught.value.remedy == 'pip install "raggs[local]"'
+    assert caught.value.remedy == 'pip install ".[local]" in a clone of raggs'
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else object())
     with pytest.raises(errors.PrerequisiteError, match=package):
         make().check()

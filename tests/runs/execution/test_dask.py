@@ -292,7 +292,7 @@ def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pyte
     project = make_project(tmp_path, queries=2, execution={"type": "dask"})
     with pytest.raises(PrerequisiteError) as caught:
         run(project.config)
-    assert caught.value.remedy == 'pip install "raggs[distributed]"'
+    assert caught.value.remedy == 'pip install ".[distributed]" in a clone of raggs'
 
 
 def test_an_error_of_a_worker_comes_back_as_it_was(

@@ -195,9 +195,15 @@ def test_without_the_package_the_sentence_says_what_to_install(
     for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    assert 'pip install "raggs[sign]"' in call("keygen", tmp_path / "k", code=3).output
-    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--sign", tmp_path / "k", code=3).output
-    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--verify", tmp_path / "k", code=3).output
+    assert 'pip install ".[sign]" in a clone of raggs' in call("keygen", tmp_path / "k", code=3).output
+    assert (
+        'pip install ".[sign]" in a clone of raggs'
+        in call("audit", project.run, "--sign", tmp_path / "k", code=3).output
+    )
+    assert (
+        'pip install ".[sign]" in a clone of raggs'
+        in call("audit", project.run, "--verify", tmp_path / "k", code=3).output
+    )
 
 
 # --- texts ----------------------------------------------------------------------------------------------------
