@@ -1,10 +1,10 @@
-"""Chunkers compared by the characters that answer questions, and pages that show how documents are chunked.
+"""Comparison of chunkers by the characters that answer questions, and pages that show how documents are chunked.
 
-comparing   chunks all documents, searches them together, and scores by the excerpts that answer (`raggs.metrics.spans`)
-cuts        which chunks a corpus has, and which sentences they break
-documents   documents with their chunks, and the time that took
+comparing   chunks all documents, searches the chunks, and scores them by reference excerpts (`raggs.metrics.spans`)
+cuts        chunks of a corpus, and the sentences that chunk boundaries split
+documents   documents with their chunks, and the time needed
 questions   excerpts located in the documents, and checked
-models      chunks.json, and parts as command-line words; `layout`: tables, plots and files
+models      chunks.json, and chunkers and embedders as command-line arguments; `layout`: tables, plots and files
 
 Embeddings are stored by text, so chunkers that produce the same chunk share its vector.
 """

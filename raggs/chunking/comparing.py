@@ -1,6 +1,6 @@
-"""The comparison: every chunker cuts, every embedder searches, every cutoff is scored, each system meets the baseline.
+"""Comparison of chunkers: each chunker, embedder and cutoff is scored and compared with the baseline.
 
-The chunks of all documents are searched together by exact cosine; equal scores stand in the order of the documents.
+The chunks of all documents are searched together by exact cosine; equal scores keep the order of the documents.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 @dataclass(frozen=True)
 class EmbeddingFunctions:
-    """One embedder, as two functions: the vectors of chunks, and of questions."""
+    """One embedder as two functions: vectors of chunks, and of questions."""
 
     chunks: Embed
     questions: Embed
@@ -47,18 +47,18 @@ class EmbeddingFunctions:
 
 @dataclass(frozen=True)
 class ChunkStudy:
-    """What is compared.
+    """Input of a comparison of chunkers.
 
     Attributes:
-        documents, asked: what is cut, and what is asked about it.
-        cuts: by chunker, its chunks.
-        embeddings: by embedder.
-        cutoffs: how many chunks are retrieved.
-        baseline: the system that others are compared with; None for the first.
-        unit: what lengths count.
-        compat: whether the report's code is followed.
-        seed: of resamples.
-        notes: what a reader must know of the cuts.
+        documents, asked: the documents, and the questions about them.
+        cuts: chunks by chunker.
+        embeddings: embedding functions by embedder.
+        cutoffs: numbers of chunks to retrieve.
+        baseline: system that the others are compared with; None for the first.
+        unit: unit of lengths.
+        compat: whether to follow the report's code instead of its formulas.
+        seed: random seed of the resamples.
+        notes: notes on the chunks for the reader.
     """
 
     documents: Documents
@@ -79,7 +79,7 @@ class ChunkStudy:
 
 
 def system_names(chunkers: Iterable[str], embedders: Collection[str]) -> dict[str, tuple[str, str]]:
-    """By name of a system its chunker and its embedder; the name is the chunker's where there is one embedder."""
+    """Return chunker and embedder by system name; with a single embedder, the name is that of the chunker."""
     return {
         chunker if len(embedders) == 1 else f"{chunker} {embedder}": (chunker, embedder)
         for chunker in chunkers
@@ -88,7 +88,7 @@ def system_names(chunkers: Iterable[str], embedders: Collection[str]) -> dict[st
 
 
 def compare_chunkers(study: ChunkStudy) -> ChunkReport:
-    """Search and score everything.
+    """Search and score all systems.
 
     Raises:
         ProviderError: an embedder failed.
@@ -118,7 +118,7 @@ def compare_chunkers(study: ChunkStudy) -> ChunkReport:
 
 
 def ruler_of(documents: Documents, line: DocumentOffsets, unit: Unit) -> LengthScale:
-    """What counts lengths; where the vocabulary of tokens cannot be read, a token is three bytes."""
+    """Return the scale for lengths; if the token vocabulary cannot be read, a token counts as three characters."""
     if unit == "characters":
         return LengthScale.characters()
     starts = [_borders(text) for text in documents.texts]
@@ -131,7 +131,7 @@ def _borders(text: str) -> list[int]:
 
 
 def _searched(study: ChunkStudy, target: ChunkTargets, chunker: str, embedder: str) -> dict[Cutoff, Scores]:
-    """The scores of one system by cutoff."""
+    """Return the scores of one system by cutoff."""
     embedding = study.embeddings[embedder]
     vectors = embedding.chunks(chunks_read(study.cuts[chunker].texts, study.compat))
     questions = questions_read(study.asked.texts, study.compat)
@@ -142,12 +142,12 @@ def _searched(study: ChunkStudy, target: ChunkTargets, chunker: str, embedder: s
 
 
 def chunks_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
-    """Chunks as embedders read them: after the hygiene of passages, which the report's code has not."""
+    """Return the chunks as embedders read them: cleaned like passages, which the report's code does not do."""
     return texts if compat else [clean_passage(text) for text in texts]
 
 
 def questions_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
-    """The same of questions."""
+    """Return the questions as embedders read them: cleaned, which the report's code does not do."""
     return texts if compat else [one_line(clean_unicode(text)) for text in texts]
 
 

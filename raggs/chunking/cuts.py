@@ -1,15 +1,12 @@
-"""What of a corpus was cut where: each chunk's place and size, and what a cut does to the sentence that it falls into.
+"""Display of the chunks of a corpus: position and size of each chunk, and the sentences that chunk boundaries split.
 
-A cut tears a sentence where the line goes on behind it and no sentence ends before it.
-Nothing is embedded or written, unless the chunker itself needs an embedder.
+A boundary splits a sentence if no sentence ends before it and the line continues after it. Nothing is embedded or
+written, unless the chunker itself needs an embedder.
 
-From the cuts of a folder to their document: a row a file, or, for one file, a row a chunk; and a histogram.
-
-What was cut where as one page of HTML that needs nothing else: sizes, a histogram, and every text with its chunks.
-
-Texts of documents are hostile: all of them are escaped by the template, characters that would turn the order of letters
-are shown as escapes, and the page forbids itself every script, every address and every style but its own. It computes
-nothing that the report does not say.
+The report has one row per file or, for a single file, one row per chunk, and a histogram of sizes. The HTML page is
+self-contained: sizes, a histogram, and every text with its chunks. Texts of documents are untrusted. The template
+escapes them, characters that change the text direction are shown as escapes, and the page's policy forbids scripts,
+external addresses, and styles other than its own.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ from raggs.parts.corpora.folder import file_name
 if TYPE_CHECKING:
     from jinja2 import Template
 
-EDGE_WORDS = 5  # of a chunk's beginning and end
+EDGE_WORDS = 5  # words shown of a chunk's start and end
 WIDTH = 36
 SENTENCE_ENDED = re.compile(r"[.!?…。！？:;][\"'”’»)\]*_`]*\Z")
 SENTENCE_ENDS = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_`]*(?!\S)")
@@ -50,20 +47,21 @@ ON = re.compile(r"[^\S\n]*\S")
 
 @dataclass(frozen=True)
 class ChunkView:
-    """How files are cut, and their texts, in the same order."""
+    """Chunks of files, and the documents in the same order."""
 
     report: CutReport
     documents: tuple[Document, ...]
 
 
 def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
-    """How the documents of a corpus are cut.
+    """Return the chunks of the documents of a corpus.
 
     Args:
-        file: one of them, by its path below the folder or the end of it; None for all.
+        corpus: the corpus.
+        file: path of one file below the folder, or the end of it; None for all.
 
     Raises:
-        NotFoundError: the folder or the file is not there.
+        NotFoundError: the folder or the file does not exist.
         DataError: a file is not UTF-8.
     """
     read = {each.source: each for each in corpus.documents()}
@@ -78,28 +76,28 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
 
 
 def _find_document(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
-    """The one document that a user means by the name of its file, its id, or the end of either.
+    """Return the document that matches a file name, an id, or the end of either.
 
     Raises:
-        NotFoundError: none is called so, or several.
+        NotFoundError: none matches, or several do.
     """
     known = {name: file_name(name) for name in names}
     wanted = [file, *_relative_names(file, corpus.place)]
     found = [name for name, real in known.items() if name in wanted or real in wanted]
-    if not found:  # systems write accents in one character or two
+    if not found:  # systems encode accents as one character or two
         composed = {name: (_composed(name), _composed(real)) for name, real in known.items()}
         plain = [_composed(each) for each in wanted]
         found = [name for name, both in composed.items() if {*both} & {*plain}]
         ends = tuple(f"/{each}" for each in plain)
         found = found or [name for name, both in composed.items() if any(each.endswith(ends) for each in both)]
     if len(found) != 1:
-        problem = f"{file} is the name of {len(found)} files" if found else f"no file {file}"
+        problem = f"{file} matches {len(found)} files" if found else f"no file {file}"
         raise NotFoundError(problem, where=corpus.place, remedy=did_you_mean(file, known.values()))
     return found[0]
 
 
 def _relative_names(file: str, place: Path | str) -> Iterator[str]:
-    """A path that a shell completed, as a path below the folder."""
+    """Yield a path completed by a shell as a path below the folder."""
     path, folder = Path(file).absolute(), Path(place).absolute()
     for one, other in ((path, folder), (path.resolve(), folder.resolve())):
         if one.is_relative_to(other):
@@ -138,14 +136,14 @@ def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
 
 
 def is_torn(text: str, end: int) -> bool:
-    """Whether a cut at `end` falls into a sentence."""
+    """Return whether a boundary at `end` splits a sentence."""
     if SENTENCE_ENDED.search(text, max(0, end - WIDTH), end) or SENTENCE_ENDS.match(text, end):
         return False
     return ON.match(text, end) is not None
 
 
 def _times_shown(text: str, places: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many chunks hold each character."""
+    """Return the number of chunks that contain each character."""
     steps = np.zeros(len(text) + 1, dtype=np.int64)
     for start, end in places:
         steps[start] += 1
@@ -158,63 +156,64 @@ def _shorten_words(words: Sequence[str]) -> str:
 
 
 BARS = 30
-NAME = 40  # characters of a file's name
+NAME = 40  # maximum characters of a file name
 BIN_STEPS = (1, 2, 5)
-MAX_BINS = 12  # of a histogram at most
+MAX_BINS = 12  # maximum number of bins of a histogram
 
 
 class SizeBin(NamedTuple):
-    """A class of sizes: from where to where, and how many chunks fall into it."""
+    """A bin of sizes: its range, and the number of chunks in it."""
 
     label: str
     chunks: int
 
 
 def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> ReportDocument:
-    """The document.
+    """Return the report document.
 
     Args:
-        whole: with a row for each chunk, instead of one for each file.
-        most: files that get a row; None: all. The figures are of all files.
+        report: the chunks.
+        whole: one row per chunk instead of one per file.
+        most: maximum number of files with a row; None: all. The statistics always include all files.
     """
     left = 0 if whole or most is None else max(0, len(report.files) - most)
     chunks = [chunk for file in report.files for chunk in file.chunks]
     if whole:
         table = table_of(chunks, "number", "place", "tokens", "first", "ending")
-        legend: tuple[Legend, ...] = (Legend(TORN, "the cut falls into a sentence"),)
+        legend: tuple[Legend, ...] = (Legend(TORN, "the chunk ends within a sentence"),)
     else:
         shown, told = report.files[:most], ("torn", "lost", "repeated")
         name = (Column("file"), lambda file: _shorten_name(file.file))
         table = table_of(shown, name, "chunks", "median", "longest", *told)
-        legend = (Legend("median, longest", "tokens of cl100k"), *terms_of(shown, *told))
-    rest = (f"the first {most} files by name; {left:,} more: --all, or --file FILE",) if left else ()
+        legend = (Legend("median, longest", "size in tokens (cl100k)"), *terms_of(shown, *told))
+    rest = (f"first {most} files by name; for {left:,} more, use --all or --file FILE",) if left else ()
     sentences = (summary(report), *report.notes, *rest)
     histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
-    return ReportDocument("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
+    return ReportDocument("Chunks", Section("Chunks", sentences, table, legend), (histogram,), ())
 
 
 def summary(report: CutReport) -> str:
-    """How many chunks there are, of what sizes, and how many are torn."""
+    """Return the number of chunks, their sizes, and how many end within a sentence."""
     chunks = [chunk for file in report.files for chunk in file.chunks]
     if not chunks:
-        return f"no chunk of {plural(len(report.files), 'file')}"
+        return f"no chunks in {plural(len(report.files), 'file')}"
     sizes = [chunk.tokens for chunk in chunks]
     torn = sum(chunk.torn for chunk in chunks)
     return (
         f"{plural(len(chunks), 'chunk')} of {plural(len(report.files), 'file')}: {min(sizes):,} to {max(sizes):,} "
-        f"tokens, median {median(sizes):,.0f}; {torn:,} ({torn / len(chunks):.0%}) end inside of a sentence"
+        f"tokens, median {median(sizes):,.0f}; {torn:,} ({torn / len(chunks):.0%}) end within a sentence"
     )
 
 
 def _shorten_name(source: str) -> str:
-    """A file's name in the folder, or its id if the name cannot be printed on a line; of a long one the end."""
+    """Return a file's name in the folder (or its id if the name is not printable), shortened to its end."""
     name = file_name(source)
     name = name if name.isprintable() else source
     return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
 
 
 def _histogram(sizes: Sequence[int]) -> Iterator[str]:
-    """A line for each class of sizes."""
+    """Yield one line per bin of sizes."""
     bars = bars_of(sizes)
     most = max((bar.chunks for bar in bars), default=1)
     for bar in bars:
@@ -222,7 +221,7 @@ def _histogram(sizes: Sequence[int]) -> Iterator[str]:
 
 
 def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
-    """How many sizes fall into each class, from 0 on; none where there are no sizes."""
+    """Return the number of sizes in each bin, from 0; empty without sizes."""
     if not sizes:
         return []
     width = _width(max(sizes))
@@ -237,7 +236,7 @@ def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
 
 
 def _width(largest: int) -> int:
-    """Of a class: the first of 1, 2, 5, 10, 20, ... that needs no more than `MAX_BINS`."""
+    """Return the bin width: the first of 1, 2, 5, 10, 20, ... that needs at most `MAX_BINS` bins."""
     scale = 1
     while True:
         for step in BIN_STEPS:
@@ -246,20 +245,20 @@ def _width(largest: int) -> int:
         scale *= 10
 
 
-MAX_PAGE_CHARS = 3_000_000  # characters of text on a page, which browsers still scroll
-ROW, LABEL, BAR_WIDTH, COUNT = 18, 92, 216, 52  # of the histogram, in its own units
+MAX_PAGE_CHARS = 3_000_000  # maximum characters of text on a page, which browsers can still scroll
+ROW, LABEL, BAR_WIDTH, COUNT = 18, 92, 216, 52  # dimensions of the histogram, in its own units
 
 
 @dataclass(frozen=True)
 class FilePiece:
-    """A stretch of a document that the same chunks hold.
+    """A part of a document that the same chunks contain.
 
     Attributes:
         text: its characters.
-        kind: "odd" or "even" by the chunk's number, "twice" for several, "none" where no chunk holds it, "gap" where
-            that is white space, "head" before the document begins.
-        begins: the chunks that begin with it.
-        torn: whether a chunk ends with it inside of a sentence.
+        kind: "odd" or "even" by the chunk's number, "twice" for several chunks, "none" if no chunk contains it, "gap"
+            if that is only white space, "head" before the start of the document.
+        begins: chunks that start with it.
+        torn: whether a chunk ends with it within a sentence.
     """
 
     text: str
@@ -270,7 +269,7 @@ class FilePiece:
 
 @dataclass(frozen=True)
 class FileView:
-    """A file as the page shows it; `pieces` is None where its text is left out for its length."""
+    """A file as the page shows it; `pieces` is None if its text is omitted because of its length."""
 
     number: int
     cut: CutFile
@@ -278,10 +277,11 @@ class FileView:
 
 
 def cut_page(shown: ChunkView, title: str) -> str:
-    """The page.
+    """Return the HTML page.
 
     Args:
-        title: what was cut, for its head.
+        shown: the chunks and the documents.
+        title: title of the page.
     """
     views = tuple(_views(shown))
     bars = bars_of([chunk.tokens for file in shown.report.files for chunk in file.chunks])
@@ -309,7 +309,7 @@ def _views(shown: ChunkView) -> Iterator[FileView]:
 
 
 def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[FilePiece]:
-    """A document's text in pieces, in order and without a gap, cut wherever a chunk begins or ends."""
+    """Yield a document's text in pieces, in order and without gaps, split at every start and end of a chunk."""
     text, begin = document.text, document.begin
     edges = sorted({0, begin, len(text), *(chunk.start for chunk in chunks), *(chunk.end for chunk in chunks)})
     waiting, held = list(reversed(chunks)), list[ChunkRow]()
@@ -336,7 +336,7 @@ def _piece_kind(text: str, held: Sequence[ChunkRow]) -> str:
 
 
 def _drawn_bars(bars: Sequence[SizeBin]) -> Iterator[dict[str, object]]:
-    """Each bar with its place in the picture."""
+    """Yield each bar with its position in the picture."""
     most = max((bar.chunks for bar in bars), default=1)
     for number, bar in enumerate(bars):
         width = round(BAR_WIDTH * bar.chunks / most, 1)

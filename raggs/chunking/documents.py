@@ -1,15 +1,13 @@
-"""Documents whole, by the names that a corpus of their folder would give them, and by the names of questions.
+"""Documents of a folder, and their chunks.
 
-A question may name a document without the file's ending, as the files of chunking benchmarks do.
+Documents have the names that a corpus of the folder gives them. Questions may name a document without the file's
+extension, as the files of chunking benchmarks do.
 
-All documents cut by one chunker, with the time that took.
+A chunk's position is that of its boundaries. With `compat`, it is the first occurrence of its text, as in the report's
+code.
 
-A chunk's place is where it was cut. With `compat` it is where its text is found first, as the report's code has it.
-
-Documents cut by a chunker that asks models: many at once, each kept as soon as it is cut.
-
-What was cut before is not asked about. A document for which no answer came keeps nobody else from being cut. Nothing is
-asked by `foresee`.
+`make_cuts` runs chunkers that call models: many documents concurrently, each stored as soon as it is chunked. Documents
+that are already chunked need no call, and a failed document does not stop the others. `foresee` makes no calls.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ class Documents:
     """Texts in the order of their names.
 
     Attributes:
-        folder: where they lie.
-        names: of the files below it.
-        texts: as their readers give them, in which places count.
-        read: the same with what their readers know of them; empty: nothing.
-        notes: what of the folder was left out, a sentence each.
+        folder: folder of the documents.
+        names: paths of the files below it.
+        texts: texts as the readers return them; offsets refer to these.
+        read: the documents with metadata from their readers; may be empty.
+        notes: sentences about files of the folder that were skipped.
     """
 
     folder: Path
@@ -52,28 +50,30 @@ class Documents:
 
     @property
     def lengths(self) -> list[int]:
-        """Of each, in characters."""
+        """Length of each document in characters."""
         return [len(text) for text in self.texts]
 
     @property
     def whole(self) -> Iterator[Document]:
-        """Each, to be cut."""
+        """Each document, ready to be chunked."""
         return iter(self.read) if self.read else map(Document, self.texts, self.names)
 
     def number(self, name: str) -> int | None:
-        """Of the document of this name; without its ending where that is one document's alone."""
+        """Return the number of the document with this name, or with this name without extension if unique; else
+        None.
+        """
         found = self._called.get(name, ())
         return found[0] if len(found) == 1 or name in self.names else None
 
     def missing(self, name: str) -> str:
-        """What to do about a name that no document has, or several."""
+        """Return advice for a name that matches no document, or several."""
         if found := [self.names[place] for place in self._called.get(name, ())]:
-            return f"it may be {' or '.join(found)}: write its ending"
+            return f"it may be {' or '.join(found)}: add the extension"
         return did_you_mean(name, self._called)
 
     @cached_property
     def _called(self) -> Mapping[str, Sequence[int]]:
-        """By a name, and by a name without its ending, the documents that are called so; whole names first."""
+        """Documents by name and by name without extension; complete names first."""
         found: dict[str, list[int]] = {}
         for short in (False, True):
             for place, name in enumerate(self.names):
@@ -82,19 +82,19 @@ class Documents:
 
 
 def read_documents(folder: Path) -> Documents:
-    """All documents of a folder that a corpus of it would read.
+    """Return all documents of a folder that a corpus of it would read.
 
     Raises:
-        NotFoundError: the folder is not there, or a file cannot be read.
-        DataError: it holds no document with text, or one that is not UTF-8.
+        NotFoundError: the folder does not exist, or a file cannot be read.
+        DataError: no document contains text, or one is not UTF-8.
     """
     if not folder.is_dir():
-        said = "is no folder" if folder.exists() else "no such folder"
-        raise NotFoundError(said, where=folder, remedy="name the folder of the documents by --corpus")
+        said = "is not a folder" if folder.exists() else "no such folder"
+        raise NotFoundError(said, where=folder, remedy="give the folder of the documents with --corpus")
     corpus = FolderCorpus(FolderConfig(path=folder))
     found = tuple(each for each in corpus.documents() if each.body.text.strip())
     if not found:
-        raise DataError("holds no document with text", where=folder, remedy="check --corpus")
+        raise DataError("contains no document with text", where=folder, remedy="check --corpus")
     names, texts = tuple(each.source for each in found), tuple(each.text for each in found)
     return Documents(folder, names, texts, found, (*corpus.outside(), *corpus.notes()))
 
@@ -104,9 +104,9 @@ class ChunkedDocuments:
     """The chunks of all documents.
 
     Attributes:
-        texts: of the chunks.
-        spans: their places.
-        seconds: that the chunker took.
+        texts: texts of the chunks.
+        spans: their character ranges.
+        seconds: time that the chunker needed.
     """
 
     texts: tuple[str, ...]
@@ -117,14 +117,17 @@ class ChunkedDocuments:
 def chunk_documents(
     chunker: Chunker, documents: Documents, *, compat: bool = False, tell: Callable[[int], None] = lambda _: None
 ) -> ChunkedDocuments:
-    """Cut all documents.
+    """Split all documents into chunks.
 
     Args:
-        tell: hears how many are cut.
+        chunker: the chunker.
+        documents: the documents.
+        compat: locate chunks by their text, as in the report's code.
+        tell: called with the number of documents chunked so far.
 
     Raises:
-        RaggsError: as the chunker.
-        DataError: no chunk came of them.
+        RaggsError: as for the chunker.
+        DataError: the chunker produced no chunks.
     """
     began = time.perf_counter()
     found: list[tuple[int, Chunk]] = []
@@ -133,7 +136,7 @@ def chunk_documents(
         tell(number + 1)
     seconds = time.perf_counter() - began
     if not found:
-        raise DataError("no chunk came of the documents", where=documents.folder, remedy="choose another chunker")
+        raise DataError("the chunker produced no chunks", where=documents.folder, remedy="choose another chunker")
     spans = Spans.of(
         _places(found, documents) if compat else ((number, each.start, each.end) for number, each in found)
     )
@@ -151,13 +154,13 @@ MAX_SHOWN_FILES = 3
 
 @dataclass
 class ChunkingResult:
-    """What came of cutting.
+    """Result of chunking with a model.
 
     Attributes:
-        cut, before: documents that were cut now, and those that were before.
-        asked, lost: parts of the former that the model was asked about, and those that it gave no answer of use to.
-        failed: what is said of each document that is not cut.
-        seconds: of this.
+        cut, before: number of documents chunked now, and of those already chunked.
+        asked, lost: number of windows for which the model was called, and of those without a usable answer.
+        failed: one message per document that could not be chunked.
+        seconds: time needed.
     """
 
     cut: int = 0
@@ -168,19 +171,19 @@ class ChunkingResult:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        lost = f", of which {self.lost:,} gave no answer of use and were cut at their ends" if self.lost else ""
-        failed = f"; {plural(len(self.failed), 'document')} could not be cut" if self.failed else ""
+        lost = f", of which {self.lost:,} had no usable answer and were split at their ends" if self.lost else ""
+        failed = f"; {plural(len(self.failed), 'document')} could not be chunked" if self.failed else ""
         asked = f"; {plural(self.asked, 'window')} shown to the model{lost}" if self.asked else ""
-        return f"{plural(self.cut, 'document')} cut, {self.before:,} cut before{asked}{failed}"
+        return f"{plural(self.cut, 'document')} chunked, {self.before:,} chunked before{asked}{failed}"
 
     def notes(self, name: str) -> list[str]:
-        """What a reader of scores must know; `name`: of the chunker."""
+        """Return notes for readers of the scores; `name` is that of the chunker."""
         found = []
         if self.before:
-            found.append(f"{name} cut {plural(self.before, 'document')} before; its seconds leave that out")
+            found.append(f"{name}: {plural(self.before, 'document')} chunked before, not included in the time")
         if self.lost:
             found.append(
-                f"{name}: no answer of use about {self.lost:,} of {plural(self.asked, 'window')}, which were cut at "
+                f"{name}: no usable answer for {self.lost:,} of {plural(self.asked, 'window')}, which were split at "
                 "their ends"
             )
         return found
@@ -194,14 +197,17 @@ def make_cuts(
     *,
     again: bool = False,
 ) -> ChunkingResult:
-    """Cut what is not cut yet.
+    """Chunk the documents that are not chunked yet.
 
     Args:
-        tell: hears how many documents are done.
-        again: also what was cut in part by rule, for want of an answer of use; other answers are in the cache.
+        chunker: the chunker.
+        documents: the documents.
+        workspace: gives access to models and stored results.
+        tell: called with the number of documents finished so far.
+        again: also repeat documents with windows that had no usable answer; other answers come from the cache.
 
     Raises:
-        RaggsError: a provider refused, the budget is used up, or the disk: whatever was answered is kept.
+        RaggsError: a provider refused, the budget is used up, or the disk failed. Answers so far are stored.
     """
     made, began = ChunkingResult(), time.perf_counter()
 
@@ -227,7 +233,7 @@ def make_cuts(
 
 
 def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
-    """Whether nobody need be asked about a document."""
+    """Return whether a document needs no calls."""
     if not document.body.text.strip():
         return True
     kept = chunker.kept(document)
@@ -237,12 +243,13 @@ def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
 def foresee(
     chunker: PaidChunker, documents: Iterable[Document], workspace: Workspace, llm: DryRunLLM, *, again: bool = False
 ) -> tuple[int, int]:
-    """Ask what `make_cuts` would ask, of models that count; how many documents would be cut, and how many are.
+    """Return the numbers of documents to chunk and already chunked, and count the calls of `make_cuts` with a dry-run
+    model.
 
-    How many windows a document has is a guess, since each begins where the model cuts the one before.
+    The number of windows of a document is a guess, since each starts where the model ends the one before.
 
     Raises:
-        RaggsError: what is kept cannot be read.
+        RaggsError: a stored result cannot be read.
     """
     count = before = 0
     for model in chunker.models:

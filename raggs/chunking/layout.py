@@ -1,10 +1,8 @@
-"""From the comparison of chunkers to its document: scores, chunks, by corpus, against the baseline.
+"""Report of a comparison of chunkers: tables, plots, and files.
 
-The plots of a comparison of chunkers, as SVG files: recall over what is read for it, and IoU with its intervals.
-
-From the report alone. A plot without anything to show is left out.
-
-A comparison of chunkers as files: chunks.json for programs, chunks.csv for spreadsheets, chunks.md and plots.
+Sections are scores, chunks, scores by document, and differences from the baseline. The plots (SVG) show recall by the
+length of the retrieved text, and IoU with intervals; a plot without data is omitted. Files are chunks.json for
+programs, chunks.csv for spreadsheets, chunks.md and the plots. Everything is derived from the `ChunkReport`.
 """
 
 from __future__ import annotations
@@ -28,15 +26,16 @@ from raggs.base.document import (
 from raggs.base.files import write_texts
 from raggs.base.text import plural
 from raggs.chunking.models import TITLES, ChunkComparisonPart, ChunkReport, ChunkSystemPart, points
+from raggs.evaluation.messages import VERDICTS
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
 
-SHOWN_MEASURES = ("recall", "precision", "precision_omega", "iou")  # on the screen
-COMPARED_MEASURES = ("recall", "precision", "iou")  # the same of differences
+SHOWN_MEASURES = ("recall", "precision", "precision_omega", "iou")  # printed on the screen
+COMPARED_MEASURES = ("recall", "precision", "iou")  # printed in the comparison with the baseline
 
 
 def lay_out(report: ChunkReport, *, full: bool = False) -> ReportDocument:
-    """The document; `full` with all measures."""
+    """Return the report document; with `full`, including all measures."""
     sections = (_chunkers(report), _baseline_section(report, full), _by_corpus(report))
     return ReportDocument("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
 
@@ -55,26 +54,24 @@ def _scores(report: ChunkReport, full: bool) -> Section:
         rows, "system", "cutoff", *((Column(TITLES[name]), partial(_score, name, best)) for name in measures)
     )
     embedders = ", ".join(dict.fromkeys(part.embedder for part in report.systems))
-    how = ", as the report's code computes it" if report.compat else ""
+    how = ", computed as in the report's code" if report.compat else ""
     sentence = (
-        f"{plural(len(report.questions), 'question')} on {plural(len(report.documents), 'document')}, which are "
-        f"searched together by {embedders}; {report.unit} in %{how}"
+        f"{plural(len(report.questions), 'question')} on {plural(len(report.documents), 'document')}, searched "
+        f"together with {embedders}; scores in %, by {report.unit}{how}"
     )
     legend = (
         *terms_of(rows, "cutoff"),
-        Legend("recall", "how much of what answers was retrieved"),
-        Legend("precision", "how much of what was retrieved answers"),
-        Legend("IoU", "what both share, of both together"),
+        Legend("recall", "share of the reference excerpts that was retrieved"),
+        Legend("precision", "share of the retrieved text that is in a reference excerpt"),
+        Legend("IoU", "intersection over union of retrieved text and reference excerpts"),
         Legend("±", "standard deviation over the questions"),
-        Legend(
-            "precision_Ω", "precision if all chunks that hold something of an excerpt, and no others, were retrieved"
-        ),
+        Legend("precision_Ω", "precision if exactly the chunks that overlap an excerpt were retrieved"),
     )
     return Section("Scores", (sentence,), table, legend)
 
 
 def _place(report: ChunkReport, cutoff: str) -> int:
-    """Of a cutoff among those of the report: rows of one cutoff stand together."""
+    """Return the index of a cutoff among those of the report, so that rows of one cutoff are together."""
     return list(dict.fromkeys(part.cutoff for part in report.systems)).index(cutoff)
 
 
@@ -85,7 +82,7 @@ def _score(measure: str, best: Mapping[tuple[str, str], float], part: ChunkSyste
 
 def _chunkers(report: ChunkReport) -> Section:
     sentences = tuple(
-        f"{part.chunker}: {plural(part.chunks, 'chunk')} of {part.mean_length:,.0f} {report.unit} in the mean, cut in "
+        f"{part.chunker}: {plural(part.chunks, 'chunk')}, {part.mean_length:,.0f} {report.unit} on average, created in "
         f"{part.seconds:,.2f} s"
         for part in report.chunkers
     )
@@ -98,8 +95,11 @@ def _baseline_section(report: ChunkReport, full: bool) -> Section | None:
         return None
     shown = [part for part in report.comparisons if full or part.measure in COMPARED_MEASURES]
     table = table_of(shown, "system", "cutoff", "measure", "difference", "p", "turns", "verdict")
-    legend = (Legend("[ ]", "95% interval, as a share"), Legend("p", "of a randomisation test, corrected by Holm"))
-    return Section(f"Against {report.baseline}", tuple(_sentences(report)), table, legend)
+    legend = (
+        Legend("[ ]", "95% interval, as a share"),
+        Legend("p", "p value of a randomisation test, with Holm's correction"),
+    )
+    return Section(f"Compared with {report.baseline}", tuple(_sentences(report)), table, legend)
 
 
 def _sentences(report: ChunkReport) -> Iterator[str]:
@@ -109,14 +109,16 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
             continue
         grouped.setdefault((part.system, part.cutoff), []).append(part)
     if any(part.verdict == "unresolvable" for parts in grouped.values() for part in parts):
-        yield "win and loss are sure to 95%; unresolvable: so many questions cannot tell"
+        yield "better and worse are significant at 95%; inconclusive: too few questions to decide"
     for (system, cutoff), parts in grouped.items():
-        told = ", ".join(f"{TITLES[part.measure]} {points(part.difference)} ({part.verdict})" for part in parts)
-        yield f"{system} against {report.baseline}, k {cutoff}, in points: {told}"
+        told = ", ".join(
+            f"{TITLES[part.measure]} {points(part.difference)} ({VERDICTS[part.verdict]})" for part in parts
+        )
+        yield f"{system} compared with {report.baseline}, k = {cutoff}, in points: {told}"
 
 
 def _by_corpus(report: ChunkReport) -> Section | None:
-    """Files alone have it: no sentence stands for it on the screen."""
+    """Return the section by document. It is only in the files: without a sentence, it is not printed on the screen."""
     if len(set(report.corpora)) < 2:
         return None
     rows = (
@@ -129,26 +131,26 @@ def _by_corpus(report: ChunkReport) -> Section | None:
     )
 
 
-LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot
-SERIES = 12  # systems in it
+LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # edges and height of a plot
+SERIES = 12  # maximum number of systems in a plot
 MAX_ROWS = 24
-MAX_LABEL_LETTERS = 85  # letters of a line of text
-SIGNIFICANT_VERDICTS = ("win", "loss")  # verdicts that tell a system from the baseline
+MAX_LABEL_LETTERS = 85  # maximum characters of a line of text
+SIGNIFICANT_VERDICTS = ("win", "loss")  # verdicts with a significant difference
 
 Point = tuple[float, float, ChunkSystemPart]
 
 
 def plots(report: ChunkReport) -> dict[str, tuple[str, str]]:
-    """By file name, what a plot shows in words, and its SVG."""
+    """Return the plots by file name: description and SVG."""
     found = {
-        "recall-over-length.svg": (f"recall over the {report.unit} that are retrieved for it", _recall(report)),
+        "recall-over-length.svg": (f"recall by retrieved {report.unit}", _recall(report)),
         "iou.svg": ("IoU of each chunker", _iou(report)),
     }
     return {name: (words, svg) for name, (words, svg) in found.items() if svg is not None}
 
 
 def _recall(report: ChunkReport) -> str | None:
-    """A line for each system through its cutoffs, each with the interval of its mean."""
+    """Return one line per system through its cutoffs, each with the interval of its mean."""
     lines = {name: points for name in _system_names(report)[:SERIES] if (points := _plots_points(report, name))}
     if not lines:
         return None
@@ -156,9 +158,9 @@ def _recall(report: ChunkReport) -> str | None:
     heights = [value for _, y, part in every for value in (y, *_interval_ends(part, "recall"))]
     foot = TOP + HIGH
     across, up = AxisScale.of([x for x, _, _ in every], LEFT, RIGHT - 26, log=True), AxisScale.of(heights, foot, TOP)
-    drawing = Drawing("Recall over what is retrieved", foot + 4.2 * LINE + len(lines) * LINE)
+    drawing = Drawing("Recall by retrieved length", foot + 4.2 * LINE + len(lines) * LINE)
     scale = ", logarithmic" if across.log else ""
-    drawing.frame(across, up, (f"{report.unit} retrieved for a question, in the mean{scale}", "recall"))
+    drawing.frame(across, up, (f"mean {report.unit} retrieved per question{scale}", "recall"))
     ends = spread([up.at(points[-1][1]) + 4 for points in lines.values()], 13, TOP, foot)
     for number, ((name, points), end) in enumerate(zip(lines.items(), ends, strict=True), start=1):
         _series(drawing, points, (across, up))
@@ -180,7 +182,7 @@ def _series(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, 
 
 
 def _plots_points(report: ChunkReport, name: str) -> list[Point]:
-    """What a system reads and finds at each cutoff, the least first."""
+    """Return retrieved length and recall of a system at each cutoff, the shortest first."""
     found = [
         (part.retrieved_length, mean, part)
         for part in report.systems
@@ -190,7 +192,7 @@ def _plots_points(report: ChunkReport, name: str) -> list[Point]:
 
 
 def _iou(report: ChunkReport) -> str | None:
-    """The systems at the first cutoff that is a number; grey those that cannot be told from the baseline."""
+    """Return the systems at the first numeric cutoff; grey if not significantly different from the baseline."""
     cutoffs = list(dict.fromkeys(part.cutoff for part in report.systems))
     cutoff = next((each for each in cutoffs if each != MIN), cutoffs[0])
     alike = {
@@ -206,7 +208,11 @@ def _iou(report: ChunkReport) -> str | None:
     if not rows:
         return None
     rows.sort(key=lambda row: -row.value)
-    grey = f"; grey: cannot be told from {shortened(report.baseline, 24)}" if report.baseline and alike else ""
+    grey = (
+        f"; grey: not significantly different from {shortened(report.baseline, 24)}"
+        if report.baseline and alike
+        else ""
+    )
     return forest(f"IoU at k = {cutoff}", rows[:MAX_ROWS], f"mean with 95% intervals{grey}", changes=False)
 
 
@@ -220,7 +226,7 @@ def _interval_ends(part: ChunkSystemPart, measure: str) -> tuple[float, ...]:
 
 
 def write_files(report: ChunkReport, folder: Path) -> list[Path]:
-    """Write all files into `folder`, made if missing; each appears whole or not at all.
+    """Write all files into `folder`, which is created if missing; each file is written atomically.
 
     Raises:
         ProviderError: the folder cannot be written.
@@ -237,7 +243,7 @@ def write_files(report: ChunkReport, folder: Path) -> list[Path]:
 
 
 def per_question_csv(report: ChunkReport) -> str:
-    """A row for each system, cutoff and question, a column for each measure; an empty cell is "not defined"."""
+    """Return one row per system, cutoff and question, with one column per measure; an empty cell means "undefined"."""
     rows = (
         (part.system, part.cutoff, *row)
         for part in report.systems

@@ -1,11 +1,9 @@
-"""What a comparison of chunkers found, as chunks.json keeps it.
+"""Results of a comparison of chunkers as stored in chunks.json, and command-line syntax for parts.
 
-Parts as one word on the command line: ``recursive:400:overlap=200``, ``onnx:models/minilm``.
-
-First the part's name; what follows without ``=`` is its main setting (a chunker's size, a model's path or name, a
-vector's length, a function), everything else a setting by name. A setting that is a part itself is named by its type,
-its settings behind a dot: ``cluster:200:embedder=onnx:embedder.path=models/minilm``. The part's own configuration
-checks them.
+A chunker or embedder is one argument: ``recursive:400:overlap=200``, ``onnx:models/minilm``. The name comes first. A
+value without ``=`` is its main setting (a chunker's size, a model's path or name, a vector's length, a function). All
+others are settings by name. A setting that is itself a part is given by its type, and its settings follow after a dot:
+``cluster:200:embedder=onnx:embedder.path=models/minilm``. The part's configuration validates them.
 """
 
 from __future__ import annotations
@@ -24,26 +22,27 @@ from raggs.base.jsonl import first_fault
 from raggs.base.registry import Registry
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number
+from raggs.evaluation.messages import VERDICTS
 from raggs.evaluation.models import ReportPart, Verdict
 
 TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
 TORN = "~"
 Unit = Literal["characters", "tokens"]
-Values = Mapping[str, tuple[Number, ...]]  # by measure, one a question
+Values = Mapping[str, tuple[Number, ...]]  # by measure, one per question
 
 
 def points(value: Number) -> str | None:
-    """A difference in hundredths."""
+    """Return a difference in hundredths."""
     return None if value is None else f"{100 * value:+z.1f}"
 
 
 class ChunkMeanPart(ReportPart):
-    """Of one measure over questions."""
+    """Mean of one measure over questions."""
 
-    mean: Number = Field(description="0 to 1; null where no question has a value")
+    mean: Number = Field(description="mean, 0 to 1; null if no question has a value")
     sd: Number = Field(description="population standard deviation over the questions")
-    low: Number = Field(None, description="of the interval of the mean")
-    high: Number = Field(None, description="of the interval of the mean")
+    low: Number = Field(None, description="lower bound of the 95% interval of the mean")
+    high: Number = Field(None, description="upper bound of the 95% interval of the mean")
 
     @property
     def plus_minus(self) -> str | None:
@@ -52,21 +51,27 @@ class ChunkMeanPart(ReportPart):
 
 
 class ChunkerPart(ReportPart):
-    """How one chunker cut all documents."""
+    """How one chunker split all documents."""
 
     chunker: Annotated[str, Column("chunker")]
     chunks: Annotated[int, Column("chunks", text="{:,}")]
-    mean_length: Annotated[float, Column("mean {unit}", text="{:,.0f}")] = Field(description="in the report's unit")
-    median_length: Annotated[float, Column("median", text="{:,.0f}")] = Field(description="in the report's unit")
-    longest: Annotated[float, Column("longest", text="{:,.0f}")] = Field(description="in the report's unit")
-    seconds: Annotated[float, Column("seconds", text="{:,.2f}")] = Field(
-        description="that the chunker took for all documents"
+    mean_length: Annotated[float, Column("mean {unit}", text="{:,.0f}")] = Field(
+        description="mean length of a chunk, in the report's unit"
     )
-    megabytes: float = Field(description="of the documents, in UTF-8")
+    median_length: Annotated[float, Column("median", text="{:,.0f}")] = Field(
+        description="median length of a chunk, in the report's unit"
+    )
+    longest: Annotated[float, Column("longest", text="{:,.0f}")] = Field(
+        description="length of the longest chunk, in the report's unit"
+    )
+    seconds: Annotated[float, Column("seconds", text="{:,.2f}")] = Field(
+        description="time that the chunker needed for all documents"
+    )
+    megabytes: float = Field(description="size of the documents in UTF-8, in MB")
 
     @property
     def speed(self) -> Annotated[float, Column("MB/s", text="{:,.1f}")]:
-        """Megabytes a second."""
+        """Megabytes per second."""
         return self.megabytes / max(self.seconds, 1e-9)
 
 
@@ -76,18 +81,18 @@ class ChunkSystemPart(ReportPart):
     system: Annotated[str, Column("chunker")]
     chunker: str
     embedder: str
-    cutoff: Annotated[str, Column("k", legend="chunks retrieved; min: as many as hold something of an excerpt")] = (
-        Field(description="chunks that are retrieved: a number, or min: as many as hold something")
+    cutoff: Annotated[str, Column("k", legend="chunks retrieved; min: as many as overlap an excerpt")] = Field(
+        description="number of chunks retrieved, or min: as many as overlap a reference excerpt"
     )
-    retrieved: float = Field(description="chunks a question, in the mean")
-    retrieved_length: float = Field(description="of these together a question, in the report's unit, in the mean")
-    scores: Mapping[str, ChunkMeanPart] = Field(description="by measure, over all questions")
-    by_corpus: Mapping[str, Mapping[str, ChunkMeanPart]] = Field(description="by document, then by measure")
-    per_question: Values = Field(description="by measure, a value for each of `questions`")
+    retrieved: float = Field(description="mean number of chunks retrieved per question")
+    retrieved_length: float = Field(description="mean total length of these chunks per question, in the report's unit")
+    scores: Mapping[str, ChunkMeanPart] = Field(description="scores by measure, over all questions")
+    by_corpus: Mapping[str, Mapping[str, ChunkMeanPart]] = Field(description="scores by document, then by measure")
+    per_question: Values = Field(description="by measure, one value per entry of `questions`")
 
 
 class ChunkComparisonPart(ReportPart):
-    """A system against the baseline on one measure at one cutoff, paired by question."""
+    """Comparison of a system with the baseline on one measure at one cutoff, paired by question."""
 
     system: Annotated[str, Column("system")]
     cutoff: Annotated[str, Column("k")]
@@ -96,30 +101,30 @@ class ChunkComparisonPart(ReportPart):
     low: Number
     high: Number
     p: Annotated[Number, Column("p", text="{:.4f}")] = Field(
-        description="of the randomisation test, corrected over the systems"
+        description="p value of the randomisation test, corrected over the systems"
     )
-    verdict: Annotated[Verdict, Column("verdict")]
+    verdict: Annotated[Verdict, Column("verdict", text=VERDICTS.__getitem__)]
     wins: int
     ties: int
     losses: int
 
     @property
     def turns(self) -> Annotated[str, Column("wins/ties/losses")]:
-        """On how many questions it is better, equal and worse."""
+        """Numbers of questions on which it is better, equal and worse."""
         return f"{self.wins}/{self.ties}/{self.losses}"
 
 
 class ChunkReport(ReportPart):
-    """chunks.json."""
+    """Contents of chunks.json."""
 
     v: int = 2
-    unit: Unit = Field(description="what lengths and measures count")
-    compat: bool = Field(description="whether the report's code is followed in place of its formulas")
+    unit: Unit = Field(description="unit of lengths and measures")
+    compat: bool = Field(description="whether the report's code is followed instead of its formulas")
     seed: int
     baseline: str | None
-    documents: Mapping[str, int] = Field(description="characters of each document")
-    questions: tuple[str, ...] = Field(description="ids")
-    corpora: tuple[str, ...] = Field(description="of each question, the document of its first reference")
+    documents: Mapping[str, int] = Field(description="length of each document in characters")
+    questions: tuple[str, ...] = Field(description="question ids")
+    corpora: tuple[str, ...] = Field(description="document of each question's first reference")
     chunkers: tuple[ChunkerPart, ...]
     systems: tuple[ChunkSystemPart, ...]
     comparisons: tuple[ChunkComparisonPart, ...]
@@ -130,65 +135,65 @@ class ChunkRow(ReportPart):
     """One chunk of a file."""
 
     number: Annotated[int, Column("#")]
-    start: int = Field(description="the first character, counted from 0")
-    end: int = Field(description="the first character after it")
-    tokens: Annotated[int, Column("tokens", text="{:,}")] = Field(description="of the vocabulary cl100k")
-    first: Annotated[str, Column("begins")] = Field(description="its first words")
-    last: str = Field(description="its last words")
-    torn: bool = Field(description="whether its end falls into a sentence")
-    title: str = Field("", description="its passage's title")
+    start: int = Field(description="first character, from 0")
+    end: int = Field(description="first character after the chunk")
+    tokens: Annotated[int, Column("tokens", text="{:,}")] = Field(description="number of tokens (cl100k)")
+    first: Annotated[str, Column("begins")] = Field(description="first words")
+    last: str = Field(description="last words")
+    torn: bool = Field(description="whether the chunk ends within a sentence")
+    title: str = Field("", description="title of the passage")
 
     @property
     def place(self) -> Annotated[str, Column("place")]:
-        """From which character to which."""
+        """Character range."""
         return f"{self.start}:{self.end}"
 
     @property
     def ending(self) -> Annotated[str, Column("ends")]:
-        """Its last words, with a sign if it is torn."""
+        """Last words, with a mark if the chunk ends within a sentence."""
         return f"{self.last} {TORN}" if self.torn else self.last
 
 
 class CutFile(ReportPart):
-    """How one file is cut."""
+    """Chunks of one file."""
 
     file: str
     characters: int
     lost: Annotated[
         int,
-        Column("lost", text="{:,}", legend="characters that no chunk holds, white space aside"),
-    ] = Field(description="characters other than white space that no chunk holds")
-    repeated: Annotated[int, Column("repeated", text="{:,}", legend="characters that several hold")] = Field(
-        description="characters that several chunks hold"
+        Column("lost", text="{:,}", legend="characters in no chunk, without white space"),
+    ] = Field(description="characters in no chunk, without white space")
+    repeated: Annotated[int, Column("repeated", text="{:,}", legend="characters in several chunks")] = Field(
+        description="characters in several chunks"
     )
     chunks: Annotated[tuple[ChunkRow, ...], Column("chunks", text=lambda chunks: f"{len(chunks):,}")]
 
     @property
     def sizes(self) -> list[int]:
-        """The tokens of its chunks."""
+        """Sizes of its chunks in tokens."""
         return [chunk.tokens for chunk in self.chunks] or [0]
 
     @property
     def median(self) -> Annotated[float, Column("median", text="{:,.0f}")]:
-        """Of the sizes."""
+        """Median size in tokens."""
         return median(self.sizes)
 
     @property
     def longest(self) -> Annotated[int, Column("longest", text="{:,}")]:
-        """Of the sizes."""
+        """Largest size in tokens."""
         return max(self.sizes)
 
     @property
-    def torn(self) -> Annotated[int, Column("torn", text="{:,}", legend="chunks that end inside of a sentence")]:
-        """How many."""
+    def torn(self) -> Annotated[int, Column("torn", text="{:,}", legend="chunks that end within a sentence")]:
+        """Number of chunks that end within a sentence."""
         return sum(chunk.torn for chunk in self.chunks)
 
 
 class CutReport(ReportPart):
-    """How the files of a folder are cut."""
+    """Chunks of the files of a folder."""
 
     files: tuple[CutFile, ...]
-    notes: tuple[str, ...] = Field((), description="what was left out of the folder, a sentence each")
+    notes: tuple[str, ...] = Field((), description="sentences about files that were skipped")
 
 
 MAIN = ("size", "max_words", "max_size", "path", "model", "callable", "dims")
@@ -199,25 +204,25 @@ C = TypeVar("C", bound=AdapterConfig)
 
 
 def split_names(given: Iterable[str], what: str, remedy: str) -> tuple[str, ...]:
-    """The words of lists that are separated by commas.
+    """Return the items of comma-separated lists.
 
     Raises:
-        UsageError: there is none, or one stands twice.
+        UsageError: no item is given, or one occurs twice.
     """
     found = [word.strip() for each in given for word in each.split(",") if word.strip()]
     if not found:
-        raise UsageError(f"no {what} is named", remedy=remedy)
+        raise UsageError(f"no {what} is given", remedy=remedy)
     if twice := next((word for word in found if found.count(word) > 1), None):
-        raise UsageError(f"the {what} {twice} is named twice", remedy="name it once")
+        raise UsageError(f"the {what} {twice} is given twice", remedy="give it once")
     return tuple(found)
 
 
 def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
-    """The settings that one word stands for, of the class that all adapters of this kind have.
+    """Return the configuration that one argument describes, an instance of `kind`.
 
     Raises:
-        UsageError: no such part, no such setting, or a value that does not fit.
-        PrerequisiteError: the part's package is missing.
+        UsageError: unknown part or setting, or an invalid value.
+        PrerequisiteError: the part's package is not installed.
     """
     name, *rest = text.split(":")
     config = registry.load(name).Config
@@ -234,7 +239,9 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
 
 
 def spec_name(config: AdapterConfig) -> str:
-    """The shortest word that says which part it is: its type, and its main setting where that is not the usual one."""
+    """Return the shortest argument that identifies a part: its type, and its main setting if that is not the
+    default.
+    """
     fields = type(config).model_fields
     main = next((name for name in MAIN if name in fields), None)
     value = None if main is None else getattr(config, main)
@@ -243,7 +250,7 @@ def spec_name(config: AdapterConfig) -> str:
 
 
 def _settings(text: str, parts: Sequence[str], config: type[AdapterConfig]) -> Iterator[tuple[str, str]]:
-    """Names and values; the main setting may hold colons, as functions and some models' names do."""
+    """Yield names and values; the main setting may contain colons, as functions and some model names do."""
     main = next((name for name in MAIN if name in config.model_fields), None)
     first = list(takewhile(lambda part: "=" not in part, parts)) if main else []
     if main and first:
@@ -251,7 +258,7 @@ def _settings(text: str, parts: Sequence[str], config: type[AdapterConfig]) -> I
     for part in parts[len(first) :]:
         key, equals, value = part.partition("=")
         if not equals:
-            raise UsageError(f"{text}: {part!r} is no setting", remedy="write settings as name=value")
+            raise UsageError(f"{text}: {part!r} is not a setting", remedy="write settings as name=value")
         yield key.strip(), value.strip()
 
 
@@ -259,7 +266,7 @@ def _set_value(values: dict[str, object], key: str, value: str, config: type[Ada
     """Set one value.
 
     Raises:
-        UsageError: there is no such setting, or it is set already.
+        UsageError: the setting does not exist or is already set.
     """
     outer, dot, inner = key.partition(".")
     if outer not in config.model_fields:
@@ -274,10 +281,10 @@ def _set_value(values: dict[str, object], key: str, value: str, config: type[Ada
 
 
 def _validated(config: type[AdapterConfig], values: dict[str, object]) -> AdapterConfig:
-    """The settings, with words as they are, or, where one does not fit, as the number or the truth that it writes.
+    """Return the validated settings; values that are invalid as strings are tried as numbers or booleans.
 
     Raises:
-        ValidationError: neither fits.
+        ValidationError: neither is valid.
     """
     try:
         return config.model_validate(values)

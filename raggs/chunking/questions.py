@@ -1,8 +1,8 @@
-"""Questions with the places of what answers them, checked against the documents.
+"""Questions with the locations of their reference excerpts, checked against the documents.
 
-An excerpt's own offsets count, and the text there must be the excerpt's; one without offsets is searched for, and the
-first place is taken; where there are several, it is told of which question. Whatever does not fit is said with file and
-line, question and words: no score hides a wrong place.
+If an excerpt has offsets, the text there must equal the excerpt. An excerpt without offsets is searched for, and its
+first occurrence is used; several occurrences are reported with the question. Each mismatch is an error with file, line,
+question and text, so that no score is based on a wrong location.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class ReferencedQuestions:
     """Questions that have references.
 
     Attributes:
-        ids, texts: of the questions.
+        ids, texts: ids and texts of the questions.
         documents: number of the document of each question's first reference.
-        questions: the places that answer them.
-        notes: what a reader of their scores must know.
+        questions: character ranges of the references.
+        notes: notes for readers of the scores.
     """
 
     ids: tuple[str, ...]
@@ -47,20 +47,20 @@ class ReferencedQuestions:
 def place_questions(
     queries: Mapping[str, Query], documents: Documents, path: Path, lines: Mapping[str, int] | None = None
 ) -> ReferencedQuestions:
-    """The questions with the places of their references.
+    """Return the questions with the locations of their references.
 
     Args:
-        queries: by id.
-        documents: of the corpus.
-        path, lines: where the questions are from, and the line of each by id, for messages.
+        queries: questions by id.
+        documents: documents of the corpus.
+        path, lines: file of the questions, and the line of each by id, for messages.
 
     Raises:
-        DataError: an excerpt does not stand where its offsets say, or nowhere; its document is not there; two
-            excerpts of one question overlap; no question has a reference.
+        DataError: an excerpt is not at its offsets or not in any document, its document does not exist, two excerpts
+            of one question overlap, or no question has references.
     """
     kept = [query for query in queries.values() if query.references]
     if not kept:
-        raise DataError("no question has references", where=path, remedy="give each the excerpts that answer it")
+        raise DataError("no question has references", where=path, remedy="add reference excerpts to the questions")
     finder = _Finder(documents, path, lines or {})
     rows = [(number, finder.place(query, each)) for number, query in enumerate(kept) for each in query.references]
     spans, owner = Spans.of(place for _, place in rows), np.array([number for number, _ in rows], dtype=np.int64)
@@ -68,7 +68,7 @@ def place_questions(
         texts = [each.text for query in kept for each in query.references]
         one, other = (repr(shorten(texts[row], MAX_EXCERPT_CHARS)) for row in pair)
         again = rows[pair[0]] == rows[pair[1]]
-        said, remedy = ("are the same", "leave one out") if again else ("overlap", "make one excerpt of them")
+        said, remedy = ("are the same", "remove one") if again else ("overlap", "merge them into one excerpt")
         raise finder.wrong(kept[rows[pair[0]][0]], f"its excerpts {one} and {other} {said}", remedy)
     first = {number: place[0] for number, place in reversed(rows)}
     return ReferencedQuestions(
@@ -82,22 +82,21 @@ def place_questions(
 
 def _notes(without: int, searched: int, repeated: Sequence[str]) -> Iterator[str]:
     if without:
-        yield f"{plural(without, 'question')} without references left out"
+        yield f"{plural(without, 'question')} without references ignored"
     if searched:
         yield (
-            f"{plural(searched, 'excerpt')} without offsets searched for by text; {len(repeated)} found in several "
-            "places, of which the first counts"
+            f"{plural(searched, 'excerpt')} without offsets located by text; {len(repeated)} occur more than once, "
+            "and the first occurrence is used"
         )
     yield from repeated[:MAX_REPEATED_SHOWN]
     if len(repeated) > MAX_REPEATED_SHOWN:
         yield (
-            f"and {plural(len(repeated) - MAX_REPEATED_SHOWN, 'more excerpt')} that several places hold; give "
-            "them offsets"
+            f"and {plural(len(repeated) - MAX_REPEATED_SHOWN, 'more excerpt')} that occur more than once; add offsets"
         )
 
 
 class _Finder:
-    """Finds references in documents, and counts what had to be searched for."""
+    """Finds references in documents, and counts the ones that it had to search for."""
 
     def __init__(self, documents: Documents, path: Path, lines: Mapping[str, int]) -> None:
         self.searched = 0
@@ -106,7 +105,7 @@ class _Finder:
         self._path, self._lines = path, lines
 
     def place(self, query: Query, reference: Reference) -> SpanPlace:
-        """Where a reference stands: number of the document, start, end."""
+        """Return the location of a reference: number of the document, start, end."""
         span = reference.span
         if span is None:
             return self._search(query, reference.text)
@@ -118,15 +117,14 @@ class _Finder:
 
     def _misplaced(self, query: Query, excerpt: str, span: Span, text: str) -> DataError:
         said = (
-            f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} is not what stands at "
-            f"{span.source}[{span.start}:{span.end}]"
+            f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} is not the text at {span.source}[{span.start}:{span.end}]"
         )
         if span.end > len(text):
             said += f", which has {plural(len(text), 'character')}"
         found = text.find(excerpt)
-        where = f"it stands at {found}" if found >= 0 else "it stands nowhere in that document"
+        where = f"it is at {found}" if found >= 0 else "the document does not contain it"
         if "\r\n" in text and text.replace("\r\n", "\n")[span.start : span.end] == excerpt:
-            where = "its offsets count line ends as one character, and the file has two: save it with plain ones"
+            where = "its offsets count \\r\\n as one character: save the file with \\n line ends"
         return self.wrong(query, said, where)
 
     def _search(self, query: Query, excerpt: str) -> SpanPlace:
@@ -137,15 +135,13 @@ class _Finder:
         counts = {number: self._documents.texts[number].count(excerpt) for number in numbers}
         number = next((number for number, count in counts.items() if count), None)
         if number is None:
-            remedy = "copy it from the document word for word"
-            raise self.wrong(
-                query, f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} is nowhere in the documents", remedy
-            )
+            remedy = "copy it verbatim from the document"
+            raise self.wrong(query, f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} is not in any document", remedy)
         self.searched += 1
         start = self._documents.texts[number].find(excerpt)
         if (several := sum(counts.values())) > 1:
             taken = f"{self._documents.names[number]}[{start}:{start + len(excerpt)}]"
-            said = f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} stands in {several} places; {taken} was taken"
+            said = f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} occurs {several} times; {taken} is used"
             self.repeated.append(f"question {query.qid}: {said}")
         return number, start, start + len(excerpt)
 
@@ -157,6 +153,6 @@ class _Finder:
         return number
 
     def wrong(self, query: Query, message: str, remedy: str) -> DataError:
-        """What is wrong with a question, with its line."""
+        """Return the error for a question, with its line."""
         line = self._lines.get(query.qid)
         return DataError(f"question {query.qid}: {message}", where=self._path, line=line, remedy=remedy)

@@ -1,8 +1,8 @@
-"""Ranking a pool from small judged batches: engines by name, behind one interface.
+"""Ranking of a pool from small judged batches: engines by name, behind one interface.
 
-A pure library: identifiers and grades in, batches out, orders in, a `Ranking` out. It reads no file, no clock
-and no environment, logs nothing, and knows nothing of judges. The state of a ranker is a fold over what it
-observed, so replaying the same observations rebuilds it bit for bit.
+A pure library: identifiers and grades in, batches out, orders in, a `Ranking` out. It reads no file, clock or
+environment variable, writes no log, and does not depend on judges. The state of a ranker depends only on the observed
+answers, so replaying the same observations gives the same bits.
 
     ranker = make_ranker("online", ids, grades, top=20, batch_size=5, seed=1, max_calls=80)
     while not ranker.done:
@@ -10,11 +10,11 @@ observed, so replaying the same observations rebuilds it bit for bit.
             ranker.observe(order_of(batch))      # best first; ranker.skip(batch) when the judge failed
     ranking = ranker.ranking()
 
-base                the types that callers need: `Ranker`, `Ranking`, `Lock`
-bayes, online       the engines; `rounds`: input checks, rounds and the fold of answers, which both share
-posterior, profile  the Plackett-Luce posterior of one query; what several queries teach about a judge
+base                types that callers need: `Ranker`, `Ranking`, `Lock`
+bayes, online       the engines; `rounds`: input checks, rounds and the order of answers, shared by both
+posterior, profile  Plackett-Luce posterior of one query; judge parameters estimated from several queries
 locks               settled pairs: when they are locked and released, and the orders that respect them
-fusion, pruning     ranked lists to one pool, and a pool to the candidates of a ranking
+fusion, pruning     fusion of ranked lists to one pool, and selection of the candidates to rank
 
 Importing this module is cheap: numpy, scipy and networkx are imported with the first engine.
 """
@@ -48,20 +48,20 @@ REGISTRY: Registry[Ranker] = Registry(
 
 
 def engine_options(engine: str) -> list[str]:
-    """The keywords that an engine takes besides those of `make_ranker`.
+    """Return the keyword arguments of an engine in addition to those of `make_ranker`.
 
     Raises:
-        UsageError: no such engine.
+        UsageError: unknown engine.
     """
     common = inspect.signature(make_ranker).parameters
     return [name for name in inspect.signature(REGISTRY.load(engine)).parameters if name not in common]
 
 
 def engine_switches(engine: str) -> list[str]:
-    """Those of an engine's options that are true or false.
+    """Return the options of an engine that are true or false.
 
     Raises:
-        UsageError: no such engine.
+        UsageError: unknown engine.
     """
     known = inspect.signature(REGISTRY.load(engine)).parameters
     return [name for name in engine_options(engine) if isinstance(known[name].default, bool)]
@@ -78,23 +78,23 @@ def make_ranker(
     max_calls: int = 80,
     **options: float,
 ) -> Ranker:
-    """A fresh ranker over `ids`, started from `grades`.
+    """Return a new ranker over `ids`, started from `grades`.
 
     Args:
         engine: a name in `REGISTRY`.
-        ids: the pool; distinct. Their order decides only how passages that hardly gain anything stand among each other.
-        grades: one for each id, 1 (worst) to 5; NaN or None where the judge gave none.
-        top: how many leading positions matter.
-        batch_size: passages shown in one call; smaller pools are shown whole. None: what tells most for its price, of
-            an engine that chooses.
-        seed: of the choice of batches and the order of presentation. Derive one for each query.
-        max_calls: how many batches may be asked, failed ones included; where their size is open, what so many batches
-            of five cost.
-        **options: the engine's own settings (see its class).
+        ids: the pool; distinct. Their order only decides the order of passages that have hardly any gain.
+        grades: one per id, 1 (worst) to 5; NaN or None if the judge gave none.
+        top: number of leading positions that matter.
+        batch_size: passages per call; smaller pools are shown completely. None: the engine chooses the size with the
+            most information for its price, if it supports that.
+        seed: random seed of the choice of batches and the order of presentation. Derive one for each query.
+        max_calls: maximum number of batches, including failed ones. If the batch size is open, the cost of that many
+            batches of five.
+        **options: settings of the engine (see its class).
 
     Raises:
-        UsageError: no such engine.
-        ValueError: an argument cannot be right; the message says which and why.
+        UsageError: unknown engine.
+        ValueError: an argument is out of range; the message states which and why.
         TypeError: the engine has no such option.
     """
     kind = REGISTRY.load(engine)

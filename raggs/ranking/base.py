@@ -1,6 +1,6 @@
-"""What a ranker is and what it answers: the only types that callers need.
+"""Interface of rankers and their results: the only types that callers need.
 
-Kept free of numpy so that naming an engine costs nothing.
+This module does not import numpy, so that looking up an engine by name is cheap.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Flags, Floats
     from raggs.ranking.posterior import JudgedOrders
 
-TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated, and which costs a call
-PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
-PILOT_AGAIN = {10: 1, 11: 3, 13: 4}  # of these: the list that shows the passages of an earlier one again
+TYPICAL_LENGTH = 5  # list length for which sharpness is stated, and whose cost is one call
+# half as many lists would give a quarter of the information: attention shows only once utilities are known
+PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2
+PILOT_AGAIN = {10: 1, 11: 3, 13: 4}  # by index of a pilot list: the earlier list whose passages it shows again
 
 
 @dataclass(frozen=True)
 class Lock:
-    """A settled pair: `winner` stands above `loser`.
+    """A settled pair: `winner` ranks above `loser`.
 
     Attributes:
-        z: gap of the scores in standard errors when the lock was made; negative where confirmations alone made it.
-        evidence: judged batches that had placed the winner above the loser by then.
-        call: the observed call, from 1, that made it.
+        z: difference of the scores in standard errors when the lock was made; negative if only confirmations made it.
+        evidence: number of judged batches that had ranked the winner above the loser by then.
+        call: number of the observed call that made it, from 1.
     """
 
     winner: str
@@ -38,31 +39,32 @@ class Lock:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A ranker's answer. All tuples but the locks are aligned with `order`.
+    """Result of a ranker. All tuples except the locks are aligned with `order`.
 
     Attributes:
-        order: the whole pool, best first; a topological order of the locks.
-        scores: on the scale of the grades.
+        order: the complete pool, best first; a topological order of the locks.
+        scores: scores on the scale of the grades.
         sigma: standard errors of the scores, > 0.
-        exposures: in how many observed batches each was shown.
-        position_confidence: probability that the passage truly stands above the next one; 1 for the last.
-        rank_low, rank_high: best and worst plausible rank (95%), from 1, always around the actual one.
+        exposures: number of observed batches that showed each passage.
+        position_confidence: probability that the passage truly ranks above the next one; 1 for the last.
+        rank_low, rank_high: 95% interval of the rank, from 1; it always contains the actual rank.
         membership: probability of truly belonging to the top.
-        locks: in the order in which they were made.
-        released: locks taken back on contrary evidence.
-        expected_inversions: expected number of wrongly ordered pairs inside the top.
-        expected_loss: gain-weighted loss that is expected of the order, in grades: how much gain inverted pairs lose.
-        agreement: share of the top that another ranking with as many answers is expected to have as well; None where
-            the engine does not know.
-        calls: batches observed.
-        skipped: batches that the judge failed on.
-        stop_reason: why nothing more is asked; None while more would be.
-        sharpness: of the judge, where the engine estimates it.
-        echo: correlation of the judge's errors when it meets a pair again, where the engine estimates it: 0 when
-            repeats are independent opinions, as the model has it; above 0.2 the judge departs from the model.
-        favour: what each place of the list, first to last, adds to the log-odds of being picked by this judge, where
-            the engine estimates it; the order is free of it.
-        unordered: how many of the last in `order` nobody was asked about, since their grades lie below a floor.
+        locks: locks in the order in which they were made.
+        released: locks released because of contrary evidence.
+        expected_inversions: expected number of discordant pairs within the top.
+        expected_loss: expected gain-weighted loss of the order, in grades: the gain lost by discordant pairs.
+        agreement: expected share of the top that another ranking with as many answers would also have; None if the
+            engine does not estimate it.
+        calls: number of observed batches.
+        skipped: number of batches on which the judge failed.
+        stop_reason: why no more calls are needed; None if more calls would be made.
+        sharpness: sharpness of the judge, if the engine estimates it.
+        echo: correlation of the judge's errors when it judges a pair again, if the engine estimates it. 0: repeats are
+            independent, as the model assumes. Above 0.2, the judge deviates from the model.
+        favour: position bias: what each position of the list, first to last, adds to the log-odds of being picked, if
+            the engine estimates it. The order is corrected for it.
+        unordered: number of passages at the end of `order` that were not ranked, because their grades are below a
+            floor.
     """
 
     order: tuple[str, ...]
@@ -88,18 +90,18 @@ class Ranking:
 
     @property
     def position_bias(self) -> float | None:
-        """What a passage gains with this judge by being shown first rather than last, in grades."""
+        """Gain of a passage with this judge by being shown first instead of last, in grades; None if not estimated."""
         return (self.favour[0] - self.favour[-1]) / self.sharpness if self.favour and self.sharpness else None
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """What one question's lists said of the judge.
+    """Evidence about the judge from the lists of one query.
 
     Attributes:
-        grades, graded: of the pool, and which of them were given.
+        grades, graded: grades of the pool, and which of them the judge gave.
         judged: all answers.
-        biased: whether the judge may favour places of a list.
+        biased: whether the judge may have a position bias.
     """
 
     grades: Floats
@@ -110,18 +112,18 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Profile:
-    """A judge's manner, as `raggs.ranking.posterior.JudgeModel` has it, and the price of asking it.
+    """Parameters of a judge, as in `raggs.ranking.posterior.JudgeModel`, and the price of a call.
 
     Attributes:
-        sharpness, doubt: for lists of five: the best guess, and the standard error of its logarithm.
-        left: what is left of its care at each pick of a list, from 1; empty where it never tires.
-        strain: what a long list costs it; 0 where nothing speaks for that.
-        overhead: of a call, in passages: what it costs beside those that it shows.
-        sigma: spread of the utilities around the grade that a passage deserves, in grades.
-        slip: chance that a given grade is one off the deserved one.
-        favour: what places from the first of a list to the last add to the log-odds of being picked; empty for none.
-        favour_doubt: standard error of each of these; None where nothing was learned of favour.
-        echo: correlation of its errors when it meets a pair again, 0 to 0.9.
+        sharpness, doubt: for lists of five: point estimate, and standard error of its logarithm.
+        left: share of the sharpness that remains at each pick of a list, from 1; empty if it does not decrease.
+        strain: how the sharpness decreases with the length of a list; 0 without evidence for a decrease.
+        overhead: fixed cost of a call, in passages, in addition to the passages shown.
+        sigma: standard deviation of the utilities around the deserved grade, in grades.
+        slip: probability that a given grade is one off the deserved one.
+        favour: position bias: log-odds that positions from first to last add; empty for none.
+        favour_doubt: standard error of each of these; None if position bias was not estimated.
+        echo: correlation of the judge's errors when it judges a pair again, 0 to 0.9.
     """
 
     sharpness: float
@@ -137,15 +139,15 @@ class Profile:
 
 
 class Ranker(ABC):
-    """Asks for small batches to be ordered and folds the answers into a ranking.
+    """Requests orders of small batches and combines the answers into a ranking.
 
     `VERSION` is raised whenever the same observations would give another ranking or other batches.
     """
 
     VERSION: ClassVar[int]
-    INFORMED: ClassVar[bool] = False  # whether it can take in orders that were there before it asks
-    # Whether it takes in what other questions teach of the judge, and teaches them; raised as `VERSION` is, where only
-    # rankings with lists of open length would be others.
+    INFORMED: ClassVar[bool] = False  # whether it accepts orders given before its first round
+    # Whether it exchanges judge parameters with other queries. The number is raised like `VERSION` if only rankings
+    # with lists of open length would change.
     LEARNS: ClassVar[int] = 0
 
     @abstractmethod
@@ -160,29 +162,31 @@ class Ranker(ABC):
         max_calls: int,
         **options: float,
     ) -> None:
-        """As `raggs.ranking.make_ranker`; an engine names its options one by one, each with a default."""
+        """Take the arguments of `raggs.ranking.make_ranker`; an engine names each of its options, each with a
+        default.
+        """
 
     @property
     @abstractmethod
     def done(self) -> bool:
-        """Whether nothing is left to ask and no answer is awaited."""
+        """Whether no more calls are needed and no answer is outstanding."""
 
     @abstractmethod
     def next_batches(self, count: int) -> tuple[tuple[str, ...], ...]:
-        """The next round: up to `count` batches in their order of presentation; none when `done`.
+        """Return the next round: up to `count` batches in their order of presentation; none if `done`.
 
-        All are chosen before any is judged, so they may be judged side by side.
+        All batches are chosen before any is judged, so they may be judged concurrently.
 
         Raises:
-            ValueError: `count` < 1, or batches of the last round are neither observed nor skipped.
+            ValueError: `count` < 1, or a batch of the last round is neither observed nor skipped.
         """
 
     @abstractmethod
     def observe(self, order: Sequence[str]) -> None:
-        """Take in a judged batch, best first.
+        """Record a judged batch, best first.
 
-        Answers may arrive in any order within a round: they are folded in the round's order. Batches of the
-        same passages are told apart by their order of arrival only.
+        Answers may arrive in any order within a round; they are processed in the round's order. Batches of the same
+        passages are distinguished only by their order of arrival.
 
         Raises:
             ValueError: `order` is not a permutation of an outstanding batch.
@@ -190,69 +194,73 @@ class Ranker(ABC):
 
     @abstractmethod
     def skip(self, batch: Sequence[str]) -> None:
-        """Give up an outstanding batch: it counts as asked and teaches nothing.
+        """Discard an outstanding batch: it counts as a call and changes nothing else.
 
         Raises:
             ValueError: `batch` is not outstanding.
         """
 
     def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
-        """Take in an order that somebody else gave, before the first round; of an engine that is `INFORMED`.
+        """Record an order from another source before the first round; only for engines with `INFORMED`.
 
         Args:
-            groups: passages of the pool, best first; between those of one group nothing was said.
-            sharpness: of whoever gave it: 3 tells a grade apart 19 times in 20.
+            groups: passages of the pool, best group first; the order within a group is open.
+            sharpness: sharpness of the source: 3 orders passages one grade apart correctly 19 times in 20.
 
         Raises:
-            ValueError: a passage is not in the pool or named twice, batches were asked for, or nothing is said.
+            ValueError: a passage is not in the pool or occurs twice, a round has started, or there are fewer than two
+                groups.
             TypeError: the engine is not `INFORMED`.
         """
-        raise TypeError("the engine takes in no orders but its own")
+        raise TypeError("the engine does not accept orders from other sources")
 
     def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
-        """A first round that teaches how the judge orders lists of several lengths; of an engine that `LEARNS`.
+        """Return a first round that shows how the judge orders lists of several lengths; only for engines with
+        `LEARNS`.
 
-        None, and no round is open, where nothing is to be ordered, or the calls would not pay for a list.
+        It is empty, and no round is opened, if there is nothing to order or the budget does not cover a list.
 
         Raises:
-            ValueError: batches were asked for before.
+            ValueError: a round has started.
             TypeError: the engine does not learn.
         """
-        raise TypeError("the engine has no use for what other questions teach")
+        raise TypeError("the engine does not use judge parameters from other queries")
 
     def pilot(self) -> Pilot:
-        """What all answers so far say of the judge; of an engine that `LEARNS`.
+        """Return what all answers so far show about the judge; only for engines with `LEARNS`.
 
         Raises:
             TypeError: the engine does not learn.
         """
-        raise TypeError("the engine has no use for what other questions teach")
+        raise TypeError("the engine does not use judge parameters from other queries")
 
     def believe(self, profile: Profile) -> None:
-        """Take in what other questions taught of the judge, between two rounds; of an engine that `LEARNS`.
+        """Use judge parameters estimated from other queries, between two rounds; only for engines with `LEARNS`.
 
         Raises:
             ValueError: a round is open.
             TypeError: the engine does not learn.
         """
-        raise TypeError("the engine has no use for what other questions teach")
+        raise TypeError("the engine does not use judge parameters from other queries")
 
     @property
     def told_by_length(self) -> Mapping[int, float]:
-        """What a list of each length was expected to tell for its price, on average over all lists so far whose length
-        was chosen; empty where none was. Only their ratios say something."""
+        """Expected information per price of a list of each length, averaged over all lists whose length was chosen.
+
+        Empty if no length was chosen. Only the ratios are meaningful.
+        """
         return {}
 
     @property
     def doubt(self) -> float:
-        """The gain-weighted loss that is expected of the order, by all answers folded so far."""
+        """Expected gain-weighted loss of the order, by all answers processed so far."""
         found = self.ranking()
         return found.expected_inversions if found.expected_loss is None else found.expected_loss
 
     def price(self, batches: Sequence[Sequence[str]]) -> float:
-        """Of some batches, in calls, as `max_calls` counts them."""
+        """Return the cost of some batches in calls, as `max_calls` counts them."""
         return float(len(batches))
 
     @abstractmethod
     def ranking(self) -> Ranking:
-        """The ranking by all answers folded so far; may be asked at any time."""
+        """Return the ranking by all answers processed so far; may be called at any time."""

@@ -1,35 +1,26 @@
-"""Engine `bayes`: the joint posterior of all utilities, asked where the top is still open.
+"""Engine `bayes`: the joint posterior of all utilities, with calls where the order of the top is uncertain.
 
-Every answer refits a Plackett-Luce posterior over all stored orders, with the grades as prior; its covariance says
-which pairs are open, which are settled and when to stop. Batches are those that most reduce the uncertainty
-of the order of the top. How sharp the judge is, which places of a list it favours, and how much its repeats echo
-its earlier errors, is estimated on the way. The order is a topological order of the locks, ties by score.
+Every answer refits a Plackett-Luce posterior over all stored orders, with the grades as prior. Its covariance shows
+which pairs are uncertain, which are settled, and when to stop. Batches are chosen to reduce the uncertainty of the
+order of the top most. The judge's sharpness, position bias and repeat correlation are estimated along the way. The
+order is a topological order of the locks, ties by score.
 
-What the options of the engine `bayes` may be.
+Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter.
+Each pair has a weight w_ij such that w_ij v_ij is the expected loss of gain by its order (see
+`raggs.ranking.rounds.pair_losses`), weighted by the probability that one of the two belongs to the top. The worth of a
+batch is the exact decrease of the weighted sum of the variances of differences, sum w_ij v_ij, under the model's
+expected information (A-optimality: Chernoff 1953). A batch grows greedily from the best pair. Exchanging members
+afterwards, or starting from more pairs, had no measurable benefit. The batches of a round are chosen before any is
+judged. So each choice updates the covariance by its expected information, and later choices take it into account. No
+randomness is used.
 
-Which batch to ask next: A-optimal weighted contrasts.
-
-What the top needs are the differences between utilities that matter and are still open. Each pair has a weight
-w_ij, so that w_ij v_ij is the gain that its order is expected to lose (see `raggs.ranking.rounds.pair_losses`), as
-far as one of the two may belong to the top; a batch is worth the exact drop
-of the weighted sum of the variances of the differences, sum w_ij v_ij, under the model's expected information
-(A-optimality: Chernoff 1953). A batch grows greedily from the most promising pair; swapping members afterwards, or
-more pairs to start from, gained nothing that could be measured.
-
-The batches of a round are chosen before any is judged, so each pick updates the covariance as if it had been
-judged: later picks see what earlier ones will teach. Pure functions of the posterior; no randomness.
-
-Whose next round is asked where many rankings share one budget: where it promises most for its price.
-
-The expected loss falls about as a power of what was heard, so the next call removes of it what is expected now, divided
-by what was heard so far; the grades count as some calls that were heard already (`expected_loss_reduction`). That is as
-good as the planned drop of the variances, and costs nothing (benchmarks/results/setbudget.md).
-
-Each ranking is asked once before any is asked again. After that comes wave after wave: the best offers that can still
-be paid, a tenth of the rankings at a time (of few rankings up to a quarter). A wave is chosen by what all
-earlier ones taught, and by nothing else: not by the time that an answer took.
-
-Pure: offers in, offers out.
+Shared budget (`next_wave`): which of many rankings gets the next round, by expected benefit per price. The expected
+loss decreases roughly as a power of the information so far. So the next call removes the current expected loss divided
+by the information so far, with the grades counted as some calls (`expected_loss_reduction`). This works as well as the
+planned decrease of the variances, at no cost (benchmarks/results/setbudget.md). Each ranking gets one round first. Then
+come
+waves: the best offers within the remaining budget, for a tenth of the rankings at a time (for few rankings up to a
+quarter). A wave depends only on the results of earlier waves, not on the latency of answers.
 """
 
 from __future__ import annotations
@@ -75,30 +66,26 @@ from raggs.ranking.rounds import (
 )
 from raggs.ranking.rounds import ROUNDING as rounds_ROUNDING
 
-GREEDY_FROM, GREEDY_CANDIDATES = (
-    5,
-    14,
-)  # members from which a batch grows by the most promising alone, and how many these are
-OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair, where gains do not count
-OUTSIDE_INTEREST, BOUNDARY = (
-    0.05,
-    0.4,
-)  # interest of a pair with no item, or just one, in the top, where gains do not count
+# size of a batch from which only the most promising candidates are tried, and their number
+GREEDY_FROM, GREEDY_CANDIDATES = 5, 14
+OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair if gains are ignored
+# interest of a pair with no item, or exactly one, in the top, if gains are ignored
+OUTSIDE_INTEREST, BOUNDARY = 0.05, 0.4
 
 
 class Planner:
-    """Picks batches one after the other, each as if the ones before had been judged.
+    """Chooses batches one after the other, each as if the earlier ones had been judged.
 
     Args:
-        posterior: of the utilities.
-        worth: shape (size, size): what a showing of each pair teaches, 1 for an independent opinion.
-        top: how many leading positions matter.
-        manner: of the judge; its favour does not matter, since lists are shuffled.
-        by_gain: whether pairs weigh as much as their order may lose; else the order of every open pair counts, as for
-            lists that are to teach how the judge errs.
+        posterior: posterior of the utilities.
+        worth: shape (size, size): information of showing each pair, 1 for an independent showing.
+        top: number of leading positions that matter.
+        manner: model of the judge; its position bias is irrelevant, since lists are shuffled.
+        by_gain: whether pairs are weighted by the expected loss of gain. Otherwise the order of every uncertain pair
+            counts, as for lists that measure the judge's errors.
 
     Attributes:
-        told: at each choice among several sizes, what the round of each was expected to put right for its price.
+        told: for each choice among several sizes, the expected benefit per price of a round of each size.
     """
 
     def __init__(
@@ -109,7 +96,7 @@ class Planner:
         self.top = top
         self.told: list[Mapping[int, float]] = []
         self._worth, self._by_gain = worth, by_gain
-        self._fresh = bool((worth + np.eye(len(worth)) == 1.0).all())  # every showing is an opinion of its own
+        self._fresh = bool((worth + np.eye(len(worth)) == 1.0).all())  # every showing is independent
         self._manner = manner
         self._line = np.argsort(-self.mean, kind="stable")
         self._rank = np.argsort(self._line)
@@ -118,22 +105,23 @@ class Planner:
         self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
 
     def pick(self, size: int) -> Ints:
-        """The next batch, in no particular order; its expected information is taken in."""
+        """Return the next batch, in no particular order, and update by its expected information."""
         batch = self._best(*self._stakes(), size)
         self.expect(batch)
         return batch
 
     def pick_round(self, plans: Sequence[tuple[int, int]], overhead: float) -> list[Ints]:
-        """Batches of one size: of several plans the round that puts most pairs right for its price.
+        """Return the round of batches of one size that corrects the most pairs per price, among several plans.
 
-        Sizes are compared by rounds, since what single batches tell for their price flatters the short ones: the next
-        ones of their round tell less.
+        Rounds are compared instead of single batches, because single batches favour short lists: later batches of a
+        round have less information.
 
         Args:
             plans: each a size and a number of batches.
-            overhead: of a call, in passages.
+            overhead: fixed cost of a call, in passages.
         """
-        first = self._best(*self._stakes(), max(size for size, _ in plans))  # shorter ones begin with the same
+        # shorter batches start with the same passages
+        first = self._best(*self._stakes(), max(size for size, _ in plans))
         rounds = [self._round_from(first[:size], count) for size, count in plans]
         prices = [count * (size + overhead) for size, count in plans]
         righted = self._righted([after for _, after in rounds])
@@ -143,20 +131,20 @@ class Planner:
         return rounds[int(np.argmax(worths))][0]
 
     def _inside(self) -> Floats:
-        """The chance of each to belong to the top."""
+        """Return the probability that each passage belongs to the top."""
         return membership(self.mean, np.sqrt(self.covariance.diagonal()), self.top, near_threshold)
 
     def _round_from(self, first: Ints, count: int) -> tuple[list[Ints], Floats]:
-        """So many batches of the length of the first, and the covariance that they are expected to leave."""
+        """Return `count` batches of the same length as `first`, and the covariance expected after them."""
         ahead = copy(self)
         ahead.covariance = self.covariance.copy()
         ahead.expect(first)
         return [first, *(ahead.pick(first.size) for _ in range(count - 1))], ahead.covariance
 
     def _righted(self, afters: Sequence[Floats]) -> list[float]:
-        """How many fewer wrong pairs are expected with each covariance to come, each pair as much as it matters.
+        """Return the expected decrease of discordant pairs for each future covariance, weighted by interest.
 
-        The difference that will be seen then is normal around that of now, with the variance that will be gone.
+        The future mean difference is normal around the current one, with the variance that the answers remove.
         """
         upper = np.triu_indices(self.mean.size, k=1)
         interest, gaps, now = self._interest()[upper], np.abs(self._gaps[upper]), _spread(self.covariance)[upper]
@@ -167,19 +155,19 @@ class Planner:
         return found
 
     def _interest(self) -> Floats:
-        """How far the order of each pair matters: one of the two in the top, and useful."""
+        """Return how much the order of each pair matters: one of the two is in the top, and useful."""
         outside = 1.0 - self._inside()
         return np.asarray((1.0 - outside[:, None] * outside) * useful_chances(self.mean, self.covariance))
 
     def pick_among(self, batches: Ints) -> int:
-        """The place of the best of some batches, shape (c, m); its expected information is taken in."""
+        """Return the index of the best of some batches, shape (c, m), and update by its expected information."""
         stakes, _ = self._stakes()
         place = int(np.argmax(self._gains(batches, stakes)))
         self.expect(batches[place])
         return place
 
     def expect(self, batch: Ints) -> None:
-        """Take in the expected information of a batch: C becomes (C^-1 + F)^-1 (Woodbury)."""
+        """Update by the expected information of a batch: C becomes (C^-1 + F)^-1 (Woodbury)."""
         batch = self._by_score(batch[None])[0]
         information = self._information(batch[None])[0]
         columns = self.covariance[:, batch]
@@ -188,7 +176,7 @@ class Planner:
         self.covariance = (self.covariance + self.covariance.T) / 2
 
     def _stakes(self) -> tuple[Floats, Floats]:
-        """M = C L C, with L the Laplacian of the pair weights, and the variances of the differences."""
+        """Return M = C L C, with L the Laplacian of the pair weights, and the variances of the differences."""
         variances = _spread(self.covariance)
         np.fill_diagonal(variances, 1.0)
         deviations = np.sqrt(variances)
@@ -204,7 +192,7 @@ class Planner:
         return self.covariance @ laplacian @ self.covariance, variances
 
     def _best(self, stakes: Floats, variances: Floats, length: int) -> Ints:
-        """The batch that grows from the best pair by the best item each time."""
+        """Return the batch grown from the best pair by the best further item each time."""
         values = self._pair_values(stakes, variances)
         np.fill_diagonal(values, -np.inf)
         batch = np.array(np.unravel_index(np.argmax(values), values.shape))
@@ -216,7 +204,9 @@ class Planner:
         return batch
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:
-        """Those that may join a batch: all for a short one, else those whose pairs with its members tell most."""
+        """Return the candidates to join a batch: all for a short one, else those whose pairs with its members are
+        worth most.
+        """
         free = np.ones(self.mean.size, dtype=np.bool_)
         free[batch] = False
         others = np.flatnonzero(free)
@@ -231,7 +221,7 @@ class Planner:
         return self._duel * drops / (1.0 + self._duel * variances)
 
     def _gains(self, batches: Ints, stakes: Floats) -> Floats:
-        """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""
+        """Return tr(F (I + C F)^-1 M) over each batch: the exact decrease of sum w_ij v_ij with fixed weights."""
         batches = self._by_score(batches)
         information = self._information(batches)
         cells = self._cells(batches)
@@ -239,15 +229,15 @@ class Planner:
         return np.asarray(np.einsum("cij,cji->c", information, np.linalg.solve(inner, stakes.ravel()[cells])))
 
     def _cells(self, batches: Ints) -> Ints:
-        """Where in a matrix of all pairs, laid flat, those of each batch stand."""
+        """Return the flat indices of each batch's pairs in a matrix of all pairs."""
         return np.asarray(batches[:, :, None] * self.mean.size + batches[:, None, :])
 
     def _by_score(self, batches: Ints) -> Ints:
-        """The same batches, each with its members in the order of the scores."""
+        """Return the batches with members in the order of the scores."""
         return np.asarray(self._line[np.sort(self._rank[batches], axis=1)])
 
     def _information(self, batches: Ints) -> Floats:
-        """Expected information of each batch: b^2 sum (diag p - p p^T) over its stages, were it judged as it stands.
+        """Return the expected information of each batch: b^2 sum (diag p - p p^T) over its stages, in the given order.
 
         The members come in the order of the scores.
         """
@@ -265,35 +255,38 @@ class Planner:
 
 
 def _spread(covariance: Floats) -> Floats:
-    """Variances of the differences."""
+    """Return the variances of the differences."""
     own = covariance.diagonal()
     return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, MIN_VARIANCE))
 
 
 def pair_interest(inside: Floats) -> Floats:
-    """om_ij = outside + (1 - outside) T - (1 - boundary) B, T: one or both in the top, B: exactly one."""
+    """Return om_ij = outside + (1 - outside) T - (1 - boundary) B.
+
+    T: probability that at least one is in the top. B: probability that exactly one is.
+    """
     either = 1.0 - (1.0 - inside)[:, None] * (1.0 - inside)[None, :]
     one = inside[:, None] * (1.0 - inside)[None, :]
     one = one + one.T
     return np.asarray(OUTSIDE_INTEREST + (1 - OUTSIDE_INTEREST) * either - (1 - BOUNDARY) * one)
 
 
-WAVE_SHARE = 0.1  # of all rankings that are asked in a wave
-MIN_WAVE_RANKINGS = 16  # rankings in a wave, so that many judgments run side by side; but of few rankings a quarter
+WAVE_SHARE = 0.1  # share of all rankings that get a round in a wave
+MIN_WAVE_RANKINGS = 16  # minimum rankings per wave, so that many calls run concurrently; at most a quarter of all
 QUARTER = 0.25
-GRADED = 0.25  # calls of five that the grade of a passage is worth
-TOP_SIZE_POWER = 1.5  # power of the size of a top that its wrong pairs are divided by
+GRADED = 0.25  # calls of five that the grade of one passage is worth
+TOP_SIZE_POWER = 1.5  # power of the size of a top by which its discordant pairs are divided
 ROUNDING = 1e-9
 
 
 class NextRound(NamedTuple):
-    """A ranking's next round.
+    """The next round of a ranking.
 
     Attributes:
-        name: of the ranking.
-        gain: what the round is expected to remove, >= 0 (see `expected_loss_reduction`).
-        price: what it costs, > 0, in any unit.
-        asked: whether the ranking has been asked before.
+        name: name of the ranking.
+        gain: expected benefit of the round, >= 0 (see `expected_loss_reduction`).
+        price: cost, > 0, in any unit.
+        asked: whether the ranking has had a round before.
     """
 
     name: str
@@ -303,27 +296,28 @@ class NextRound(NamedTuple):
 
 
 def expected_loss_reduction(loss: float, calls: float, size: int, top: int) -> float:
-    """What the next call of five removes of the loss that is expected of the order; comparable between pools.
+    """Return the expected decrease of the loss by the next call of five; comparable between pools.
 
-    A wrong pair counts for more in a small top: half-way between counting pairs by the passage and by the pair.
+    A discordant pair counts more in a small top. The weighting is half-way between counting pairs per passage and per
+    pair.
 
     Args:
-        loss: gain-weighted, expected now.
-        calls: of five, heard so far.
-        size: passages in the pool.
-        top: how many leading positions matter.
+        loss: expected gain-weighted loss now.
+        calls: calls of five so far.
+        size: number of passages in the pool.
+        top: number of leading positions that matter.
     """
     weight = float(min(size, top) ** TOP_SIZE_POWER)
     return loss / weight / (calls + GRADED * size)
 
 
 def next_wave(offers: Iterable[NextRound], left: float, rankings: int) -> tuple[NextRound, ...]:
-    """The offers that are taken, best first; none where none can be paid.
+    """Return the offers of the next wave, best first; empty if none is affordable.
 
     Args:
-        offers: of the rankings that have a next round, in any order; names are distinct.
-        left: of the budget, in the unit of the prices.
-        rankings: how many there are, those that have ended included.
+        offers: rankings that have a next round, in any order; names are distinct.
+        left: remaining budget, in the unit of the prices.
+        rankings: number of rankings, including finished ones.
     """
     line = sorted(offers, key=lambda offer: (offer.asked, -offer.gain / offer.price, offer.name))
     first = sum(not offer.asked for offer in line)
@@ -338,12 +332,12 @@ def next_wave(offers: Iterable[NextRound], left: float, rankings: int) -> tuple[
 
 
 def wave_size(rankings: int) -> int:
-    """How many are asked in a wave."""
+    """Return the number of rankings in a wave."""
     return math.ceil(max(WAVE_SHARE * rankings, min(MIN_WAVE_RANKINGS, QUARTER * rankings)))
 
 
 HIGHEST_SLIP = 0.9
-SIGMAS = 0.01, 2.0  # beyond, the grades leave nothing to the answers, or say nothing and fits run away
+SIGMAS = 0.01, 2.0  # outside, the answers have no influence, or the grades have no information and fits diverge
 
 
 def check_options(
@@ -356,10 +350,10 @@ def check_options(
     echo: float,
     overhead: float,
 ) -> None:
-    """See `raggs.ranking.bayes.BayesRanker`.
+    """Check the options of `raggs.ranking.bayes.BayesRanker`.
 
     Raises:
-        ValueError: a value is out of its range; the message says which and what may be.
+        ValueError: a value is out of its range; the message states which and the range.
     """
     if not (z > 0 and math.isfinite(z)):
         raise ValueError(f"z must be a finite number above 0, not {z}")
@@ -377,38 +371,36 @@ def check_options(
     )
     for what, value, least, most in ranges:
         if not least <= value <= most:
-            raise ValueError(f"{what} must lie in {least:g} to {most:g}, not {value}")
+            raise ValueError(f"{what} must be in {least:g} to {most:g}, not {value}")
 
 
-SIZES = (5, 10, 20)  # of batches, where the best is looked for
-PILOT_SHARE = 0.5  # of what a ranking may cost
-STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
+SIZES = (5, 10, 20)  # batch sizes to choose from
+PILOT_SHARE = 0.5  # maximum share of a ranking's budget
+STUDY_EVERY = 4  # calls between two estimates of the judge's position bias, sharpness and repeat correlation
 FIRST_SHARPNESS = 3.0
-POSTERIOR_DRAWS = 2000  # of the posterior, for ranks and membership
+POSTERIOR_DRAWS = 2000  # draws of the posterior, for ranks and membership
 SAVES_LITTLE = "a further call saves little"
 
 
 class BayesRanker(RoundRanker):
-    """Joint Plackett-Luce posterior, asked where the top is still open; the default.
+    """Joint Plackett-Luce posterior, with calls where the order of the top is uncertain; the default.
 
-    Common arguments as `raggs.ranking.make_ranker`.
+    Common arguments as for `raggs.ranking.make_ranker`.
 
     Args:
-        sigma: spread of the utilities around the grade that a passage deserves, in grades, 0.01 to 2.
-        slip: chance that a given grade is one off the deserved one, 0 to 0.9.
-        saving: ends the ranking when the next call is expected to remove less gain-weighted loss than this, >= 0, in
-            grades (see `raggs.ranking.rounds.gain_loss`). 0 never ends it.
-        stability: calls without a change of the ordered top that end the ranking; 0 never does.
-        repeats: share of the calls that ask a judged batch again in another presentation, to audit the judge, 0 to 0.5.
+        sigma: standard deviation of the utilities around the grade that a passage deserves, in grades, 0.01 to 2.
+        slip: probability that a given grade is one off the deserved one, 0 to 0.9.
+        saving: ends the ranking if the next call is expected to remove less gain-weighted loss than this, >= 0, in
+            grades (see `raggs.ranking.rounds.gain_loss`). 0 disables the rule.
+        stability: number of calls without a change of the ordered top that end the ranking; 0 disables the rule.
+        repeats: share of the calls that show a judged batch again in another order, to audit the judge, 0 to 0.5.
         z: half-width of the bounds that lock a pair, in standard errors, > 0.
-        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None (left out)
-            estimates it.
-        favour: whether the favour of places of the list is estimated and taken out; else the judge is taken for fair.
-        overhead: of a call, in passages: what it costs beside the passages that it shows, >= 0. Counts where the size
-            of a batch is chosen.
+        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None estimates it.
+        favour: whether the judge's position bias is estimated and corrected; otherwise it is assumed to be 0.
+        overhead: fixed cost of a call, in passages, >= 0. Used if the batch size is open.
 
     Raises:
-        ValueError: an argument cannot be right.
+        ValueError: an argument is out of range.
     """
 
     VERSION: ClassVar[int] = 6
@@ -450,7 +442,8 @@ class BayesRanker(RoundRanker):
         self._sizes = tuple(sorted({min(each, self.size) for each in SIZES})) if self._open_size else (self.size,)
         self._manner = JudgeModel(np.zeros(min(self.size, TYPICAL_LENGTH) if self._open_size else self.size))
         self._known: KnownPicks | None = None
-        self._told = np.zeros(len(self.ids), dtype=np.int64)  # in how many orders given beforehand each stands
+        # number of orders given beforehand that contain each passage
+        self._told = np.zeros(len(self.ids), dtype=np.int64)
         self._orders: list[Ints] = []
         self._places: list[Ints] = []
         self._repeated: set[int] = set()
@@ -460,7 +453,7 @@ class BayesRanker(RoundRanker):
         self._order, self._by_utility = self._sorted(), self._sorted_by_utility()
 
     def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
-        """See `Ranker.pilot_batches`."""
+        """Return a first round that measures the judge; see `Ranker.pilot_batches`."""
         if self._rounds:
             raise ValueError("a pilot comes before the first round")
         if self.done:
@@ -475,12 +468,12 @@ class BayesRanker(RoundRanker):
         return self._open(list(chosen.values())) if chosen else ()
 
     def pilot(self) -> Pilot:
-        """See `Ranker.pilot`."""
+        """Return what all answers show about the judge; see `Ranker.pilot`."""
         return Pilot(self.prior, self._given, self._judged(), self._biased)
 
     @one_blas_thread
     def believe(self, profile: Profile) -> None:
-        """See `Ranker.believe`."""
+        """Use judge parameters from other queries; see `Ranker.believe`."""
         if self._waiting:
             raise ValueError("a round is open")
         self._manner = prior_judge_model(profile, self._manner)
@@ -497,11 +490,13 @@ class BayesRanker(RoundRanker):
 
     @property
     def posterior(self) -> Posterior:
-        """Of the utilities, by all answers folded so far."""
+        """Posterior of the utilities, by all answers processed so far."""
         return self._posterior
 
     def _price(self, size: int) -> float:
-        """Of a batch, in calls; where its size is open, a batch of five is a call, and a shorter one is no less."""
+        """Return the cost of a batch in calls. If the size is open, a batch of five is one call, and shorter ones
+        cost no less.
+        """
         return max(1.0, (size + self.overhead) / (TYPICAL_LENGTH + self.overhead)) if self._open_size else 1.0
 
     def _affordable(self) -> int:
@@ -522,7 +517,9 @@ class BayesRanker(RoundRanker):
         return batches
 
     def _open_round(self, planner: Planner, count: int) -> list[Ints]:
-        """Batches of the size that pays, as many passages as so many of five show; first an audit, if one is due."""
+        """Return batches of the best size, with as many passages as `count` batches of five; first an audit if one
+        is due.
+        """
         left = self.max_calls - self.spent + rounds_ROUNDING
         fresh = [self._price(order.size) for call, order in enumerate(self._orders) if call not in self._repeated]
         due = len(self._repeated) < math.floor((self.calls + self.skipped + 1) * self.repeats)
@@ -536,12 +533,12 @@ class BayesRanker(RoundRanker):
         return batches
 
     def _audits(self, asked: int) -> bool:
-        """Whether the batch after `asked` others is an audit: spread evenly over the calls."""
+        """Return whether the batch after `asked` others is an audit; audits are spread evenly over the calls."""
         due = math.floor((asked + 1) * self.repeats)
         return due > math.floor(asked * self.repeats) and len(self._repeated) < len(self._orders)
 
     def _again(self, planner: Planner) -> Ints:
-        """The judged batch that another look teaches most about, of the shortest not audited yet."""
+        """Return the judged batch whose repetition has most information, among the shortest ones not audited yet."""
         fresh = [call for call in range(len(self._orders)) if call not in self._repeated]
         shortest = min(self._orders[call].size for call in fresh)
         fresh = [call for call in fresh if self._orders[call].size == shortest]
@@ -551,7 +548,9 @@ class BayesRanker(RoundRanker):
 
     @one_blas_thread
     def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
-        """See `Ranker.inform`. It counts in full, and says nothing of the judge."""
+        """Record an order given beforehand; see `Ranker.inform`. It has full weight and does not affect the judge's
+        parameters.
+        """
         numbered = self._numbered(groups)
         self.informed += 1
         self._known = (self._known or KnownPicks()).and_groups(numbered, sharpness)
@@ -571,18 +570,18 @@ class BayesRanker(RoundRanker):
         self._stable = self._stable + 1 if self._by_utility[: self.top] == before else 0
 
     def _settle(self) -> None:
-        """Locks and order by the posterior of now."""
+        """Update locks and order by the current posterior."""
         self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
         self._order, self._by_utility = self._sorted(), self._sorted_by_utility()
 
     def _sorted_by_utility(self) -> list[int]:
-        """Return a topological order of the locks without regard to the listing of the pool. It decides when to end."""
+        """Return a topological order of the locks that ignores the listing of the pool. It decides when to end."""
         return self._pairs.graph.order(self._posterior.mean.tolist())
 
     def _sorted(self) -> list[int]:
-        """A topological order of the locks."""
+        """Return a topological order of the locks."""
         mean, deviation = self._posterior.mean, np.sqrt(self._posterior.covariance.diagonal())
-        named = np.flatnonzero(self._told)  # in orders given beforehand, which count among them
+        named = np.flatnonzero(self._told)  # passages in orders given beforehand, which also determine their prior keys
         keys = self._known_keys.copy()
         keys[named[np.argsort(-mean[named], kind="stable")]] = -np.sort(-keys[named])
         self._beforehand = rounds.PassageKeys(keys, self._exposures() > 0)
@@ -606,7 +605,7 @@ class BayesRanker(RoundRanker):
         return JudgedLists(orders, places, echoes.weights(self._pairs.shown, orders, self.echo))
 
     def _settled(self) -> str | None:
-        # The loss falls about as one over the calls.
+        # The loss decreases roughly as 1 / calls.
         if self._expected_loss(self._by_utility) / max(self.spent, 1.0) < self.saving:
             return SAVES_LITTLE
         if self.stability and self._stable >= self.stability:
@@ -615,7 +614,7 @@ class BayesRanker(RoundRanker):
 
     @property
     def doubt(self) -> float:
-        """See `Ranker.doubt`."""
+        """Expected gain-weighted loss; see `Ranker.doubt`."""
         return self._expected_loss(self._order)
 
     def _expected_loss(self, line: Sequence[int]) -> float:
@@ -624,7 +623,7 @@ class BayesRanker(RoundRanker):
         return rounds.expected_loss(rounds.pair_losses(mean, covariance), self.top)
 
     def _agreement(self) -> float:
-        """See `raggs.ranking.rounds.agreement`."""
+        """Return the expected agreement with another ranking; see `raggs.ranking.rounds.agreement`."""
         found = self._posterior
         return rounds.agreement(
             np.array(self._order[: self.top]),
@@ -635,13 +634,15 @@ class BayesRanker(RoundRanker):
         )
 
     def _above(self, order: Ints) -> Floats:
-        """P[k, l]: the joint probability that the k-th of `order` stands above the l-th."""
+        """Return P[k, l], the joint probability that the k-th of `order` ranks above the l-th."""
         mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
         return rounds.normal_cdf(standard_gaps(mean, covariance))
 
     @one_blas_thread
     def ranking(self) -> Ranking:
-        """See `Ranker.ranking`. Membership and rank intervals come from draws of the joint posterior."""
+        """Return the ranking; see `Ranker.ranking`. Membership and rank intervals come from draws of the joint
+        posterior.
+        """
         order = np.array(self._order)
         mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
         above = self._above(order)

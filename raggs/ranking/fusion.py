@@ -1,43 +1,28 @@
-"""Several retrievers' lists made into one: a registry of small scoring methods, and one loop around them.
+"""Fusion of ranked lists, near-duplicates in a pool, and consensus of several orders.
 
-Pure: ranks and scores in, a fused list out. A method gives each list's hits their points (see `Fusion`); what a
-passage gets is the weighted sum over the lists. Equal inputs give equal bytes: lists are added up in the order of their
-names, ties go to the smaller doc_id.
+Fusion: a method gives points to each hit of a list (see `Fusion`); the score of a passage is the weighted sum over the
+lists. Equal inputs give equal bytes: lists are summed in the order of their names, and ties go to the smaller doc_id.
 
-What a fusion method is: it says what each hit of a list is worth; the loop around it is
-`raggs.ranking.fusion.fuse`.
+- CombSUM: sum of normalised scores. Fox and Shaw, "Combination of multiple searches", TREC-2, 1994. Scores are min-max
+  normalised within each list, because retrievers have different units. A list whose scores are all equal gives 1 to
+  each.
+- CombMNZ: CombSUM times the number of lists that found the passage. Fox and Shaw, 1994.
+- Reciprocal rank fusion: Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
+  rank learning methods", SIGIR 2009, with k = 60.
 
-CombSUM in favour of what many lists found. Fox and Shaw, "Combination of multiple searches", TREC-2, 1994.
+Near-duplicates (`group_duplicates`): the similarity of two texts is 2 * L / (m + n), where m and n are their numbers of
+words and L is the length of the longest common subsequence of words. A word is a run of letters or digits; case, the
+encoding of accents and punctuation are ignored. At a threshold of 0.95, two passages of 200 words may differ in ten
+words. A passage joins the first group whose representative it is similar to. It is not compared with other members, so
+a chain of small differences cannot join dissimilar texts. All pairs are compared, but only few of them word by word: a
+histogram of hashed words gives an upper bound of the similarity. rapidfuzz's bit-parallel algorithm does the rest, on
+texts with one character per distinct word.
 
-The sum of normalised scores. Fox and Shaw, "Combination of multiple searches", TREC-2, 1994.
-
-Scores are min-max normalised within each list, since retrievers count in different units; a list whose scores are all
-equal gives 1 to each.
-
-Reciprocal rank fusion.
-
-Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods",
-SIGIR 2009, where k = 60.
-
-Near-duplicates in a pool, so that a judge is not asked the same question twice.
-
-Two texts agree to the degree 2 * L / (m + n), where m and n are their numbers of words and L is the length of
-the longest common subsequence of words: the share of words, over both texts, that stand in the same order in
-both. A word is a run of letters or digits; case, accents' encoding and punctuation do not count. At a threshold
-of 0.95, two passages of 200 words each may differ in ten words.
-
-Groups are tight: a passage joins the first representative that it agrees with, never a mere member, so no chain
-of small differences ties far texts together. All pairs are compared (that is the definition), but few of them
-word by word: a histogram of hashed words bounds the agreement from above, and rapidfuzz's bit-parallel
-algorithm does the rest over texts in which each distinct word is one character.
-
-The order that several orders of the same few things come to.
-
-Kemeny's rule: of all orders the one with the fewest disagreements with those given, a disagreement being a pair that
-two orders place contrarily, times the weight of the order given (Kemeny 1959; Young and Levenglick 1978: the only rule
-that is neutral, consistent and Condorcet). Found exactly up to `EXACT` things by dynamic programming over sets, with
-2^n steps; beyond, Borda's mean ranks stand in. Ties go to the order that agrees most with the first one given, whose
-giver thereby has the casting vote; how the things were numbered has no say.
+Consensus (`consensus_order`): Kemeny's rule: the order with the fewest disagreements with the given ones. A
+disagreement is a pair that two orders rank differently, times the weight of the given order (Kemeny 1959; Young and
+Levenglick 1978: the only rule that is neutral, consistent and Condorcet). Up to `EXACT` items it is exact, by dynamic
+programming over sets with 2^n steps. With more items, Borda's mean ranks are used. Ties go to the order that agrees
+most with the first given one; the numbering of the items has no influence.
 """
 
 from __future__ import annotations
@@ -71,23 +56,25 @@ class FusedPassage:
 
 
 class Fusion(ABC):
-    """A method. The first line of its docstring is its line in `raggs list fusions`.
+    """A fusion method. The first line of its docstring is its description in `raggs list fusions`.
 
-    The keywords of its constructor are its options, each with a default and checked there (ValueError).
+    The keyword arguments of its constructor are its options, each with a default and checked there (ValueError).
     """
 
-    VERSION: ClassVar[int] = 1  # raised when equal lists are fused otherwise
+    VERSION: ClassVar[int] = 1  # raised if equal lists would be fused differently
 
     def __init__(self, **options: float) -> None:
         if options:
-            raise ValueError(f"there is no option {next(iter(options))!r}")
+            raise ValueError(f"unknown option {next(iter(options))!r}")
 
     @abstractmethod
     def points(self, hits: ScoredList) -> list[float]:
-        """What each hit of a list, best first, is worth; from 0 up."""
+        """Return the points of each hit of a list, best first; 0 or more."""
 
     def total(self, points: float, lists: int) -> float:
-        """What a passage gets: `points` is the weighted sum over the `lists` that found it and have a weight."""
+        """Return the score of a passage; `points` is the weighted sum over the `lists` lists of positive weight that
+        found it.
+        """
         return points
 
 
@@ -104,21 +91,21 @@ REGISTRY: Registry[Fusion] = Registry(
 
 
 def fusion_options(method: str) -> list[str]:
-    """The options of a method.
+    """Return the options of a method.
 
     Raises:
-        UsageError: no such method.
+        UsageError: unknown method.
     """
     parameters = inspect.signature(REGISTRY.load(method)).parameters.values()
     return [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
 
 
 def make_fusion(method: str, **options: float) -> Fusion:
-    """The method with its options.
+    """Return the method with its options.
 
     Raises:
-        UsageError: no such method.
-        ValueError: it has no such option, or the value cannot be right.
+        UsageError: unknown method.
+        ValueError: the method has no such option, or the value is out of range.
     """
     known = fusion_options(method)
     if unknown := sorted(options.keys() - set(known)):
@@ -129,19 +116,19 @@ def make_fusion(method: str, **options: float) -> Fusion:
 def fuse(
     lists: Mapping[str, ScoredList], method: Fusion, *, weights: Mapping[str, float] | None = None, depth: int = 100
 ) -> list[FusedPassage]:
-    """The `depth` best passages over all lists.
+    """Return the `depth` best passages over all lists.
 
     Args:
-        lists: by retriever, (doc_id, score) best first, each doc_id once.
-        method: says what a hit is worth.
-        weights: by retriever, 0 or more; 1 where not named. A list of weight 0 brings no passage in.
-        depth: how many passages are kept; at least 1.
+        lists: (doc_id, score) by retriever, best first, each doc_id once.
+        method: gives the points of each hit.
+        weights: by retriever, 0 or more; 1 if missing. A list of weight 0 contributes no passages.
+        depth: number of passages to keep, at least 1.
 
     Returns:
-        Score descending, then doc_id ascending.
+        Passages by descending score, then ascending doc_id.
 
     Raises:
-        ValueError: a doc_id twice in a list, a score or weight that is not a number, a weight below 0.
+        ValueError: a doc_id occurs twice in a list, a score or weight is not finite, or a weight is negative.
     """
     weight_of = {name: _checked_weight(name, (weights or {}).get(name, 1.0)) for name in sorted(lists)}
     sums: dict[str, float] = {}
@@ -162,7 +149,7 @@ def fuse(
 
 def _checked_weight(name: str, weight: float) -> float:
     if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"the weight of {name!r} is {weight}; a weight is a number from 0 up")
+        raise ValueError(f"the weight of {name!r} must be a finite number of at least 0, got {weight}")
     return weight
 
 
@@ -170,7 +157,7 @@ def _checked_hits(name: str, hits: ScoredList) -> ScoredList:
     seen: set[str] = set()
     for doc_id, score in hits:
         if doc_id in seen:
-            raise ValueError(f"the list {name!r} names {doc_id!r} twice")
+            raise ValueError(f"the list {name!r} contains {doc_id!r} twice")
         if not math.isfinite(score):
             raise ValueError(f"the list {name!r} gives {doc_id!r} the score {score}")
         seen.add(doc_id)
@@ -178,17 +165,17 @@ def _checked_hits(name: str, hits: ScoredList) -> ScoredList:
 
 
 class CombSum(Fusion):
-    """The sum of scores, each list scaled to 0..1."""
+    """Sum of scores, each list scaled to 0..1."""
 
     def points(self, hits: ScoredList) -> list[float]:
-        """Scores min-max normalised within the list; 1 each where all are equal."""
+        """Return the scores min-max normalised within the list; 1 each if all are equal."""
         if not hits:
             return []
         scores = [score for _, score in hits]
         low, high = min(scores), max(scores)
         if low == high:
             return [1.0] * len(scores)
-        unit = 1.0 if math.isfinite(high - low) else 0.5  # halves of huge scores, so that their difference stays finite
+        unit = 1.0 if math.isfinite(high - low) else 0.5  # halves huge scores, so that their difference stays finite
         return [(score * unit - low * unit) / (high * unit - low * unit) for score in scores]
 
 
@@ -196,7 +183,7 @@ class CombMnz(CombSum):
     """CombSUM times the number of lists that found the passage."""
 
     def total(self, points: float, lists: int) -> float:
-        """The sum, once for each list that found the passage."""
+        """Return the sum multiplied by the number of lists that found the passage."""
         return points * lists
 
 
@@ -204,7 +191,7 @@ class Rrf(Fusion):
     """Reciprocal rank fusion: the sum of 1 / (k + rank).
 
     Args:
-        k: how little the first ranks stand out, >= 1; `merge.k` gives it.
+        k: >= 1; a larger k gives less weight to the first ranks. Set by `merge.k`.
 
     Raises:
         ValueError: k is below 1.
@@ -212,11 +199,11 @@ class Rrf(Fusion):
 
     def __init__(self, k: float = 60) -> None:
         if k < 1:
-            raise ValueError(f"k is {k}; it must be at least 1")
+            raise ValueError(f"k must be at least 1, got {k}")
         self.k = k
 
     def points(self, hits: ScoredList) -> list[float]:
-        """1 / (k + rank), ranks from 1."""
+        """Return 1 / (k + rank), ranks from 1."""
         return [1 / (self.k + rank) for rank in range(1, len(hits) + 1)]
 
 
@@ -225,25 +212,25 @@ BUCKETS = 256
 
 
 def group_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
-    """For each text the position of its group's representative: the group's first text, itself if it is alone.
+    """Return for each text the position of its group's representative: the first text of the group, possibly itself.
 
     Args:
-        texts: best first; at most 1,114,112 different words over all of them.
-        threshold: the agreement (see above) from which two texts are the same, above 0 and at most 1.
+        texts: best first; at most 1,114,112 different words in total.
+        threshold: similarity (see module docstring) from which two texts are near-duplicates, above 0 and at most 1.
 
     Raises:
         ValueError: the threshold is out of range.
     """
     if not 0 < threshold <= 1:
-        raise ValueError(f"the threshold is {threshold}; it must be above 0 and at most 1")
-    from rapidfuzz.distance import Indel  # late: only a pool with texts needs it
+        raise ValueError(f"the threshold must be above 0 and at most 1, got {threshold}")
+    from rapidfuzz.distance import Indel  # imported lazily: only pools with texts need it
 
     coded = _encode(texts)
     histograms = _histograms(coded)
     leader_of: dict[str, int] = {}
     heads: list[int] = []
     for position, text in enumerate(coded):
-        if text in leader_of:  # word for word like an earlier text
+        if text in leader_of:  # equal to an earlier text, word for word
             continue
         leader_of[text] = position
         for head, limit in _plausible(histograms[position], histograms, heads, threshold):
@@ -256,9 +243,9 @@ def group_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
 
 
 def _encode(texts: Sequence[str]) -> list[str]:
-    """Each text with one character for each word, the same for the same word in all texts.
+    """Return each text with one character per word; equal words have equal characters in all texts.
 
-    A text without any word counts as one word of its own, so that it agrees with its equals only.
+    A text without any word counts as one special word, so that it is similar only to equal texts.
     """
     codes: dict[str, str] = {}
     coded = []
@@ -270,7 +257,7 @@ def _encode(texts: Sequence[str]) -> list[str]:
 
 
 def _histograms(coded: Sequence[str]) -> SmallInts:
-    """Words by bucket, shape (len(coded), BUCKETS)."""
+    """Return the words by bucket, shape (len(coded), BUCKETS)."""
     table = np.zeros((len(coded), BUCKETS), dtype=np.int32)
     for row, text in zip(table, coded, strict=True):
         words = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
@@ -281,10 +268,11 @@ def _histograms(coded: Sequence[str]) -> SmallInts:
 def _plausible(
     histogram: SmallInts, histograms: SmallInts, heads: Sequence[int], threshold: float
 ) -> Iterator[tuple[int, int]]:
-    """Those heads whose words, in whatever order, overlap enough, and by how many words the pair may differ."""
+    """Yield the representatives that may be similar enough by their words, and the number of words that may differ."""
     others = histograms[list(heads)]
     total = others.sum(axis=1) + histogram.sum()
-    limits = np.floor((1 - threshold) * total + 1e-9).astype(np.int64)  # of m + n - 2 L; whole numbers, no rounding
+    # of m + n - 2 L; whole numbers, so rounding is harmless
+    limits = np.floor((1 - threshold) * total + 1e-9).astype(np.int64)
     apart = total - 2 * np.minimum(others, histogram).sum(axis=1)
     for place in np.flatnonzero(apart <= limits).tolist():
         yield heads[place], int(limits[place])
@@ -296,18 +284,18 @@ Cost = tuple[float, int]
 
 
 def consensus_order(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> tuple[int, ...]:
-    """The Kemeny order of `orders`.
+    """Return the Kemeny order of `orders`.
 
     Args:
         orders: at least one; each a permutation of 0..n-1, best first.
-        weights: one for each order, above 0.
+        weights: one per order, above 0.
 
     Raises:
-        ValueError: no order, or the numbers of orders and weights differ.
+        ValueError: no order is given, or the numbers of orders and weights differ.
     """
     if not orders:
         raise ValueError("a consensus needs at least one order")
-    # Things are renamed by their places in the first order, so ties fall its way whatever they were called.
+    # Items are renumbered by their rank in the first order, so that ties are resolved as it has them.
     names = orders[0]
     name = {thing: place for place, thing in enumerate(names)}
     renamed = [[name[thing] for thing in order] for order in orders]
@@ -319,7 +307,8 @@ def _kemeny(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[i
     size = len(orders[0])
     worse = _disagreements(orders, weights)
     everything = (1 << size) - 1
-    best: list[tuple[Cost, int]] = [((0.0, 0), -1)] * (everything + 1)  # for each set: how to order it last
+    # for each set: how to order its items below all others
+    best: list[tuple[Cost, int]] = [((0.0, 0), -1)] * (everything + 1)
     for members in range(1, everything + 1):
         best[members] = min(
             (_added(best[members ^ (1 << top)][0], worse[top], members ^ (1 << top)), top)
@@ -335,7 +324,9 @@ def _kemeny(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[i
 
 
 def _disagreements(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[list[Cost]]:
-    """What placing i above j costs: the weight of those who say otherwise; among equals, what the first one says."""
+    """Return the cost of ranking i above j: the weight of the orders that disagree; among equals, the first order
+    decides.
+    """
     size = len(orders[0])
     worse = [[(0.0, int(i > j)) for j in range(size)] for i in range(size)]
     for order, weight in zip(orders, weights, strict=True):
@@ -347,7 +338,7 @@ def _disagreements(orders: Sequence[Sequence[int]], weights: Sequence[float]) ->
 
 
 def _added(cost: Cost, worse: Sequence[Cost], below: int) -> Cost:
-    """The cost of a set whose best one stands above the things in `below`."""
+    """Return the cost of a set whose best item ranks above the items in `below`."""
     total, casting = cost
     for thing, (more, against) in enumerate(worse):
         if below >> thing & 1:
@@ -356,7 +347,7 @@ def _added(cost: Cost, worse: Sequence[Cost], below: int) -> Cost:
 
 
 def _borda(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[int]:
-    """By weighted sum of ranks, ties as the first order has them."""
+    """Return the order by weighted sum of ranks; ties as in the first order."""
     ranks = [0.0] * len(orders[0])
     for order, weight in zip(orders, weights, strict=True):
         for rank, thing in enumerate(order):

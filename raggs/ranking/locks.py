@@ -1,14 +1,12 @@
-"""The lock-DAG: which pairs are settled, what follows from them, and the orders that respect them.
+"""The graph of locked pairs, the orders that respect it, and the rules for locking and releasing.
 
-Invariant: the graph is acyclic at every moment, because a lock whose reverse path exists is refused. The
-transitive closure is kept as a boolean matrix, so that asking for a path costs one look-up.
+The graph is always acyclic, because a lock whose reverse path exists is refused. The transitive closure is stored as a
+boolean matrix, so that looking up a path is one access.
 
-Which pairs are settled: locks made by confidence, and taken back when the evidence turns.
-
-A pair is locked when the bounds of its difference exclude zero on consecutive updates and judged batches back it:
-the winner beat the loser, or beat something that beat the loser. Locks never close a cycle and are not made
-where others imply them. A lock whose pair has come to be believed the other way round is released: locks
-explain and audit an order, they must not freeze an error.
+A pair is locked if the bounds of its difference exclude zero on consecutive updates, and judged batches support it: the
+winner beat the loser, or beat an item that beat the loser. Locks never close a cycle and are not made if other locks
+imply them. A lock whose pair is now estimated the other way round is released. Locks explain and audit an order; they
+must not preserve an error.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class LockGraph:
 
     Attributes:
         edges[w, l]: w is locked above l.
-        reach[w, l]: some path of locks leads from w down to l; never reflexive.
+        reach[w, l]: a path of locks leads from w down to l; never reflexive.
     """
 
     def __init__(self, size: int) -> None:
@@ -51,7 +49,7 @@ class LockGraph:
         self._connect(winner, loser)
 
     def remove(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Take locks back; what only they implied is no longer reached.
+        """Release locks; pairs that only they implied are no longer reachable.
 
         Raises:
             ValueError: no such lock.
@@ -65,22 +63,22 @@ class LockGraph:
             self._connect(winner, loser)
 
     def _connect(self, winner: int, loser: int) -> None:
-        """Whoever reaches `winner` reaches whatever `loser` reaches."""
+        """Connect every item that reaches `winner` to everything that `loser` reaches."""
         if not self.reach[winner, loser]:
             above, below = self.reach[:, winner].copy(), self.reach[loser].copy()
             above[winner] = below[loser] = True
             self.reach |= above[:, None] & below
 
     def twice_implied(self, winner: int, loser: int) -> bool:
-        """Whether two paths that share no item between them, each through others, lead from `winner` to `loser`.
+        """Return whether two paths without a common inner item lead from `winner` to `loser`, each through other items.
 
-        By Menger's theorem that holds unless one item lies on every path. With the items between sorted
-        topologically, an item lies on every path exactly when no edge jumps over it.
+        By Menger's theorem, this holds unless one item is on every path. With the inner items in topological order,
+        an item is on every path exactly when no edge jumps over it.
         """
         between = np.flatnonzero(self.reach[winner] & self.reach[:, loser])
         if between.size < 2:
             return False
-        heights = self.reach[:, between].sum(axis=0)  # ancestors strictly grow along every edge
+        heights = self.reach[:, between].sum(axis=0)  # the number of ancestors strictly increases along every edge
         line = np.concatenate(([winner], between[np.argsort(heights, kind="stable")], [loser]))
         edges = self.edges[np.ix_(line, line)].copy()
         edges[0, -1] = False
@@ -91,19 +89,21 @@ class LockGraph:
         return bool((np.cumsum(jumps)[1 : line.size - 1] > 0).all())
 
     def chains(self, order: Sequence[int], top: int) -> bool:
-        """Whether the first `top` of an order are locked, each above the next, and the last of them above the rest."""
+        """Return whether the first `top` of an order are locked in sequence, and the last of them above all others."""
         head = order[:top]
         chained = all(self.reach[above, below] for above, below in pairwise(head))
         return chained and bool(self.reach[head[-1], order[top:]].all())
 
     def order(self, scores: Sequence[float]) -> list[int]:
-        """A topological order: of the items that no lock holds back, always the highest score next, ties by number."""
+        """Return a topological order: among the items that no lock holds back, the highest score comes next, ties by
+        number.
+        """
         line = np.argsort(-np.asarray(scores), kind="stable")
         place = np.argsort(line)
         winners, losers = np.nonzero(self.edges)
-        if (place[winners] < place[losers]).all():  # mostly so, and many times faster
+        if (place[winners] < place[losers]).all():  # usually the case, and many times faster
             return [int(item) for item in line]
-        import networkx as nx  # late: an eighth of a second, which most rankings do without
+        import networkx as nx  # imported lazily: takes an eighth of a second and is rarely needed
 
         graph: DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(range(len(self.edges)))
@@ -113,12 +113,12 @@ class LockGraph:
 
 @dataclass(frozen=True)
 class LockRule:
-    """When to lock and when to release.
+    """When to lock and when to release a pair.
 
     Attributes:
         z: half-width of the bounds of a difference, in standard errors, > 0.
-        updates: consecutive updates on which the bounds must exclude zero, >= 1.
-        regret: a lock is released when its pair stands the other way round by this many standard errors, >= 0.
+        updates: number of consecutive updates on which the bounds must exclude zero, >= 1.
+        regret: a lock is released if its pair is reversed by this many standard errors, >= 0.
     """
 
     z: float = 3.0
@@ -130,9 +130,9 @@ class SettledPairs:
     """The locks over passages 0..size-1.
 
     Attributes:
-        graph: the locks that stand.
-        wins[w, l]: judged batches that placed w above l.
-        told[w, l]: orders given beforehand that did so.
+        graph: the current locks.
+        wins[w, l]: number of judged batches that ranked w above l.
+        told[w, l]: number of orders given beforehand that did so.
     """
 
     def __init__(self, names: Sequence[str], rule: LockRule) -> None:
@@ -147,32 +147,32 @@ class SettledPairs:
 
     @property
     def locks(self) -> tuple[Lock, ...]:
-        """Those that stand, in the order in which they were made."""
+        """Current locks, in the order in which they were made."""
         return tuple(self._standing.values())
 
     @property
     def released(self) -> tuple[Lock, ...]:
-        """Those taken back, in that order."""
+        """Released locks, in the order of their release."""
         return tuple(self._released)
 
     @property
     def shown(self) -> Ints:
-        """How often each pair was judged in the same batch."""
+        """Number of times that each pair was judged in the same batch."""
         return self.wins + self.wins.T
 
     def count(self, order: Ints) -> None:
-        """Take in a judged batch, best first."""
+        """Count a judged batch, best first."""
         rows, columns = np.triu_indices(order.size, k=1)
         self.wins[order[rows], order[columns]] += 1
 
     def count_told(self, groups: Sequence[Sequence[int]]) -> None:
-        """Take in an order given beforehand, best group first."""
+        """Count an order given beforehand, best group first."""
         for place, group in enumerate(groups):
             below = [item for later in groups[place + 1 :] for item in later]
             self.told[np.ix_(group, below)] += 1
 
     def update(self, mean: Floats, covariance: Floats, call: int) -> None:
-        """Take in the posterior of all counted batches."""
+        """Update streaks, releases and locks by the posterior of all counted batches."""
         gaps = standard_gaps(mean, covariance)
         self._streaks = np.where(gaps > self._rule.z, self._streaks + 1, 0)
         self._release(gaps)
@@ -186,7 +186,7 @@ class SettledPairs:
             self.graph.remove(contrary)
 
     def _lock(self, gaps: Floats, mean: Floats, call: int) -> None:
-        """Lock what is ripe, the closest pairs first: so the far ones are mostly implied."""
+        """Lock the pairs that fulfil the rule, closest pairs first, so that distant pairs are mostly implied."""
         graph = self.graph
         ripe = (self._streaks >= self._rule.updates) & self._backed() & ~graph.reach & ~graph.reach.T
         winners, losers = np.nonzero(ripe)
@@ -205,7 +205,7 @@ class SettledPairs:
 
 
 def standard_gaps(mean: Floats, covariance: Floats) -> Floats:
-    """z[i, j] = (x_i - x_j) / sqrt(v_ij), v_ij the joint variance of the difference; 0 on the diagonal."""
+    """Return z[i, j] = (x_i - x_j) / sqrt(v_ij), with v_ij the joint variance of the difference; 0 on the diagonal."""
     spread = covariance.diagonal()
     variances = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 1e-12)
     return np.asarray((mean[:, None] - mean[None, :]) / np.sqrt(variances))

@@ -1,13 +1,12 @@
 """Engine `online`: the listwise, uncertainty-aware refinement of rag-gs (Algorithm 1, stage S6).
 
-Scores start from the grades. Each judged batch moves them a small clipped step along the Plackett-Luce gradient of
-its stages, adds to each item's information, and locks the pairs that are statistically clear or were confirmed
-often enough. The order is a topological order of the locks, ties by score. It ends when the ordered top
-stays the same for a number of calls.
+Scores start from the grades. Each judged batch moves them by a small clipped step along the Plackett-Luce gradient of
+its stages, and adds to each item's information. It locks pairs that are statistically clear or were confirmed often
+enough. The order is a topological order of the locks, ties by score. The ranking ends when the ordered top does not
+change for a number of calls.
 
-It is the baseline that better engines are measured against, so it stays faithful to the algorithm, also
-where that is weak: confirmations lock pairs by luck, a lock is never released, and a top may be stable because it
-is frozen.
+This engine is the baseline for other engines, so it follows the algorithm even in its weak points: confirmations can
+lock pairs by chance, a lock is never released, and a top may be stable only because it is locked.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from raggs.ranking.posterior import stage_chances
 from raggs.ranking.rounds import RoundRanker
 
 MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wider than the scale of grades
-HIGHEST_STEP = 100.0  # far beyond the scale of grades: larger steps only lose digits
+HIGHEST_STEP = 100.0  # far beyond the scale of grades: larger steps only lose precision
 
 
 class OnlineRanker(RoundRanker):
     """Online Plackett-Luce updates with locks by confirmation (Dallaire 2025, Algorithm 1).
 
-    Common arguments as `raggs.ranking.make_ranker`.
+    Common arguments as for `raggs.ranking.make_ranker`.
 
     Args:
         eta: step size of the score updates, above 0 to 100, divided by sqrt(call).
-        z: width of the confidence bounds in standard errors, >= 0: lock when s_w - z sigma_w > s_l + z sigma_l.
-        confirmations: net confirmations (wins less defeats) that lock a pair, >= 1.
-        clip: largest move of a score in one call, above 0 to 100.
-        stability: calls without a change of the ordered top that end the ranking, >= 1.
+        z: width of the confidence bounds in standard errors, >= 0: lock if s_w - z sigma_w > s_l + z sigma_l.
+        confirmations: net confirmations (wins minus losses) that lock a pair, >= 1.
+        clip: largest change of a score in one call, above 0 to 100.
+        stability: number of calls without a change of the ordered top that end the ranking, >= 1.
 
     Raises:
-        ValueError: an argument cannot be right.
+        ValueError: an argument is out of range.
     """
 
     VERSION: ClassVar[int] = 2
@@ -64,7 +63,7 @@ class OnlineRanker(RoundRanker):
         stability: int = 15,
     ) -> None:
         if batch_size is None:
-            raise ValueError("engine online needs a batch_size: it does not choose one")
+            raise ValueError("engine online needs a batch_size")
         super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
         _check_options(eta, z, confirmations, clip, stability)
         self.eta, self.z, self.confirmations, self.clip, self.stability = eta, z, confirmations, clip, stability
@@ -85,10 +84,10 @@ class OnlineRanker(RoundRanker):
         return np.asarray(1.0 / np.sqrt(np.maximum(self.info, MIN_INFORMATION)))
 
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
-        """Weighted samples without replacement that favour low exposure and low information.
+        """Return weighted samples without replacement that prefer low exposure and low information.
 
-        The chance of being picked next is proportional to 1 / ((1 + exposures)^2 (1 + I)), by a race of
-        exponential clocks; exposures count those planned in the same round.
+        The probability of being picked next is proportional to 1 / ((1 + exposures)^2 (1 + I)), drawn by a race of
+        exponential clocks. Exposures include those planned in the same round.
         """
         planned = self.exposures.astype(np.float64)
         batches = []
@@ -112,7 +111,7 @@ class OnlineRanker(RoundRanker):
         self._stable = self._stable + 1 if self._order[: self.top] == before else 0
 
     def _step(self, order: Ints) -> None:
-        """The stage-wise update: clipped, decayed steps; information; the mean stays that of the grades."""
+        """Update scores by clipped, decayed steps per stage, and the information; the mean stays that of the grades."""
         picked = stage_chances(self.scores[order])
         step = self.eta / math.sqrt(self.calls) * (1.0 - picked.sum(axis=0))
         self.scores[order] += np.clip(step, -self.clip, self.clip)
@@ -120,7 +119,7 @@ class OnlineRanker(RoundRanker):
         self.scores += self._mean - self.scores.mean()
 
     def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:
-        """Lock the pair if its time has come; implied pairs are no longer pending, contrary ones are refused."""
+        """Lock the pair if it fulfils the rule. Implied pairs need more evidence, and contrary ones are refused."""
         if self.graph.reach[loser, winner] or self.graph.edges[winner, loser]:
             return
         gap = float(self.scores[winner] - self.scores[loser])
@@ -139,7 +138,7 @@ class OnlineRanker(RoundRanker):
         return "stable" if self._stable >= self.stability else None
 
     def ranking(self) -> Ranking:
-        """See `Ranker.ranking`. Errors of different scores are taken as independent."""
+        """Return the ranking; see `Ranker.ranking`. Errors of different scores are treated as independent."""
         order = np.array(self._order)
         scores, sigma = self.scores[order], self.sigma[order]
         above = rounds.win_probabilities(scores, sigma)

@@ -1,31 +1,27 @@
-"""What a few questions teach of a judge, for all others: how sharp it is, how it tires, what a long list costs it.
+"""Parameters of a judge, estimated from its answers to one query or to several.
 
-One question's answers say too little of these: a judge whose late picks are careless looks like one that is dull. So
-the answers of several questions are fitted with the same manner, and that of best joint evidence is taken (empirical
-Bayes: Efron and Morris 1973). What chance could explain as well is taken for chance: each fault of a judge has to earn
-its place by the evidence that it adds.
+Several queries (`fit_profile`): sharpness, fatigue within a list, and the effect of long lists. One query's answers
+have
+too little information: a judge whose late picks are careless looks like one with low sharpness. So the answers of
+several queries are fitted with the same parameters, and those with the best joint evidence are used (empirical Bayes:
+Efron and Morris 1973). Each fault of a judge must increase the evidence by more than chance would. The same answers
+give the same bits.
 
-Pure: a function of the answers; the same ones give the same profile bit for bit.
+One query (`estimate_judge_model`): position bias, sharpness and repeat correlation. They depend on the utilities, and
+the utilities on them, so they are fitted in turn.
 
-What the answers to one question say of its judge: its favour of places, its sharpness, its echo.
+Position bias (`position_bias`): lists are shuffled, so a bias towards the first passage does not distort the order
+permanently, but it adds noise. Each batch shows a passage at every position, so the bias is known long before the
+utilities, and a known bias adds no noise. Estimates within the range of chance are shrunk to 0 (James and Stein 1961),
+so a judge without bias loses almost nothing.
 
-Each hangs on the utilities, and they on it, so they are fitted in turn. Pure: the same answers give the same bits.
-
-What a judge gives to a place of the list: position bias, estimated and taken out.
-
-Presentations are shuffled, so a judge that favours the first passage of a list spoils no order for good, but its favour
-acts as noise. Each batch shows something at every place, so the favour of the places is learned long before the
-utilities are, and known favour is noise no more. What chance could explain as well is taken for chance (shrinkage:
-James and Stein 1961), so that a fair judge pays next to nothing.
-
-Repeats that are no second opinion: a judge that errs the same way each time it meets the same pair.
-
-The correlation `echo` of a judge's errors on two showings of a pair makes n showings worth n / (1 + (n - 1) echo)
-independent ones, and never more than 1 / echo (Kish's design effect). Orders weigh as much as their pairs on
-average. The correlation is estimated from the pairs that were shown more than once: by how much their wins depart
-from what the posterior expects, beyond what independent errors and the fit itself explain (method of moments).
-What chance could explain as well is taken for chance (shrinkage: James and Stein 1961), so that a judge of independent
-errors pays next to nothing.
+Repeat correlation (`repeat_correlation`): a judge that makes the same error each time it judges a pair. With the
+correlation `echo` of its errors on two showings, n showings are worth n / (1 + (n - 1) echo) independent ones, and
+never more than 1 / echo (Kish's design effect). The weight of an order is the mean over its pairs. The correlation is
+estimated
+from pairs shown more than once: how much their wins deviate from the posterior's expectation, beyond independent errors
+and the fit itself (method of moments). It is shrunk in the same way, so a judge with independent errors loses almost
+nothing.
 """
 
 from __future__ import annotations
@@ -54,20 +50,20 @@ from raggs.ranking.posterior import (
     upset_chances,
 )
 
-BIAS_STEPS = 3  # Newton steps a study; the next one goes on from there
+BIAS_STEPS = 3  # Newton steps per estimate; the next estimate continues from there
 MAX_BIAS_STEP = 1.0  # largest step, as log-odds
-BIAS_THRESHOLD = 2.0  # a departure, squared, of so many times what chance makes is none; larger ones hardly shrink
+BIAS_THRESHOLD = 2.0  # squared deviations up to this multiple of chance are shrunk to 0, larger ones hardly
 
 
 def position_bias(judged: JudgedOrders, posterior: Posterior) -> Floats:
-    """The favour of each place as log-odds, shape (knots,), summing to 0, at the posterior's utilities."""
+    """Return the position bias as log-odds, shape (knots,), with sum 0, given the posterior's utilities."""
     return shared_position_bias([(judged, posterior)])[0]
 
 
 def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tuple[Floats, float]:
-    """The favour that several questions' answers tell of one judge, and its doubt: a standard error of each place.
+    """Return one judge's position bias from several queries' answers, and its standard error per position.
 
-    Where a favour was believed beforehand, it is what chance could explain that shrinks to it.
+    If there is a prior mean, estimates within the range of chance are shrunk to it.
     """
     manner = fits[0][0].manner
     precision, favour = 1.0 / manner.favour_doubt**2, manner.favour
@@ -77,14 +73,16 @@ def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tupl
         step = np.linalg.solve(information + precision * np.eye(slope.size), slope - precision * (favour - usual))
         favour = favour + np.clip(step, -MAX_BIAS_STEP, MAX_BIAS_STEP)
     found = favour - favour.mean() - usual
-    departure = float(found @ information @ found)  # chi-squared of m - 1 degrees of freedom for a judge as believed
+    # chi-squared with m - 1 degrees of freedom if the prior mean is true
+    departure = float(found @ information @ found)
     told = 1.0 - (BIAS_THRESHOLD * (found.size - 1) / departure) ** 2 if departure > 0 else 0.0
-    spread = np.linalg.eigvalsh(information + precision * np.eye(found.size))[1:]  # without what all places share
+    # without the component that all positions share
+    spread = np.linalg.eigvalsh(information + precision * np.eye(found.size))[1:]
     return np.asarray(usual + max(0.0, told) * found), float(np.sqrt((1.0 / spread).mean()))
 
 
 def _bias_terms(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
-    """Slope and information by the favour, over all questions."""
+    """Return gradient and information by the position bias, summed over all queries."""
     each = [
         by_place(posterior.mean, replace(judged, manner=replace(judged.manner, favour=favour)), posterior.sharpness)
         for judged, posterior in fits
@@ -93,16 +91,17 @@ def _bias_terms(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) 
 
 
 HIGHEST_ECHO = 0.9
-FOLLOWED = 2.75  # the fit follows part of the errors that it is compared with: the bare moments find a third to a half
-REPEAT_THRESHOLD = (
-    1.0  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
-)
-TOLD_BY_ALL = 2.0  # the same for all pilots together, which every question believes
-REPEAT_SHRINKAGE = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
+FOLLOWED = 2.75  # the fit absorbs part of the errors: raw moments find only a third to a half of the correlation
+# an excess within this many standard errors of 0 is set to 0; larger ones are shrunk accordingly
+REPEAT_THRESHOLD = 1.0
+TOLD_BY_ALL = 2.0  # the same for all pilots together, whose estimate every query uses
+REPEAT_SHRINKAGE = 3.0  # shrinks the estimate to 0 if few pairs were repeated, in units of expected pair variance
 
 
 def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
-    """The weight of each order: the mean over its pairs of 1 / (1 + (n - 1) echo), n >= 1 the pair's showings."""
+    """Return the weight of each order: the mean over its pairs of 1 / (1 + (n - 1) echo), n >= 1 the pair's
+    showings.
+    """
     if echo == 0:
         return np.ones(len(orders))
     first, second = np.triu_indices(orders.shape[1], k=1)
@@ -111,19 +110,24 @@ def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
 
 
 def showing_worth(shown: Ints, echo: float) -> Floats:
-    """What one more showing of each pair adds, in independent showings; 0 on the diagonal."""
+    """Return the information of one more showing of each pair, in independent showings; 0 on the diagonal."""
     gain = (shown + 1) / (1.0 + shown * echo) - shown / (1.0 + np.maximum(shown - 1, 0) * echo)
     np.fill_diagonal(gain, 0.0)
     return np.asarray(gain)
 
 
 def repeat_correlation(judged: JudgedOrders, posterior: Posterior) -> float:
-    """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
+    """Return the repeat correlation, 0 to 0.9, of the answers that the posterior was fitted to; near 0 without
+    repeats.
+    """
     return _shrunken_correlation(*_moments(judged, posterior), REPEAT_THRESHOLD)
 
 
 def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> float:
-    """What several questions' short lists tell of one judge; in long ones errors that repeat look like utility."""
+    """Return one judge's repeat correlation from several queries' short lists.
+
+    Long lists are excluded, because repeated errors in them look like utility.
+    """
     moments = [
         _moments(replace(judged, lists=short), posterior)
         for judged, posterior in fits
@@ -134,14 +138,14 @@ def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) ->
 
 
 def _shrunken_correlation(excess: float, chancy: float, most: float, surely: float) -> float:
-    """Shrunk as an excess within so many standard errors of 0 is none."""
+    """Return the correlation, shrunk to 0 if the excess is within `surely` standard errors of 0."""
     told = max(0.0, 1.0 - surely**2 * chancy / excess**2) if excess > 0 else 0.0
     found = told * FOLLOWED * excess / (most + REPEAT_SHRINKAGE)
-    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
+    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be serialised as such
 
 
 def _moments(judged: JudgedOrders, posterior: Posterior) -> tuple[float, float, float]:
-    """Of repeated pairs: what departs beyond chance, its variance were the errors independent, and the most of it."""
+    """Return three sums over repeated pairs: excess variance, its variance for independent errors, and its maximum."""
     n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
     fitted = (followed * posterior.sharpness) ** 2 * spread
     excess = float((surprise**2 - variance + fitted).sum())
@@ -149,12 +153,12 @@ def _moments(judged: JudgedOrders, posterior: Posterior) -> tuple[float, float, 
 
 
 def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats, ...]:
-    """Of each pair that was shown more than once, summed over its showings.
+    """Return statistics of each pair that was shown more than once, summed over its showings.
 
     Returns:
-        Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; by how much
-        expected wins follow the scores, of a judge with all its care 1 for each of variance; and the posterior variance
-        of the difference. Six arrays of the same length.
+        Number of showings, wins minus expected wins, their variance and fourth cumulant for independent errors; change
+        of the expected wins by the score difference, per unit of variance for a judge without fatigue; and the
+        posterior variance of the difference. Six arrays of the same length.
     """
     size = posterior.mean.size
     showings = [_showings(judged, lists, posterior) for lists in judged.lists]
@@ -171,7 +175,7 @@ def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats,
 
 
 def _showings(judged: JudgedOrders, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats, Floats]:
-    """Each pair of each list: who won, who lost, the chance of the other way round, and what was left of the care."""
+    """Return winner, loser, probability of the opposite result, and remaining sharpness for each pair of each list."""
     scores, left = judged.scores(lists, posterior.mean, posterior.sharpness), judged.manner.care(lists.length)
     upper, lower = np.triu_indices(lists.length, k=1)
     picks = np.ones(upper.size) if left is None else left[upper]
@@ -180,25 +184,27 @@ def _showings(judged: JudgedOrders, lists: JudgedLists, posterior: Posterior) ->
     return lists.orders[:, upper].ravel(), lists.orders[:, lower].ravel(), upset_chances(gaps.ravel()), care
 
 
-CARE_STEPS = (0, 2, 4, 7, 12, 20)  # picks between which care stays as it is
-CARE_FALL_GRID = (0.0, 0.25, 0.5, 1.0, 3.0)  # of the logarithm of care from one to the next
+CARE_STEPS = (0, 2, 4, 7, 12, 20)  # picks between which the remaining sharpness is constant
+# decrease of the logarithm of the remaining sharpness from one step to the next
+CARE_FALL_GRID = (0.0, 0.25, 0.5, 1.0, 3.0)
 STRAINS = (0.0, 0.3, 0.8)
-SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)  # narrower utilities make for a sharper judge, and the other way round
+SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)  # less variable utilities make the judge look sharper, and vice versa
 SLIPS = (0.05, 0.15, 0.25, 0.4, 0.6)
-OFF_PRIOR_PENALTY_NATS = 1.0  # nats for each step of these two from the usual
-FAULT_PENALTY_NATS = 2.0  # of evidence that a fault must bring
-MIN_LOG_SHARPNESS_ERROR = 0.15  # doubt of the logarithm of the sharpness that is left at least
-ROUNDS = 4  # of looking along each axis
-MAX_ALTERNATIONS = 8  # times that favour and utilities are fitted in turn, each to the other
-SHARPNESS_NEIGHBOURS = 2  # steps of the sharpness that are looked at on each side
+OFF_PRIOR_PENALTY_NATS = 1.0  # nats for each grid step of these two away from the default
+FAULT_PENALTY_NATS = 2.0  # evidence in nats that each fault must add
+MIN_LOG_SHARPNESS_ERROR = 0.15  # minimum standard error of the logarithm of the sharpness
+ROUNDS = 4  # rounds of coordinate search
+MAX_ALTERNATIONS = 8  # maximum number of alternating fits of position bias and utilities
+SHARPNESS_NEIGHBOURS = 2  # grid steps of the sharpness tried on each side
 
-GridPoint = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain, sigma, slip
-FAULTS = slice(1, len(CARE_STEPS))  # of a point
+GridPoint = tuple[int, ...]  # grid indices: sharpness, a decrease for each step except the first, strain, sigma, slip
+FAULTS = slice(1, len(CARE_STEPS))  # part of a grid point
 STRAIN, SIGMA, SLIP = len(CARE_STEPS) - 1, len(CARE_STEPS), len(CARE_STEPS) + 1
 GRIDS = (SHARPNESS, *[CARE_FALL_GRID] * (len(CARE_STEPS) - 2), STRAINS, SIGMAS, SLIPS)
 USUAL_SHARPNESS_INDEX = SHARPNESS.index(3.0)
 UNBIASED_POSITIONS = np.zeros(TYPICAL_LENGTH)
-STARTS: tuple[GridPoint, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
+# faults hide each other, so the search starts at a judge without faults and at one with fatigue
+STARTS: tuple[GridPoint, ...] = (
     (USUAL_SHARPNESS_INDEX, 0, 0, 0, 0, 0, 2, 2),
     (USUAL_SHARPNESS_INDEX, 1, 3, 1, 1, 0, 2, 2),
 )
@@ -206,7 +212,7 @@ STARTS: tuple[GridPoint, ...] = (  # faults hide each other: the climb begins at
 
 @one_blas_thread
 def fit_profile(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
-    """The profile of best joint evidence; `overhead`: of a call, in passages."""
+    """Return the profile with the best joint evidence; `overhead` is the fixed cost of a call, in passages."""
     land = _EvidenceSurface(pilots)
     best = max((_climb(land, start) for start in STARTS), key=land.height)
     favour, favour_doubt = UNBIASED_POSITIONS, None
@@ -235,14 +241,14 @@ def _climb(land: _EvidenceSurface, best: GridPoint) -> GridPoint:
 
 
 def _axis_neighbours(point: GridPoint, axis: int) -> Iterator[GridPoint]:
-    """The points that differ in one place, by a few steps where it is the sharpness."""
+    """Yield the points that differ on one axis; only nearby ones for the sharpness."""
     far = SHARPNESS_NEIGHBOURS if axis == 0 else len(GRIDS[axis])
     places = range(max(0, point[axis] - far), min(len(GRIDS[axis]), point[axis] + far + 1))
     return ((*point[:axis], at, *point[axis + 1 :]) for at in places)
 
 
 def _diagonal_neighbours(point: GridPoint) -> Iterator[GridPoint]:
-    """Points that are sharper by a step and further along another axis, and the other way round: both go together."""
+    """Yield the point and those one step away on both the sharpness and another axis, in the same direction."""
     yield point
     for axis in range(1, len(GRIDS)):
         for way in (1, -1):
@@ -260,7 +266,7 @@ def _remaining_care(point: GridPoint) -> tuple[float, ...]:
 
 
 class _EvidenceSurface:
-    """The joint evidence by point, in nats, less what faults must bring."""
+    """The joint evidence by grid point in nats, minus penalties for faults and for steps from the defaults."""
 
     def __init__(self, pilots: Sequence[Pilot], favour: Floats = UNBIASED_POSITIONS) -> None:
         self._pilots = pilots
@@ -282,7 +288,7 @@ class _EvidenceSurface:
         return self._known[point]
 
     def _priors(self, point: GridPoint) -> list[Mixture]:
-        """Of the pilots' utilities."""
+        """Return the priors of the pilots' utilities."""
         sigma, slip = SIGMAS[point[SIGMA]], SLIPS[point[SLIP]]
         if point[SIGMA:] not in self._mixtures:
             made = [grade_prior(each.grades, each.graded, sigma, slip) for each in self._pilots]
@@ -290,12 +296,14 @@ class _EvidenceSurface:
         return self._mixtures[point[SIGMA:]]
 
     def echo(self, point: GridPoint) -> float:
-        """Of its errors, joint of all pilots, where the judge is as the point has it."""
+        """Return the joint repeat correlation of all pilots, with the judge's other parameters at the point."""
         fits = zip(self._priors(point), self._judged, self._begun, strict=True)
         return shared_repeat_correlation([(_with_manner(each[1], point), _fit_at_point(*each, point)) for each in fits])
 
     def favour(self, point: GridPoint) -> tuple[Floats, float]:
-        """Of places, joint of all pilots, where the judge is otherwise as the point has it; and its doubt."""
+        """Return the joint position bias of all pilots and its standard error, with the other parameters at the
+        point.
+        """
         judged, found = self._judged, self._begun
         for _ in range(MAX_ALTERNATIONS):
             found = [_fit_at_point(*each, point) for each in zip(self._priors(point), judged, found, strict=True)]
@@ -307,9 +315,10 @@ class _EvidenceSurface:
         return favour, doubt
 
     def sharpness(self) -> tuple[float, float]:
-        """The best guess and the doubt of its logarithm, each sharpness with what goes best with it.
+        """Return the estimated sharpness and the standard error of its logarithm.
 
-        With all else held as it is, what a strain explains as well as a sharpness would be taken for sure.
+        Each sharpness is evaluated with its best other parameters. Otherwise the error would be underestimated if a
+        strain explains the answers as well as a different sharpness.
         """
         best: dict[int, float] = {}
         for point, height in self._known.items():
@@ -324,14 +333,16 @@ class _EvidenceSurface:
 
 
 def _with_manner(judged: JudgedOrders, point: GridPoint) -> JudgedOrders:
-    """The same answers, where the judge is as the point has it."""
+    """Return the answers with the judge's parameters at the point."""
     sharpness = SHARPNESS[point[0]]
     manner = replace(judged.manner, left=_remaining_care(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
     return replace(judged, manner=manner)
 
 
 def _fit_at_point(mixture: Mixture, judged: JudgedOrders, begun: Posterior, point: GridPoint) -> Posterior:
-    """The posterior of a question where the judge is as the point has it; `begun` for another point."""
+    """Return the posterior of a query with the judge's parameters at the point, starting from `begun` of another
+    point.
+    """
     return fit_mixture(mixture, _with_manner(judged, point), SHARPNESS[point[0]], begun)
 
 
@@ -339,11 +350,11 @@ def _evidence(mixture: Mixture, found: Posterior) -> float:
     return found.evidence + refine(mixture, found)[1]
 
 
-FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
+FAVOUR_STEPS = 2  # alternating fits of position bias and utilities
 
 
 def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
-    """A judge's manner as other questions taught it; what nothing was learned of stays as the question's own has it."""
+    """Return the judge model estimated from other queries; parameters that were not estimated stay as in `own`."""
     told = JudgeModel(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
     if profile.favour_doubt is None:
         return told
@@ -359,13 +370,14 @@ def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
 def estimate_judge_model(
     mixture: Mixture, judged: JudgedOrders, posterior: Posterior, echo: float | None, *, biased: bool
 ) -> tuple[JudgeModel, Posterior, float]:
-    """The judge's manner, the utilities by it, and its echo.
+    """Return the judge model, the posterior of the utilities with it, and the repeat correlation.
 
     Args:
-        mixture: the prior of the utilities.
-        posterior: of the same answers.
-        echo: as somebody knows it; None estimates it.
-        biased: whether the judge may favour places; else it keeps the favour that it has.
+        mixture: prior of the utilities.
+        judged: the answers.
+        posterior: posterior of the same answers.
+        echo: repeat correlation if known; None estimates it.
+        biased: whether the position bias is estimated; otherwise it stays unchanged.
     """
     for _ in range(FAVOUR_STEPS if biased else 0):
         judged = replace(judged, manner=replace(judged.manner, favour=position_bias(judged, posterior)))

@@ -1,8 +1,8 @@
-"""The pool cut to what is worth ranking: whole grades from the best down.
+"""Selection of the passages of a pool that are ranked: complete grades from the best down.
 
-Pure: grades and fused ranks in, one decision for each passage out. Ranking is paid by the passage, and what
-the judge found useless needs no exact place; but a grade is coarse, so passages of equal grade stay or go
-together, except in the last bucket, which the retrievers' fused rank may cut.
+Input are grades and fused ranks, output is one decision per passage. The cost of ranking depends on the number of
+passages, and the exact rank of a useless passage does not matter. Since a grade is coarse, passages of equal grade are
+kept or dropped together. Only the last grade may be split by the retrievers' fused rank.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PruneDecision:
-    """Whether a passage is ranked, and the rule that decided, for people."""
+    """Whether a passage is ranked, and the rule that decided, as readable text."""
 
     kept: bool
     why: str
@@ -22,25 +22,25 @@ class PruneDecision:
 def prune(
     grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep: int, max_keep: int
 ) -> list[PruneDecision]:
-    """Keep whole buckets of equal grade, best grade first, until at least `min_keep` passages are kept.
+    """Keep passages of complete grades, best grade first, until at least `min_keep` passages are kept.
 
-    The bucket that reaches `min_keep` is the last; where it would pass `max_keep`, its best fused ranks fill
-    the places up to `max_keep`. A passage without a grade is never kept.
+    The grade that reaches `min_keep` is the last. If it would exceed `max_keep`, its passages with the best fused ranks
+    are kept up to `max_keep`. A passage without a grade is never kept.
 
     Args:
-        grades: one for each passage, higher is better; None where the judge failed.
-        fused_ranks: one for each passage, all different, lower is better.
+        grades: one per passage, higher is better; None if the judge failed.
+        fused_ranks: one per passage, all different, lower is better.
         min_keep: at least 1.
         max_keep: at least `min_keep`.
 
     Returns:
-        One decision for each passage, in the order given.
+        One decision per passage, in the given order.
 
     Raises:
-        ValueError: the lengths differ, two ranks are equal, or the bounds do not fit.
+        ValueError: the lengths differ, two ranks are equal, or not 1 <= `min_keep` <= `max_keep`.
     """
     if len(grades) != len(fused_ranks):
-        raise ValueError(f"{len(grades)} grades for {len(fused_ranks)} ranks")
+        raise ValueError(f"{len(grades)} grades and {len(fused_ranks)} ranks: the numbers must be equal")
     if len(set(fused_ranks)) != len(fused_ranks):
         raise ValueError("two passages have the same fused rank")
     if not 1 <= min_keep <= max_keep:

@@ -498,9 +498,8 @@ def mean_worth(worth: Floats) -> Figure:
     return figure
 
 
-GRADE_DIFFERENCES = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(
-    np.float64
-)  # judge grade minus human grade
+# judge grade minus human grade
+GRADE_DIFFERENCES = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(np.float64)
 AGREEMENT_STATISTICS: dict[str, Figure] = {
     "kappa": kappa,
     "alpha": _alpha,

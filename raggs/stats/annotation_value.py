@@ -261,9 +261,8 @@ def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
 def _fit_grade_decay(kind: Ints, wrong: Flags) -> Floats:
     """Return, for each kind of passage, the factor of the probability per grade of distance; shape (kinds,)."""
     count, errors = (np.bincount(kind, weights=each, minlength=KINDS) for each in (np.ones(len(kind)), wrong))
-    usual = (
-        2 * PRIOR_GRADE_DECAY / (1 + PRIOR_GRADE_DECAY)
-    )  # share of errors that this decay implies, away from the ends of the scale
+    # share of errors that this decay implies, away from the ends of the scale
+    usual = 2 * PRIOR_GRADE_DECAY / (1 + PRIOR_GRADE_DECAY)
     share = (errors + WEIGHT * usual) / (count + WEIGHT)
     found: Floats = share / (2 - share)
     return found

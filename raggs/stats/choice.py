@@ -23,9 +23,8 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.stats.front import JITTER_MS, Candidate, Front, check_candidates, efficiency, find_front, round_quality
 
-EquivalenceLookup = Callable[
-    [str], Collection[str]
-]  # the systems that are statistically equivalent to the one of this name
+# the systems that are statistically equivalent to the one of this name
+EquivalenceLookup = Callable[[str], Collection[str]]
 TOKENS_APART = 0.05  # between tied systems, a prompt that is longer by at least this share loses
 
 SelectionRule = Literal["best quality", "target reached"]

@@ -127,9 +127,8 @@ def _reaches(kind: SignalKind, value: float | None, threshold: float) -> bool:
 
 LEAST_SHARE = 0.05  # minimum share of the questions that a step of the fit must add
 LEAST_QUESTIONS = 3
-MIN_STEP_STANDARD_ERRORS = (
-    1.0  # minimum excess of a step over random escalation; significance is tested on the other half
-)
+# minimum excess of a step over random escalation; significance is tested on the other half
+MIN_STEP_STANDARD_ERRORS = 1.0
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Golden sets in a project's own tests: the plugin of pytest, which has the fixture `golden`.
+"""Golden sets in a project's own tests: a pytest plugin with the fixture `golden`.
 
-pytest loads `plugin.py` whenever it starts, in every project of an environment that has raggs: so it imports nothing
-else of raggs, and does nothing, until a test asks for the fixture.
+pytest loads `plugin.py` at every start, in every project of an environment that has raggs. So the plugin imports no
+other module of raggs, and does nothing, until a test uses the fixture.
 """

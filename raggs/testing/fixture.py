@@ -1,12 +1,8 @@
-"""What the fixture `golden` is: a golden set against which a test checks a system.
+"""The fixture `golden` and its checks: a golden set against which a test checks a system.
 
-A check that fails says so as pytest's own failures do: the scores, what is not met, the worst questions with their
-words, and where the report lies. What cannot be checked at all is an error of raggs, with its remedy.
-
-Check: a system held against what must be true of it, for tests: verdicts, the questions where it fails, a report.
-
-What a check says is what the gates of `raggs eval` say. The report is written where somebody asks for it, so that a
-check that holds costs one evaluation.
+A failed check is a normal pytest failure: scores, unmet limits, the worst questions with their texts, and the path of
+the report. If a check cannot be run, raggs raises an error with a remedy. The verdicts are those of the gates of `raggs
+eval`. The report is written only for failed checks or on request, so a passing check costs one evaluation.
 """
 
 from __future__ import annotations
@@ -34,15 +30,15 @@ from raggs.metrics.names import parse_measure
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What must be true.
+    """Conditions of a check.
 
     Attributes:
         given: the golden set and the systems.
-        measures: what is measured; the first one says which questions are the worst.
+        measures: the measures; the first one determines the worst questions.
         at_least, at_most: limits of means, by measure or for all measures.
-        before: an earlier eval.json that no measure of which may be missed by more than `drop`, nor significantly.
-        drop: what a mean may lose against it.
-        seed: of the bootstrap.
+        before: an earlier eval.json. No measure may lose more than `drop` against it, or lose significantly.
+        drop: allowed decrease of a mean against `before`.
+        seed: random seed of the bootstrap.
         inconclusive: whether the check fails if unjudged passages could reverse the outcome of a limit or comparison.
     """
 
@@ -58,11 +54,11 @@ class CheckRequest:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
         result: the evaluation.
-        verdicts: what the gates say of it.
+        verdicts: outcomes of the gates.
         golden: the golden set.
     """
 
@@ -72,22 +68,22 @@ class CheckResult:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """A sentence for each gate that is not met."""
+        """One sentence per unmet gate."""
         return tuple(each.said for each in self.verdicts.outcomes if each.failed)
 
     @property
     def remedies(self) -> tuple[str, ...]:
-        """The commands that have unjudged passages judged, for the gates that fail as inconclusive."""
+        """Commands that get unjudged passages judged, for gates that fail as inconclusive."""
         return tuple(dict.fromkeys(each.remedy for each in self.verdicts.outcomes if each.failed and each.remedy))
 
     def write(self, folder: Path) -> Path:
-        """Write eval.json, eval.csv and eval.md, and report.html where the golden set is one that lies in files.
+        """Write eval.json, eval.csv and eval.md, and report.html if the golden set is stored in files.
 
         Returns:
-            The page that a person opens.
+            The page to open.
 
         Raises:
-            UsageError: the folder holds the earlier result that this one was compared with.
+            UsageError: the folder contains the earlier result that this one was compared with.
             ProviderError: the folder cannot be written.
         """
         files = self.result.write(folder)
@@ -101,7 +97,7 @@ class CheckResult:
 
         report, source = self.result.report, Path(self.golden.source)
         if not source.exists():
-            raise UsageError(f"{self.golden.source} lie in no file", remedy="read eval.md")
+            raise UsageError(f"{self.golden.source} is not stored in a file", remedy="read eval.md")
         asked = EvalRequest(
             JudgedSystems(self.golden, tuple(self.result.systems)),
             MeasureRequest(report.measures),
@@ -115,10 +111,10 @@ class CheckResult:
 
 
 def check(request: CheckRequest) -> CheckResult:
-    """Evaluate, and hold the result against what is asked; nothing is raised for what is not met.
+    """Evaluate the systems and check the conditions; an unmet condition does not raise.
 
     Raises:
-        RaggsError: something asked for does not exist, cannot be right, or a function failed.
+        RaggsError: an input does not exist or is invalid, or a function failed.
     """
     golden = open_given(request.given.golden, request.given.queries)
     gates = GateRequest(_limits(request), request.before, request.drop, inconclusive=request.inconclusive)
@@ -147,22 +143,22 @@ def _by_measure(limits: float | Mapping[str, float] | None, measures: MeasureReq
     if isinstance(limits, Mapping):
         return limits
     if not measures.names:
-        raise UsageError("a limit needs a measure", remedy='name it: check(search, "ndcg@10", at_least=0.5)')
+        raise UsageError("a limit needs a measure name", remedy='name it: check(search, "ndcg@10", at_least=0.5)')
     return dict.fromkeys(measures.names, limits)
 
 
 NAME_IT = "pytest --raggs-golden PATH, raggs_golden = PATH in the ini file, or @pytest.mark.raggs_golden(PATH)"
-WIDTH = 70  # letters of a question
+WIDTH = 70  # maximum characters of a question
 
 
 class GoldenFixture:
     """A golden set in a test.
 
     Args:
-        path: of the set; None where nobody named one.
-        base: what paths of tests are relative to.
-        out: the folder of the report of a check that fails.
-        keeps: whether a check that holds writes its eval.json there too.
+        path: path of the set; None if none is configured.
+        base: folder that paths in tests are relative to.
+        out: folder of the report of a failed check.
+        keeps: whether a passing check also writes its eval.json there.
 
     Attributes:
         out: as given.
@@ -173,13 +169,13 @@ class GoldenFixture:
 
     @property
     def path(self) -> Path:
-        """Where the set lies.
+        """Path of the golden set.
 
         Raises:
-            UsageError: nobody said so.
+            UsageError: none is configured.
         """
         if self._path is None:
-            raise UsageError("no golden set is named", remedy=NAME_IT)
+            raise UsageError("no golden set is configured", remedy=NAME_IT)
         return self._path
 
     def check(
@@ -194,21 +190,22 @@ class GoldenFixture:
         queries: object = None,
         depth: int = DEPTH,
     ) -> EvalResult:
-        """Score a system, and fail the test where it does not hold what is asked.
+        """Score a system, and fail the test if a condition is not met.
 
         Args:
-            system: a function of a question's text and k, several by name, or lists in any form of `raggs.evaluate`.
-            measures: names of measures; the usual ones where left out.
-            at_least: what the mean of each measure must reach, or limits by measure.
-            at_most: the same for measures where lower is better.
+            system: a function of a question's text and k, several functions by name, or ranked lists in any form of
+                `raggs.evaluate`.
+            measures: names of measures; default: the standard selection.
+            at_least: minimum mean of each measure, or minima by measure.
+            at_most: maximum mean, for measures where lower is better.
             not_worse_than: an earlier eval.json, relative to pytest's root directory.
-            max_drop: what a mean may lose against it; a significant loss fails at any size.
+            max_drop: allowed decrease of a mean against it; a significant decrease of any size fails.
             if_inconclusive: "fail", or "pass" with a warning, if unjudged passages could reverse an outcome.
-            queries: the texts of the questions, where the set does not hold them.
-            depth: how many passages a function is asked for.
+            queries: texts of the questions, if the golden set does not contain them.
+            depth: number of passages requested from a function.
 
         Raises:
-            RaggsError: something asked for does not exist, cannot be right, or the function failed.
+            RaggsError: an input does not exist or is invalid, or the function failed.
         """
         __tracebackhide__ = True
         before = None if not_worse_than is None else self._base / not_worse_than
@@ -233,10 +230,11 @@ class GoldenFixture:
 
 
 def failure(found: CheckResult, page: Path) -> str:
-    """What a failed check says.
+    """Return the text of a failed check.
 
     Args:
-        page: its report.
+        found: result of the check.
+        page: path of its report.
     """
     report = found.result.report
     lines = [f"not met on {report.golden.source}:", *(f"  {said}" for said in found.failed)]

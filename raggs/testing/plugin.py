@@ -1,4 +1,4 @@
-"""The plugin of pytest: options, the marker, and the fixture `golden`. See the package for what it must not import."""
+"""The pytest plugin: options, the marker, and the fixture `golden`. See the package docstring for its import rule."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from raggs.testing.fixture import GoldenFixture
 
 MARKER = "raggs_golden"
-HELP = "golden set of the fixture `golden`: a run directory of raggs, an export, or a file of labels"
+HELP = "golden set of the fixture `golden`: a raggs run directory, an export, or a file of labels"
 OUT_HELP = (
-    "where checks of the fixture `golden` write eval.json, and a report where they fail; else pytest's cache has these"
+    "folder for eval.json of checks by the fixture `golden`, and reports of failed ones [default: pytest's cache]"
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--raggs-golden`, `--raggs-out`, and the ini option `raggs_golden`."""
+    """Register `--raggs-golden`, `--raggs-out`, and the ini option `raggs_golden`."""
     group = parser.getgroup("raggs")
     group.addoption("--raggs-golden", metavar="PATH", help=HELP)
     group.addoption("--raggs-out", metavar="DIR", help=OUT_HELP)
@@ -28,14 +28,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker, for `--strict-markers`."""
+    """Register the marker, for `--strict-markers`."""
     config.addinivalue_line("markers", f"{MARKER}(path): the {HELP}")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> GoldenFixture:
-    """The golden set that the marker, `--raggs-golden` or the ini option names; ``golden.check(search, ...)``."""
-    from raggs.testing.fixture import GoldenFixture  # late: pytest starts in every project
+    """Return the golden set that the marker, `--raggs-golden` or the ini option gives; use ``golden.check(search,
+    ...)``.
+    """
+    from raggs.testing.fixture import GoldenFixture  # imported lazily: pytest loads this module in every project
 
     config = request.config
     out, keeps = _output_folder(config, request.node.nodeid), bool(config.getoption("--raggs-out"))
@@ -43,7 +45,10 @@ def golden(request: pytest.FixtureRequest) -> GoldenFixture:
 
 
 def _golden_path(request: pytest.FixtureRequest) -> Path | None:
-    """What the nearest of them names; paths of the command line are of the folder where pytest was called."""
+    """Return the path with the highest precedence: marker, command line, ini option.
+
+    Paths of the command line are relative to the folder where pytest was started.
+    """
     config, marker = request.config, request.node.get_closest_marker(MARKER)
     if marker is not None and marker.args:
         return config.rootpath / str(marker.args[0])

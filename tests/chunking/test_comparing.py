@@ -141,7 +141,7 @@ def test_tokens_can_be_counted_and_change_shares_only() -> None:
 
 
 def test_a_chunker_that_gives_nothing_is_told() -> None:
-    with pytest.raises(DataError, match="no chunk came"):
+    with pytest.raises(DataError, match="produced no chunks"):
         chunk_documents(Nothing(SentencesConfig()), DOCUMENTS)
 
 
@@ -156,10 +156,10 @@ def test_the_files_hold_the_report_each_value_and_the_tables(tmp_path: Path) -> 
     assert len(rows) == 2 * 2 * 3
     assert (rows[0]["system"], rows[0]["k"], rows[0]["qid"], rows[0]["document"]) == ("sentences", "min", "q1", "a.md")
     text = files[2].read_text()
-    assert "## Against sentences" in text
+    assert "## Compared with sentences" in text
     assert "## By document" in text
     assert "| whole | 1 | **66.7 ± 47.1** |" in text
 
 
 def test_compat_is_said_on_the_page() -> None:
-    assert "as the report's code computes it" in markdown(lay_out(compared(compat=True)))
+    assert "computed as in the report's code" in markdown(lay_out(compared(compat=True)))

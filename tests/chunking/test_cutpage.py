@@ -95,4 +95,4 @@ def test_texts_beyond_a_pages_length_are_left_out_and_told(tmp_path: Path, monke
     (tmp_path / "b.md").write_text("words")
     tree = LexborHTMLParser(page(tmp_path))
     assert [each.text() for each in tree.css("h2[id]")] == ["b.md"]
-    assert "The text of 1 of these files is left out" in (tree.body.text() if tree.body else "")
+    assert "The text of 1 of these files is omitted" in (tree.body.text() if tree.body else "")

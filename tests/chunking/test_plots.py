@@ -83,7 +83,7 @@ def test_recall_is_drawn_over_what_is_read_through_the_cutoffs_with_intervals() 
     first = [float(mark.get("cx", "0")) for mark in marks(drawn, "front")[:2]]
     assert first == sorted(first), "the least first, however the report has them"
     assert {"1  small", "2  large"} <= set(texts(drawn))
-    assert "characters retrieved for a question, in the mean" in texts(drawn)
+    assert "mean characters retrieved per question" in texts(drawn)
 
 
 def test_what_cannot_be_told_from_the_baseline_is_grey() -> None:
@@ -93,7 +93,7 @@ def test_what_cannot_be_told_from_the_baseline_is_grey() -> None:
     assert len(marks(drawn, "front")) == 2 and len(marks(drawn, "doubtdot")) == 1
     assert texts(drawn)[0] == "IoU at k = 5"
     assert [text for text in texts(drawn) if text in ("small", "same", "best")] == ["best", "same", "small"]
-    assert "mean with 95% intervals; grey: cannot be told from small" in texts(drawn)
+    assert "mean with 95% intervals; grey: not significantly different from small" in texts(drawn)
 
 
 def test_without_a_value_there_is_no_line() -> None:

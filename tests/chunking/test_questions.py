@@ -43,8 +43,8 @@ def test_an_excerpt_without_offsets_is_searched_for_and_that_is_told() -> None:
     asked = placed(reference("One two"))
     assert rows(asked) == [(0, 0, 7)]
     assert asked.notes == (
-        "1 excerpt without offsets searched for by text; 1 found in several places, of which the first counts",
-        "question q1: excerpt 'One two' stands in 2 places; guide.md[0:7] was taken",
+        "1 excerpt without offsets located by text; 1 occur more than once, and the first occurrence is used",
+        "question q1: excerpt 'One two' occurs 2 times; guide.md[0:7] is used",
     )
 
 
@@ -58,7 +58,7 @@ def test_questions_without_references_are_left_out_and_counted() -> None:
         "b": Query(qid="b", text="Which?", references=(reference("One two", 0),)),
     }
     asked = place_questions(queries, DOCUMENTS, FILE)
-    assert (asked.ids, asked.notes) == (("b",), ("1 question without references left out",))
+    assert (asked.ids, asked.notes) == (("b",), ("1 question without references ignored",))
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_questions_without_references_are_left_out_and_counted() -> None:
     [
         (
             [reference("three.", 7)],
-            r"question q1: excerpt 'three.' is not what stands at guide\[7:13\] — it stands at 8",
+            r"question q1: excerpt 'three.' is not the text at guide\[7:13\] — it is at 8",
         ),
-        ([reference("three.", 70)], r"guide\[70:76\], which has 23 characters — it stands at 8"),
-        ([reference("One two", 0), reference("One two", 0)], "excerpts 'One two' and 'One two' are the same — leave"),
-        ([reference("four", 0)], "excerpt 'four' is not what stands at .* it stands nowhere in that document"),
-        ([reference("four")], "question q1: excerpt 'four' is nowhere in the documents"),
+        ([reference("three.", 70)], r"guide\[70:76\], which has 23 characters — it is at 8"),
+        ([reference("One two", 0), reference("One two", 0)], "excerpts 'One two' and 'One two' are the same — remove"),
+        ([reference("four", 0)], "excerpt 'four' is not the text at .* the document does not contain it"),
+        ([reference("four")], "question q1: excerpt 'four' is not in any document"),
         ([reference("One", 0, "guides")], "question q1: its document 'guides' is not in docs — did you mean .guide"),
         ([reference("two three", 4), reference("One two", 0)], "excerpts 'One two' and 'two three' overlap"),
         ([], "no question has references"),
@@ -91,8 +91,8 @@ def test_many_excerpts_that_stand_twice_are_told_in_part() -> None:
     }
     notes = place_questions(queries, documents, FILE).notes
     assert len(notes) == 12
-    assert notes[1] == "question q100: excerpt 'w100' stands in 2 places; a.md[0:4] was taken"
-    assert notes[-1] == "and 10 more excerpts that several places hold; give them offsets"
+    assert notes[1] == "question q100: excerpt 'w100' occurs 2 times; a.md[0:4] is used"
+    assert notes[-1] == "and 10 more excerpts that occur more than once; add offsets"
 
 
 def test_the_line_of_the_question_is_told() -> None:
@@ -104,7 +104,7 @@ def test_the_line_of_the_question_is_told() -> None:
 def test_offsets_that_count_other_line_ends_are_told() -> None:
     documents = Documents(Path("docs"), ("a.md",), ("One\r\ntwo\r\nthree",))
     queries = {"q1": Query(qid="q1", text="Which?", references=(reference("three", 8, "a"),))}
-    with pytest.raises(DataError, match="count line ends as one character"):
+    with pytest.raises(DataError, match="as one character: save the file"):
         place_questions(queries, documents, FILE)
 
 
@@ -112,4 +112,4 @@ def test_a_name_without_its_ending_that_several_documents_have() -> None:
     documents = Documents(Path("docs"), ("a.md", "a.txt", "b", "b.md"), ("One", "One", "One", "One"))
     assert documents.number("b") == 2
     assert documents.number("a") is None
-    assert documents.missing("a") == "it may be a.md or a.txt: write its ending"
+    assert documents.missing("a") == "it may be a.md or a.txt: add the extension"

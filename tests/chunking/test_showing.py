@@ -96,7 +96,7 @@ def test_the_first_files_are_shown_and_the_others_counted(folder: Path) -> None:
     document = lay_out_cuts(report, whole=False, most=20)
     assert len(document.scores.table.rows) == 20
     assert "32 files" in document.scores.sentences[0]
-    assert document.scores.sentences[-1] == "the first 20 files by name; 12 more: --all, or --file FILE"
+    assert document.scores.sentences[-1] == "first 20 files by name; for 12 more, use --all or --file FILE"
 
 
 def test_each_chunk_has_its_place_its_words_and_whether_it_is_torn(folder: Path) -> None:
@@ -145,11 +145,11 @@ def test_all_files_are_rows_and_sizes_a_histogram(folder: Path) -> None:
     report = cuts(folder, (0, 8), (9, 19))
     page = markdown(lay_out_cuts(report, whole=False))
     assert "| sub/a.txt | 2 |" in page
-    assert "1 (50%) end inside of a sentence" in page
+    assert "1 (50%) end within a sentence" in page
     assert "▇" in page
     whole = markdown(lay_out_cuts(report, whole=True))
     assert "| 2 | 9:19 | 2 | Three four | Three four ~ |" in whole
 
 
 def test_no_chunk_is_no_fault(folder: Path) -> None:
-    assert "no chunk of 2 files" in markdown(lay_out_cuts(cuts(folder), whole=False))
+    assert "no chunks in 2 files" in markdown(lay_out_cuts(cuts(folder), whole=False))

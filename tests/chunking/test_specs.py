@@ -33,7 +33,7 @@ def test_what_follows_is_the_main_setting_and_settings_by_name() -> None:
         ("wordllama:dim=64", "did you mean .dims"),
         ("wordllama:dims=65", "dims"),
         ("wordllama:64:128", "dims"),
-        ("wordllama:dims=64:128", "'128' is no setting"),
+        ("wordllama:dims=64:128", "'128' is not a setting"),
         ("wordllama:64:dims=128", "dims is set twice"),
     ],
 )
@@ -62,7 +62,7 @@ def test_lists_are_separated_by_commas() -> None:
     assert split_names(["a,b", " c "], "chunker", "") == ("a", "b", "c")
 
 
-@pytest.mark.parametrize(("given", "told"), [([""], "no chunker is named"), (["a,b", "a"], "a is named twice")])
+@pytest.mark.parametrize(("given", "told"), [([""], "no chunker is given"), (["a,b", "a"], "a is given twice")])
 def test_an_empty_list_and_a_name_that_stands_twice_are_refused(given: list[str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         split_names(given, "chunker", "")

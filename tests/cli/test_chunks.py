@@ -64,7 +64,7 @@ def test_what_is_asked_for_in_one_command_is_all_there(folder: Path) -> None:
     assert all(part["seconds"] > 0 for part in report["chunkers"])
     page = (folder / "out" / "chunks.md").read_text()
     assert "F1" in page and "F1" not in result.stdout, "the screen has the report's four"
-    assert "cluster:60 wordllama:64 against recursive:20 wordllama, k min" in result.stdout
+    assert "cluster:60 wordllama:64 compared with recursive:20 wordllama, k = min" in result.stdout
 
 
 def test_the_report_as_json_has_the_scores(folder: Path) -> None:
@@ -116,8 +116,8 @@ def test_a_chunker_that_cannot_be_is_one_sentence(folder: Path, chunkers: str) -
 @pytest.mark.parametrize(
     ("rows", "corpus", "told"),
     [
-        ([("When?", "Dogs bark", DOGS - 1)], "pets", "excerpt 'Dogs bark' is not what stands at pets["),
-        ([("When?", "Cows moo", 3)], "pets", "it stands nowhere in that document"),
+        ([("When?", "Dogs bark", DOGS - 1)], "pets", "excerpt 'Dogs bark' is not the text at pets["),
+        ([("When?", "Cows moo", 3)], "pets", "the document does not contain it"),
         ([("When?", "Dogs bark", DOGS)], "pet", "its document 'pet' is not in"),
     ],
 )
@@ -188,11 +188,11 @@ def server(server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> LLMServer:
 def test_a_chunker_that_is_paid_is_compared_once_paid(folder: Path, server: LLMServer) -> None:
     result = run(folder, chunkers=f"paragraphs:20,{LLM}")
     assert result.exit_code == 0, result.output
-    assert f"{LLM} against paragraphs:20, k 5" in result.stdout
+    assert f"{LLM} compared with paragraphs:20, k = 5" in result.stdout
     lines = (folder / "out" / "chunks.ledger.jsonl").read_text().splitlines()
     assert len(lines) == server.count > 0
     again = run(folder, chunkers=f"paragraphs:20,{LLM}")
-    assert f"{LLM} cut 1 document before; its seconds leave that out" in again.stdout
+    assert f"{LLM}: 1 document chunked before, not included in the time" in again.stdout
     assert len(lines) == server.count
 
 
@@ -258,7 +258,7 @@ def test_documents_are_shown_without_queries_and_a_judge(folder: Path) -> None:
     assert "of 26 files" in result.stdout
     assert "My file 19.txt" in result.stdout
     assert "My file 20.txt" not in result.stdout
-    assert "6 more: --all, or --file FILE" in result.stdout
+    assert "for 6 more, use --all or --file FILE" in result.stdout
     assert "My file 24.txt" in shown(config, "--all").stdout
     assert "1 chunk of 1 file" in shown(config, "--file", str(folder / "docs" / "My file 20.txt")).stdout
     assert len(json.loads(shown(config, "--json").stdout)["files"]) == 26
@@ -305,8 +305,8 @@ def test_cuts_are_shown_as_a_page(folder: Path) -> None:
 
 def test_words_are_explained_where_they_are_met(folder: Path) -> None:
     shown = " ".join(run(folder, "-k", "1").stdout.split())
-    assert "recall how much of what answers was retrieved" in shown
-    assert "unresolvable: so many questions cannot tell" in shown
+    assert "recall share of the reference excerpts that was retrieved" in shown
+    assert "inconclusive: too few questions to decide" in shown
 
 
 def test_the_questions_of_the_help_can_be_asked(folder: Path) -> None:

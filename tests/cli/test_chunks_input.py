@@ -59,12 +59,12 @@ def told(result: Any, code: int = 5) -> str:
 @pytest.mark.parametrize(
     ("references", "said"),
     [
-        ([place("The eagle flies")], "excerpt 'The eagle flies' is not what stands at birds["),
-        (["The eagle flies"], "excerpt 'The eagle flies' is nowhere in the documents"),
-        ([place(start=START + 1, end=END + 1)], f"is not what stands at birds[{START + 1}:{END + 1}] — it stands at"),
+        ([place("The eagle flies")], "excerpt 'The eagle flies' is not the text at birds["),
+        (["The eagle flies"], "excerpt 'The eagle flies' is not in any document"),
+        ([place(start=START + 1, end=END + 1)], f"is not the text at birds[{START + 1}:{END + 1}] — it is at"),
         ([place(start=10**6, end=10**6 + len(OTTER))], f"which has {len(TEXT)} characters"),
         ([place(), place("otter", START + 4, START + 9)], "excerpts 'The otter sleeps' and 'otter' overlap"),
-        ([place(), place()], "are the same — leave one out"),
+        ([place(), place()], "are the same — remove one"),
         ([place(start=END, end=START)], f"it goes from {END} to {START}, and so holds nothing"),
         ([place(start=START, end=START)], "so holds nothing"),
         ([place(start=-3)], "its start_index is -3, which is no whole number"),
@@ -137,8 +137,8 @@ def test_a_size_below_one_token(folder: Path, chunkers: str, said: str) -> None:
 
 
 def test_documents_that_cannot_be_read(folder: Path) -> None:
-    assert "no such folder — name the folder of the documents by --corpus" in told(call(**{"--corpus": "no"}), 4)
-    assert "is no folder" in told(call(**{"--corpus": "q.csv"}), 4)
+    assert "no such folder — give the folder of the documents with --corpus" in told(call(**{"--corpus": "no"}), 4)
+    assert "is not a folder" in told(call(**{"--corpus": "q.csv"}), 4)
     (folder / "docs" / "bad.md").write_bytes(b"a\n\xff\n")
     assert "docs/bad.md:2: not UTF-8" in told(call())
 
@@ -148,8 +148,8 @@ def test_an_excerpt_without_offsets_that_stands_twice_is_told(folder: Path) -> N
     result = call("--json")
     assert result.exit_code == 0, result.output
     at = TEXT.index(TWICE)
-    [said] = [note for note in json.loads(result.stdout)["notes"] if "places;" in note]
-    assert said.endswith(f"'{TWICE}' stands in 2 places; birds.md[{at}:{at + len(TWICE)}] was taken")
+    [said] = [note for note in json.loads(result.stdout)["notes"] if "times;" in note]
+    assert said.endswith(f"'{TWICE}' occurs 2 times; birds.md[{at}:{at + len(TWICE)}] is used")
     (folder / "q.csv").write_text(table([place(TWICE, TEXT.rindex(TWICE), TEXT.rindex(TWICE) + len(TWICE))]))
     assert "places" not in str(json.loads(call("--json").stdout)["notes"])
 

@@ -91,9 +91,9 @@ def test_the_same_orders_lead_to_the_same_ranking_to_the_last_bit() -> None:
     ("groups", "message"),
     [
         ([["nobody"], ["d001"]], "not in the pool: nobody"),
-        ([["d001", "d002"]], "two groups or more"),
-        ([["d001"], ["d001"]], "names nobody twice"),
-        ([["d001"], []], "two groups or more"),
+        ([["d001", "d002"]], "two or more non-empty groups"),
+        ([["d001"], ["d001"]], "each passage at most once"),
+        ([["d001"], []], "two or more non-empty groups"),
     ],
 )
 def test_orders_that_cannot_be_right(groups: list[list[str]], message: str) -> None:
@@ -106,5 +106,5 @@ def test_it_comes_before_the_first_round_and_only_to_engines_that_take_it() -> N
     begun.next_batches(1)
     with pytest.raises(ValueError, match="before the first round"):
         begun.inform([["d001"], ["d002"]], 4.5)
-    with pytest.raises(TypeError, match="no orders but its own"):
+    with pytest.raises(TypeError, match="does not accept orders"):
         ranker("online").inform([["d001"], ["d002"]], 4.5)

@@ -152,7 +152,7 @@ def test_marked(golden):
     ran(project, body.format(plain="mine.txt"), "--raggs-golden", "mine.txt").assert_outcomes(passed=2)
     project.makeini("[pytest]")
     found = ran(project, "def test_it(golden):\n    golden.check(mine)\n")
-    found.stdout.fnmatch_lines(["*UsageError: no golden set is named*--raggs-golden PATH*"])
+    found.stdout.fnmatch_lines(["*UsageError: no golden set is configured*--raggs-golden PATH*"])
 
 
 def test_lists_and_limits_of_measures_where_lower_is_better(project):

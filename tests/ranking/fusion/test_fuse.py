@@ -79,8 +79,8 @@ def test_empty_lists(method):
         ({"x": [("a", 1.0), ("a", 0.5)]}, {}, "'a' twice"),
         ({"x": [("a", math.nan)]}, {}, "the score nan"),
         ({"x": [("a", math.inf)]}, {"method": "combsum"}, "the score inf"),
-        (LISTS, {"weights": {"bm25": -1}}, "from 0 up"),
-        (LISTS, {"weights": {"bm25": math.nan}}, "from 0 up"),
+        (LISTS, {"weights": {"bm25": -1}}, "at least 0"),
+        (LISTS, {"weights": {"bm25": math.nan}}, "at least 0"),
     ],
 )
 def test_what_cannot_be_fused(lists, options, message):

@@ -54,7 +54,7 @@ def test_an_empty_pool():
 @pytest.mark.parametrize(
     ("grades", "ranks", "bounds", "message"),
     [
-        ([1], [1, 2], (1, 1), "1 grades for 2 ranks"),
+        ([1], [1, 2], (1, 1), "1 grades and 2 ranks"),
         ([1, 2], [1, 1], (1, 1), "same fused rank"),
         ([1], [1], (0, 1), "min_keep=0"),
         ([1], [1], (3, 2), "max_keep=2"),
