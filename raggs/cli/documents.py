@@ -7,7 +7,7 @@ into lines; a number is never cut, and what is not shown is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from textwrap import wrap
 
@@ -34,6 +34,7 @@ from raggs.evaluation.models import EvalReport
 
 GAP = 2  # between columns
 SUMMARY_WIDTH = 80
+MIN_WRAPPED_WIDTH = 24  # characters of a last column whose words are wrapped
 MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts
 
 
@@ -63,7 +64,7 @@ def show_summary(summary: Summary, screen: Console, digits: int = DIGITS) -> Non
     show_headline(summary, screen)
     if summary.table is not None:
         screen.print()
-        shown, hidden = _drop_columns(round_table(summary.table, digits), width)
+        shown, hidden = _drop_columns(_wrap_last_column(round_table(summary.table, digits), width), width)
         screen.print(grid(shown, " "))
         notes = (summary.legend, f"not shown: {', '.join(hidden)}" if hidden else "")
         _wrapped("; ".join(filter(None, notes)), screen, width, "dim")
@@ -94,6 +95,20 @@ def _drop_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
         if width_of(part, " ") <= width:
             return part, table.head[count:]
     return _narrowed(columns_of(table, [0, 1]), width), table.head[2:]
+
+
+def show_details(
+    summary: Summary, screen: Console, details: bool = False, rest: Callable[[], None] | None = None
+) -> None:
+    """Print a summary; with `details`, call `rest` to print everything else before the next command."""
+    if not details:
+        show_summary(summary, screen)
+        return
+    show_summary(replace(summary, next="", details=""), screen)
+    if rest is not None:
+        screen.print()
+        rest()
+    show_summary(Summary((), next=summary.next), screen)
 
 
 def show_document(document: ReportDocument, screen: Console) -> None:
@@ -209,6 +224,16 @@ def _fold_last_column(table: Table, width: int, between: str) -> Table:
         for row in table.rows
     )
     return Table((*table.head[:-1], _break_text(table.head[-1], room)), tuple(rows))
+
+
+def _wrap_last_column(table: Table, width: int) -> Table:
+    """Return the table with the words of its last column wrapped to the room that the other columns leave."""
+    columns = _widths(table, " ")
+    room = width - sum(columns[:-1]) - GAP * (len(columns) - 1)
+    if columns[-1] <= room or room < MIN_WRAPPED_WIDTH:
+        return table
+    rows = ((*row[:-1], replace(row[-1], value="\n".join(wrap(row[-1].text, room)))) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def _break_text(text: str, room: int) -> str:

@@ -1,4 +1,4 @@
-"""Progress on stderr: a live display on a terminal, plain lines elsewhere. Both listen to the runner's events."""
+"""Progress on stderr: live bars on a terminal, plain lines otherwise. Both receive the events of the runner."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from raggs.base.secrets import mask
-from raggs.base.text import escape_controls
+from raggs.base.text import escape_controls, plural
 from raggs.base.types import BuildProgress, Notice, WaitProgress
 from raggs.cli.plain_text import is_quiet
 from raggs.cli.screen import Screen
 from raggs.runs.events import Event, StageFinished, StageProgress, StageSkipped, StageStarted
+from raggs.runs.manifests.reasons import NeverRun
 from raggs.stages.pipeline import Pipeline, pipeline_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
 
 
 class _Pace:
-    """How fast things are built, one in the course of another too; each begins where what was heard before it ended."""
+    """Rates and remaining times of things that are built; each starts when the previous event ended."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
@@ -33,11 +34,11 @@ class _Pace:
         self._heard = time.monotonic()
 
     def rate(self, what: str, done: int) -> str:
-        """Such as ``12.5/s``."""
+        """Return the rate, such as ``12.5/s``."""
         return f"{done / self._passed(what, done):,.1f}/s"
 
     def left(self, what: str, done: int, total: int) -> str:
-        """Such as ``, 40 s left``; nothing where nobody can know."""
+        """Return the remaining time, such as ``, 40 s left``; empty if it cannot be known."""
         if not 0 < done < total:
             return ""
         return f", {self._passed(what, done) / done * (total - done):,.0f} s left"
@@ -65,7 +66,7 @@ def _bars(console: Console) -> Bars:
 
 
 class LiveProgress:
-    """One bar a stage, with rate, time left and money; without stages, one for each thing that is built."""
+    """Live bars: one per stage, with rate, remaining time and cost; without stages, one per thing that is built."""
 
     def __init__(self, console: Console) -> None:
         self._bars = _bars(console)
@@ -97,7 +98,7 @@ class LiveProgress:
                 self._bars.update(self._task(stage), total=1, completed=1, note=f"unchanged, {rows:,} records")
             case StageStarted(stage, reasons):
                 self._began, self._stage = time.monotonic(), stage
-                self._bars.update(self._task(stage), note=str(reasons[0]))
+                self._bars.update(self._task(stage), note="" if reasons == (NeverRun(),) else str(reasons[0]))
             case BuildProgress(what, done, total):
                 pace = self._pace.rate(what, done)
                 if self._stage:
@@ -121,13 +122,17 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """A line when a stage starts and ends, and one every `interval` seconds between."""
+    """Plain progress lines: one per finished stage, one every `interval` seconds, and why a stage runs again.
+
+    Stages without changes share one line.
+    """
 
     def __init__(self, interval: float = PLAIN_INTERVAL, pipeline: Pipeline | None = None) -> None:
         self._interval, self._pipeline = interval, pipeline
         self._last = self._began = 0.0
         self._stage = ""
         self._pace = _Pace()
+        self._unchanged: list[str] = []
 
     def __enter__(self) -> PlainProgress:
         return self
@@ -135,35 +140,35 @@ class PlainProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to put away."""
+        self._say_unchanged()
 
     def __call__(self, event: Event) -> None:
         match event:
             case Notice(message):
                 self._say(f"note: {message}")
             case StageSkipped(stage, _):
-                self._say(f"{self._number(stage)} unchanged")
+                self._unchanged.append(stage)
             case StageStarted(stage, reasons):
                 self._last = self._began = time.monotonic()
                 self._stage = stage
-                self._say(
-                    f"{self._number(stage)} starts: {reasons[0]}"
-                    + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
-                )
+                self._say_unchanged()
+                if reasons != (NeverRun(),):
+                    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+                    self._say(f"{self._number(stage)} runs again: {reasons[0]}{more}")
             case StageFinished(stage, lock, seconds):
                 rows = next(iter(lock.outputs.values())).rows
-                self._say(f"{self._number(stage)} done: {rows:,} records in {seconds:.1f} s")
+                self._say(f"{self._number(stage)}: {plural(rows, 'record')} in {seconds:.1f} s")
             case StageProgress(stage, done, total, usd, calls, cached, steps, expected):
                 passed, (part, whole) = time.monotonic() - self._began, event.share
                 if part and self._due():
-                    asked = f"{steps:,}/{expected:,} calls, " if expected else ""
+                    ranked = f"{steps:,}/{expected:,} calls, " if expected else ""
                     left, spent = passed / part * (whole - part), money(usd, calls, cached, ", ")
-                    self._say(f"{self._number(stage)} {asked}{done:,}/{total:,} queries, {left:,.0f} s left{spent}")
+                    self._say(f"{self._number(stage)} {ranked}{done:,}/{total:,} queries, {left:,.0f} s left{spent}")
             case BuildProgress(what, done, total):
                 rate = self._pace.rate(what, done)
                 if self._due():
                     more = self._pace.left(what, done, total)
-                    count = f"{done:,}/{total:,}" if total else f"{done:,}"  # a reader does not know its end
+                    count = f"{done:,}/{total:,}" if total else f"{done:,}"  # no total while a corpus is read
                     self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate}{more})")
             case WaitProgress(what, done, total):
                 if self._due():
@@ -175,6 +180,11 @@ class PlainProgress:
         self._last = time.monotonic()
         return True
 
+    def _say_unchanged(self) -> None:
+        if self._unchanged:
+            self._say(f"unchanged: {', '.join(self._unchanged)}")
+        self._unchanged = []
+
     def _number(self, stage: str) -> str:
         return (self._pipeline or pipeline_of(stage)).number(stage)
 
@@ -185,14 +195,18 @@ class PlainProgress:
 
 
 def money(usd: float, calls: int, cached: int, before: str = "") -> str:
-    """What was spent so far, or nothing where nothing is paid for."""
+    """Return the cost and calls so far; empty if no model was called."""
     if not calls and not cached:
         return ""
     return f"{before}${usd:,.4f}, {calls:,} calls, {cached:,} cached"
 
 
 def listener(quiet: bool, pipeline: Pipeline | None = None) -> LiveProgress | PlainProgress | None:
-    """The right display for where stderr goes; None with --quiet. `pipeline`: whose stages are counted."""
+    """Return the display for stderr: bars on a terminal, else lines; None with --quiet.
+
+    Args:
+        pipeline: the stages that are counted, as in ``[2/6]``; by default the pipeline of the stage.
+    """
     if quiet or is_quiet():
         return None
     console = Screen(stderr=True)

@@ -1,17 +1,10 @@
-"""Results on the screen: tables for people, JSON for pipes. Everything here goes to stdout and computes nothing.
+"""Output of `raggs run`, `status` and `why` on stdout: the summary, the rest with `--details`, and JSON.
 
-How a run stands, as a table: each stage, and what it does without. Computes nothing.
-
-What `raggs run --partial` shows. Computes nothing.
-
-`raggs why`: why a stage would run again, and why a query's passages stand in this order. Computes nothing.
-
-The label mix of a set in a line: how rare what is useful is, which a score alone does not tell.
+Nothing is computed here.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import islice
@@ -19,18 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
-from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
-from raggs.base.judge_health import GATE_FAILED_TEXT
+from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord
+from raggs.base.document import Summary
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
+from raggs.cli.documents import show_details, show_parts
 from raggs.cli.options import RunFlags, typed
 from raggs.cli.plain_text import say_json
 from raggs.cli.screen import open_console, table
+from raggs.cli.summaries import (
+    skipped,
+    stages_run,
+    summarize_order,
+    summarize_run,
+    summarize_status,
+    top_passages,
+)
 from raggs.runs.manifests.costs import costs, failed_judge_gates
-from raggs.runs.manifests.messages import CONFIDENCE, answerer_lines, lock_lines
-from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
+from raggs.runs.manifests.messages import answerer_lines, lock_lines
+from raggs.runs.manifests.models import LockedAnswerer, StageLock, snapshots
 from raggs.runs.manifests.open_run import OpenedRun, budget_coverage, open_run
 from raggs.runs.manifests.rank_messages import RANK_TABLE_LEGEND, against_next, order_lines
 from raggs.runs.manifests.store import dump_json
@@ -44,51 +45,14 @@ if TYPE_CHECKING:
     from raggs.reporting.surveying import LabelMix, QuerySpread
     from raggs.runs.manifests.explain import Explanation
     from raggs.runs.manifests.models import CostEstimate
-    from raggs.runs.manifests.reasons import UngradedQueries
     from raggs.runs.partial import ResumedRun
     from raggs.runs.runner import PipelineResult
 
 __all__ = ["mix_json", "mix_words"]
 
 
-def rows_of(lock: StageLock) -> int:
-    """How many records a stage wrote."""
-    return next(iter(lock.outputs.values())).rows
-
-
-def stages_table(found: RunStatus) -> Table:
-    """Each stage: its state, and what it has done and cost; then those that the run does without."""
-    rows = table("stage", "state", "records", "failed", "USD", "ended")
-    for name, reasons in found.plan.items():
-        lock = found.manifest.stages.get(name)
-        state = "up to date" if not reasons else found.begun.get(name) or f"would run: {reasons[0]}"
-        spent = found.spent.get(name)
-        rows.add_row(
-            name,
-            shorten(state, 64),
-            f"{rows_of(lock):,}" if lock else "",
-            f"{lock.failed:,}" if lock and lock.failed else "",
-            f"{spent.usd:,.4f}" if spent and spent.calls else "",
-            f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
-        )
-    for name, said in found.left_out.items():
-        rows.add_row(name, said, "", "", "", "")
-    return rows
-
-
-def say_unlooked(console: Console, found: RunStatus) -> None:
-    """What was not compared, and how to do it; a command is never broken."""
-    told = "corpus, questions and settings were not looked at; to compare them:"
-    if found.unread:
-        told = f"not compared with {found.config}: {found.unread}"
-    console.print(told, soft_wrap=not console.is_terminal)
-    if not found.unread:
-        words = ["raggs", "status", str(found.run.folder), "--config", str(found.run.config_file)]
-        console.print(shlex.join(words), soft_wrap=True)
-
-
 def spent_json(folder: Path, error: BudgetSpent) -> str:
-    """What a run has whose budget ended, what it lacks, and how it goes on."""
+    """Return the state of a run whose budget is used up, as JSON: what it has, what is missing, and how to resume."""
     run = open_run(folder)
     found = budget_coverage(run)
     lacks = {each.stage: {"left": list(each.left), "short": list(each.short)} for each in run.parts}
@@ -97,7 +61,7 @@ def spent_json(folder: Path, error: BudgetSpent) -> str:
 
 
 def part_summary(part: ResumedRun, asked: RunFlags, *, as_json: bool, quiet: bool) -> None:
-    """What was done of a run whose money ended, and what to do next."""
+    """Print what `raggs run --partial` finished, what is missing, and the next command."""
     folder, lacks = part.run.folder, part.run.lacks
     if as_json:
         left = {each.stage: list(each.left) for each in part.run.parts}
@@ -105,42 +69,48 @@ def part_summary(part: ResumedRun, asked: RunFlags, *, as_json: bool, quiet: boo
         return
     if quiet:
         return
-    console, run = open_console(), typed(folder)
-    done = " and ".join(part.stages)
-    console.print(f"{done}: the queries that {part.stopped.stage} has done; {lacks}", soft_wrap=True)
-    console.print(f"run: {folder}")
-    console.print(f"next: {asked.going_on()}   (the whole run)", soft_wrap=True)
-    console.print(
-        f"  or: raggs eval -g {run} -r {run} && raggs export {run} --format beir --out golden", soft_wrap=True
-    )
+    done, place = " and ".join(part.stages), typed(folder)
+    headline = (f"Partial golden set: {done} finished for the queries that {part.stopped.stage} has done.",)
+    usable = f"To use it as it is: raggs eval -g {place} -r {place}"
+    found = Summary(headline, trust=(f"Missing: {lacks}.", usable), next=asked.going_on(), details=f"run: {place}")
+    show_details(found, open_console())
 
 
-def rerun(found: StageStatus, as_json: bool) -> None:
-    """Why a stage would run again, or would not, and what its result was made from."""
+def rerun(found: StageStatus, as_json: bool, details: bool = False) -> None:
+    """Print whether a stage would run again and why; with `details`, also what its result was made from."""
     lock = found.lock
     if as_json:
         components = dict(lock.components) if lock else None
         reasons = [str(reason) for reason in found.reasons]
         say_json(dump_json({"stage": found.stage, "reasons": reasons, "components": components}))
         return
-    console = open_console()
-    if found.reasons:
-        console.print(f"{found.stage} would run again, because", soft_wrap=True)
-        for reason in found.reasons:
-            console.print(f"  {reason}", soft_wrap=True)
-    elif found.status.compared:
-        console.print(f"{found.stage} would not run again: nothing that it depends on has changed.", soft_wrap=True)
+    console, status = open_console(), found.status
+    shown = [shorten(str(reason), MAX_REASON_CHARS) for reason in found.reasons]
+    if shown:
+        more = f"{len(shown) - MAX_REASONS} more: --details"
+        listed = shown if details or len(shown) <= MAX_REASONS else [*shown[:MAX_REASONS], more]
+        headline = (f"{found.stage} would run again:", *(f"  {each}" for each in listed))
     else:
-        console.print(f"{found.stage} would not run again by what its run's directory tells.", soft_wrap=True)
-    if not found.status.compared:
-        say_unlooked(console, found.status)
-    if lock is not None:
-        console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
-        console.print(dump_json(lock.components), soft_wrap=True)
+        headline = (f"{found.stage} is up to date: none of its inputs and settings changed.",)
+    trust = "" if status.compared else "Corpus, queries and settings were not compared: add --config FILE."
+    if status.unread:
+        trust = f"Not compared with {status.config}: {status.unread}"
+    made = "" if lock is None else f"last result: {lock.ended:%Y-%m-%d %H:%M} UTC"
+    show_details(
+        Summary(
+            headline,
+            trust=tuple(filter(None, [trust, made])),
+            next=RunFlags(status.config or status.run.config_file, status.overrides).command() if shown else "",
+            details="--details: inputs, settings and versions of the last result" if lock else "",
+        ),
+        console,
+        details,
+        (lambda: console.print(dump_json(lock.components), soft_wrap=True)) if lock else None,
+    )
 
 
-def show_order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
-    """One query's order: the evidence behind each place, the judge, what remains unsure, and the locks."""
+def show_order(run: OpenedRun, found: Explanation, as_json: bool, details: bool = False) -> None:
+    """Print one query's order; with `details`, also the evidence: uncertain pairs, locked pairs and the judge."""
     if as_json:
         wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
         config = found.config
@@ -155,13 +125,17 @@ def show_order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
         )
         return
     console = open_console()
-    _places(console, run, found)
-    for line in (RANK_TABLE_LEGEND, *order_lines(found)):
-        console.print(line, soft_wrap=not console.is_terminal)
+
+    def rest() -> None:
+        _places(console, run, found)
+        for line in (RANK_TABLE_LEGEND, *order_lines(found)):
+            console.print(line, soft_wrap=not console.is_terminal)
+
+    show_details(summarize_order(run, found), console, details, rest)
 
 
 def _lists(found: Explanation) -> dict[str, object]:
-    """How long the lists were and why, where that was open."""
+    """Return the lengths of the lists and why, if the length was not fixed."""
     if found.profile is None:
         return {}
     profile = found.profile.model_dump(mode="json")
@@ -192,14 +166,14 @@ def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
 
 
 def mix_words(labels: LabelMix) -> str:
-    """``labels a query, median/mean: grade 5 1.0/1.3, ...; 2.0% of the judged are relevant (mean 2.4%)``."""
-    relevant = ", ".join(f"{spread.name} {spread.median:.1f}/{spread.mean:.1f}" for spread in _relevant(labels))
-    share = f"{labels.prevalence.median:.1%} of the judged are relevant (mean {labels.prevalence.mean:.1%})"
-    return f"labels a query, median/mean: {relevant}; {share}"
+    """Return the grades per query, as ``labels per query (median, mean): grade 5 1.0, 1.3; ...``."""
+    relevant = "; ".join(f"{spread.name} {spread.median:.1f}, {spread.mean:.1f}" for spread in _relevant(labels))
+    share = f"relevant share of the judged passages: median {labels.prevalence.median:.1%}"
+    return f"labels per query (median, mean): {relevant}. {share}, mean {labels.prevalence.mean:.1%}"
 
 
 def mix_json(labels: LabelMix | None) -> Mapping[str, Mapping[str, float]] | None:
-    """Median and mean of each figure over the queries, by its name; None where nothing is graded."""
+    """Return median and mean of each figure over the queries, by its name; None if nothing is graded."""
     if labels is None:
         return None
     spreads = (*labels.spreads, labels.prevalence)
@@ -207,45 +181,49 @@ def mix_json(labels: LabelMix | None) -> Mapping[str, Mapping[str, float]] | Non
 
 
 def _relevant(labels: LabelMix) -> tuple[QuerySpread, ...]:
-    """All but the last, which counts the judged passages."""
+    """Return all spreads except the last one, which counts the judged passages."""
     return labels.spreads[:-1]
 
 
 SHOWN_PASSAGES = 3
-MAX_SHOWN_QUERIES = 1_000_000  # queries
 SHOWN_FAILURES = 3
+MAX_REASONS = 5  # why a stage would run again; all with --details
+MAX_REASON_CHARS = 120
 
 
 # --- raggs run ------------------------------------------------------------------------------------------------
 
 
-def run_summary(result: PipelineResult, asked: RunFlags, show: int) -> None:
-    """What a finished run found, did, cost, and what to do next."""
-    console = open_console()
+def run_summary(result: PipelineResult, asked: RunFlags, show: int, details: bool) -> None:
+    """Print what a finished run found and cost, and the next command."""
+    console, nothing = open_console(), None
     run = OpenedRun(result.store, result.manifest)
-    if not result.ran:
-        console.print(f"Nothing to do: all stages are up to date ({result.seconds:.2f} s).")
-    elif "rank" in result.manifest.stages:
-        _top_passages(console, run, show)
-    _stages(console, result)
-    if left := run.pipeline.left_out:
-        console.print(f"{left[0]}: left out ({left[0]}: null): a golden set of grades alone")
-    _skipped(console, result.manifest)
-    _print_lock_lines(console, {name: result.manifest.stages[name] for name in result.ran})
-    _answerers(console, result.manifest.answerers, all_lines=bool(result.ran))
-    folder, nothing = result.store.folder, None
     if "judge" in result.manifest.stages and not run.graded:
-        from raggs.runs.manifests.reasons import ungraded  # late: a set without grades is rare
+        from raggs.runs.manifests.reasons import ungraded  # imported lazily: a run without grades is rare
 
         nothing = ungraded(run)
-        console.print(str(nothing), style="yellow", soft_wrap=not console.is_terminal)
-    console.print(f"run: {folder}")
-    _say_next(console, *_next_commands(folder, result.manifest, asked.going_on(), result.failed, nothing))
 
+    def rest() -> None:
+        if result.ran and "rank" in result.manifest.stages and show:
+            table, _ = top_passages(run, show, SHOWN_PASSAGES)
+            if table is not None:
+                show_parts(table, console)
+                console.print()
+        if (stages := stages_run(result)) is not None:
+            show_parts(stages, console)
+        for name in run.pipeline.left_out:
+            console.print(f"{name}: disabled ({name}: null)")
+        spent = [result.manifest.stages[name].cost for name in result.ran]
+        saved = sum(cost.saved_usd - cost.own_usd for cost in spent)
+        if saved:
+            console.print(f"cached answers saved ${saved:,.4f}")
+        for line in filter(None, (skipped(result.manifest), costs(result.store).total.possibly_billed)):
+            console.print(line, style="yellow", soft_wrap=not console.is_terminal, highlight=False)
+        _print_lock_lines(console, {name: result.manifest.stages[name] for name in result.ran})
+        _answerers(console, result.manifest.answerers)
+        console.print(f"run: {result.store.folder}")
 
-def _skipped(console: Console, manifest: RunManifest) -> None:
-    if manifest.skipped_files:
-        console.print(manifest.skipped_files, style="yellow", soft_wrap=not console.is_terminal, highlight=False)
+    show_details(summarize_run(result, asked, show, nothing), console, details, rest)
 
 
 def _print_lock_lines(console: Console, locks: Mapping[str, StageLock]) -> None:
@@ -254,87 +232,13 @@ def _print_lock_lines(console: Console, locks: Mapping[str, StageLock]) -> None:
             console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal)
 
 
-def _answerers(console: Console, answerers: Collection[LockedAnswerer], *, all_lines: bool = True) -> None:
-    """Which snapshots answered. `all_lines`: not only warnings."""
+def _answerers(console: Console, answerers: Collection[LockedAnswerer]) -> None:
     for line, warning in answerer_lines(answerers):
-        if warning or all_lines:
-            console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal, highlight=False)
-
-
-def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
-    texts = _texts(run, show)
-    rows = table("query", "#", "grade", "score", "conf.", "passage")
-    total = 0
-    for number, (qid, ranking) in enumerate(run.golden()):
-        total += 1
-        if number >= show:
-            continue
-        for record in ranking[:SHOWN_PASSAGES]:
-            words, title = texts.get((qid, ""), ""), texts.get((qid, record.doc_id), "")
-            rows.add_row(
-                shorten(f"{qid} {words}", 34) if record.rank == 1 else "",
-                str(record.rank),
-                str(record.grade),
-                f"{record.score:.2f}",
-                f"{record.confidence:.0%}",
-                shorten(f"{record.doc_id} {title}", 60),
-            )
-    console.print(rows)
-    console.print(CONFIDENCE)
-    asked = run.manifest.stages["embed"].outputs["embed.jsonl"].rows
-    if total > show:
-        console.print(f"… and {plural(total - show, 'more query')} in rank.jsonl")
-    if asked > total:
-        console.print(f"{plural(asked - total, 'query')} found no passage worth ranking")
-    console.print()
-
-
-def _texts(run: OpenedRun, show: int) -> dict[tuple[str, str], str]:
-    """Question texts and passage openings of the queries that are shown."""
-    shown = {
-        qid: {record.doc_id for record in ranking[:SHOWN_PASSAGES]}
-        for qid, ranking in islice(run.golden(), min(show, MAX_SHOWN_QUERIES))
-    }
-    found = {(record.qid, ""): record.text for record in run.typed("embed", EmbedRecord) if record.qid in shown}
-    last = max(shown, default="")
-    for record in run.typed("merge", MergeRecord):
-        if record.qid > last:
-            break
-        if record.doc_id in shown.get(record.qid, ()):
-            found[record.qid, record.doc_id] = record.title or record.text
-    return found
-
-
-def _stages(console: Console, result: PipelineResult) -> None:
-    rows = table("stage", "what", "records", "calls", "cached", "failed", "USD")
-    for name in GOLDEN.order:
-        lock = result.manifest.stages.get(name)
-        if lock is None:
-            continue
-        done = "ran" if name in result.ran else "unchanged"
-        cost = lock.cost if name in result.ran else None
-        rows.add_row(
-            name,
-            done,
-            f"{rows_of(lock):,}",
-            f"{cost.calls:,}" if cost and (cost.calls or cost.cached) else "",
-            f"{cost.cached:,}" if cost and (cost.calls or cost.cached) else "",
-            f"{lock.failed:,}" if lock.failed else "",
-            f"{cost.usd:,.4f}" if cost and (cost.calls or cost.cached) else "",
-        )
-    console.print(rows)
-    spent = sum(result.manifest.stages[name].cost.usd for name in result.ran)
-    costs_of = [result.manifest.stages[name].cost for name in result.ran]
-    saved = sum(cost.saved_usd - cost.own_usd for cost in costs_of)
-    console.print(
-        f"{result.seconds:.1f} s, ${spent:,.4f} spent" + (f", ${saved:,.4f} saved by the cache" if saved else "")
-    )
-    if told := costs(result.store).total.possibly_billed:
-        console.print(told, style="yellow", soft_wrap=not console.is_terminal)
+        console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def failures(result: PipelineResult) -> str:
-    """The first judgments that failed, each with its reason, and how many there are in all."""
+    """Return the number of failed judgments, and the first of them with their errors."""
     run = OpenedRun(result.store, result.manifest)
     found: list[str] = []
     if result.manifest.stages["judge"].failed:
@@ -363,26 +267,6 @@ def run_json(result: PipelineResult) -> str:
             "stages": {name: lock.model_dump(mode="json") for name, lock in result.manifest.stages.items()},
         }
     )
-
-
-def _next_commands(
-    folder: Path, manifest: RunManifest, again: str, failed: int, nothing: UngradedQueries | None
-) -> tuple[str, ...]:
-    """What to do next, and what else could be done."""
-    if any(name not in manifest.stages for name in GOLDEN.of(manifest.config).order):
-        return (again,)
-    if failed:
-        return (f"{again}   (tries the failed judgments again)",)
-    if nothing is not None:
-        return (nothing.remedy,)
-    run = typed(folder)
-    return (f"raggs eval -g {run} -r {run}", f"raggs audit {run} && raggs export {run} --format beir --out golden")
-
-
-def _say_next(console: Console, command: str, *others: str) -> None:
-    for head, words in (("next: ", command), *(("  or: ", other) for other in others)):
-        narrow = console.is_terminal and len(head + words) > console.width  # a shell reads on after &&
-        console.print(head + (words.replace(" && ", f" &&\n{' ' * len(head)}") if narrow else words), soft_wrap=True)
 
 
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
@@ -494,8 +378,8 @@ def times(count: int) -> str:
 # --- raggs status ---------------------------------------------------------------------------------------------
 
 
-def status(found: RunStatus, as_json: bool) -> None:
-    """How a run stands, and what is next."""
+def status(found: RunStatus, as_json: bool, details: bool = False) -> None:
+    """Print the state of a run and the next command."""
     manifest, plan, folder = found.manifest, found.plan, found.run.folder
     failed = sum(lock.failed for lock in manifest.stages.values())
     if as_json:
@@ -517,18 +401,6 @@ def status(found: RunStatus, as_json: bool) -> None:
         say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
-    console.print(stages_table(found))
-    _skipped(console, manifest)
-    if told := found.total.possibly_billed:
-        console.print(told, style="yellow", soft_wrap=not console.is_terminal)
-    for said in filter(None, (found.bought and found.bought.sentence, found.labels and mix_words(found.labels))):
-        console.print(said, soft_wrap=not console.is_terminal)
-    if found.ungraded:
-        console.print(str(found.ungraded), style="yellow", soft_wrap=not console.is_terminal)
-    _print_lock_lines(console, manifest.stages)
-    _answerers(console, found.answerers)
-    if below := "; ".join(failed_judge_gates(manifest)):
-        console.print(f"{GATE_FAILED_TEXT}: {below}", style="yellow", soft_wrap=not console.is_terminal)
     asked = RunFlags(found.config or found.run.config_file, found.overrides)
     if found.config is None and as_object(manifest.config.get("judge")).get("human_first"):
         asked = replace(asked, overrides=("judge.human_first=true",))
@@ -536,13 +408,13 @@ def status(found: RunStatus, as_json: bool) -> None:
         asked = replace(asked, verb=manifest.pipeline)
     elif manifest.name != manifest.config.get("name", manifest.name):
         asked = replace(asked, run_id=manifest.name)
-    again = asked.command()
-    if not found.compared:
-        say_unlooked(console, found)
-    golden = manifest.pipeline == GOLDEN.name
-    done = (
-        _next_commands(folder, manifest, again, failed, found.ungraded)
-        if golden
-        else (replace(asked, verb="run").command(),)
-    )
-    _say_next(console, *((again,) if any(plan.values()) else done))
+
+    def rest() -> None:
+        if found.bought is not None:
+            console.print(found.bought.sentence, soft_wrap=not console.is_terminal)
+        if found.labels is not None:
+            console.print(mix_words(found.labels), soft_wrap=not console.is_terminal)
+        _print_lock_lines(console, manifest.stages)
+        _answerers(console, found.answerers)
+
+    show_details(summarize_status(found, asked), console, details, rest)

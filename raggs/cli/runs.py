@@ -17,6 +17,7 @@ import typer
 from raggs.cli.boundary import Debug
 from raggs.cli.options import (
     AllowMixed,
+    Details,
     Json,
     MaxCalls,
     MaxUsd,
@@ -35,12 +36,13 @@ from raggs.cli.plain_text import agree, say, say_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
+
     from raggs.app.run import RunForecast
     from raggs.cli.options import RunFlags
     from raggs.config.load import LoadedConfig
     from raggs.llm.budget import BudgetSpent
     from raggs.runs.manifests.costs import LedgerSum, LedgerTotals, RunCost
-    from raggs.runs.manifests.models import CostEstimate
     from raggs.runs.partial import ResumedRun
     from raggs.runs.plan import Selection
     from raggs.runs.runner import PipelineResult, Runner
@@ -92,14 +94,15 @@ def run(
     allow_mixed: AllowMixed = False,
     show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Queries in the final table.")] = 5,
     summary: Summary = False,
+    details: Details = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Build a golden set, or go on with one.
+    """Build a golden set, or resume a run that was stopped.
 
-    What has not changed is not done again.
+    Stages whose inputs and settings did not change are skipped.
 
     \b
     Examples:
@@ -159,7 +162,7 @@ def run(
     if as_json:
         say_json(render.run_json(result))
     elif not quiet:
-        render.run_summary(result, asked, show)
+        render.run_summary(result, asked, show, details)
     if summary:
         _summarise(result)
     _say_how_to_keep_labels_first(config, human_first and not quiet)
@@ -290,12 +293,17 @@ def confirm_cost(expected: RunForecast, cap: float | None) -> None:
 
 
 def status(
-    run: RunFolder, config: MaybeConfig = None, overrides: Overrides = None, as_json: Json = False, debug: Debug = False
+    run: RunFolder,
+    config: MaybeConfig = None,
+    overrides: Overrides = None,
+    details: Details = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
-    """Show where a run stands.
+    """Show whether a run is complete and usable.
 
-    Each stage, what would run again and why, what it cost, and the next command. Only the run's own directory is read;
-    with --config its inputs are compared too.
+    Prints the state of each stage, why it would run again, its cost, and the next command. Only the run directory is
+    read; with --config, the corpus, queries and settings are compared too.
 
     \b
     Example:
@@ -304,7 +312,7 @@ def status(
     from raggs.app.status import status as status_of
     from raggs.cli import render
 
-    render.status(status_of(run, config, overrides or ()), as_json)
+    render.status(status_of(run, config, overrides or ()), as_json, details)
 
 
 def why(
@@ -313,17 +321,18 @@ def why(
         str | None, typer.Argument(metavar="STAGE", help="embed, retrieve, merge, judge, prune or rank.")
     ] = None,
     query: Annotated[
-        str | None, typer.Option("--query", metavar="QID", help="Explain the final order of this query instead.")
+        str | None, typer.Option("--query", metavar="QID", help="Explain the order of this query instead of a stage.")
     ] = None,
     config: MaybeConfig = None,
     overrides: Overrides = None,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain why a stage would run again, or an order.
+    """Explain why a stage would run again, or why passages are in this order.
 
-    For a stage: what changed, and what its last result was made from. For a query: who beat whom, when each pair
-    was locked, and what remains unsure.
+    For a stage, prints what changed. For a query, prints each passage's score, comparisons won and lost, and the
+    uncertainty of its rank. With --details, also prints the inputs of the stage or the locked pairs of the query.
 
     \b
     Examples:
@@ -338,23 +347,26 @@ def why(
 
     if query is not None and stage is None:
         opened = open_run(run)
-        render.show_order(opened, explain(opened, query), as_json)
+        render.show_order(opened, explain(opened, query), as_json, details)
     elif stage is not None and query is None:
-        render.rerun(stage_status(run, stage, config, overrides or ()), as_json)
+        render.rerun(stage_status(run, stage, config, overrides or ()), as_json, details)
     else:
         raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
 
 
 def cost(
     run: RunFolder,
-    top: Annotated[int, typer.Option("--top", metavar="N", min=0, help="The N most expensive queries.")] = 5,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=0, help="Number of most expensive queries, with --details.")
+    ] = 5,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show what a run has cost.
 
-    Every call of every invocation, by stage, model and query: paid, and saved by the cache. What the dry run
-    said when the run began stands beside the stages. Only the run's own directory is read.
+    Sums the calls of all invocations: what was paid, what cached answers saved, and what the dry run estimated. The
+    default table is by stage; --details adds models, queries, tokens and latency. Only the run directory is read.
 
     \b
     Example:
@@ -365,7 +377,7 @@ def cost(
 
     found = cost_of(run)
     if not as_json:
-        _print(found, top)
+        _print(run, found, top, details)
         return
     told = {
         name: {key: _plain_sums(entry) for key, entry in sums.items()} for name, sums in _tables(found.spent).items()
@@ -383,36 +395,35 @@ def _plain_sums(found: LedgerSum) -> dict[str, int | float]:
     return found.model_dump(exclude={"repaired"})  # the ledger does not know
 
 
-def _print(cost: RunCost, top: int) -> None:
-    from raggs.cli.screen import open_console, table
+def _print(run: Path, cost: RunCost, top: int, details: bool) -> None:
+    from raggs.base.types import as_object
+    from raggs.cli.documents import show_details
+    from raggs.cli.screen import open_console
+    from raggs.cli.summaries import summarize_cost
+    from raggs.runs.manifests.open_run import open_run
 
-    screen, found = open_console(), cost.spent
-    expected: dict[str, list[CostEstimate]] = {line.stage: [] for line in cost.estimates}
-    for line in cost.estimates:
-        expected[line.stage].append(line)
-    stages = table("stage", *COLUMNS, "est. calls", "est. USD")
-    for name in dict.fromkeys((*found.stage, *expected)):
-        stages.add_row(name, *_cells(found.stage.get(name)), *_expected(expected.get(name, [])))
-    if stages.row_count:
-        screen.print(stages)
-    else:
-        screen.print("No language model was asked.")
+    screen, cap = open_console(), as_object(open_run(run).manifest.config.get("budget")).get("max_usd")
+    summary = summarize_cost(cost, float(cap) if isinstance(cap, int | float) else None)
+    show_details(summary, screen, details, lambda: _print_details(screen, cost, top))
+
+
+def _print_details(screen: Console, cost: RunCost, top: int) -> None:
+    from raggs.cli.screen import table
+
+    found = cost.spent
     queries = dict(sorted(found.query.items(), key=lambda item: (-item[1].usd, item[0]))[:top])
-    for title, sums in (("model", found.model), ("query", queries)):
+    for title, sums in (("stage", found.stage), ("model", found.model), ("query", queries)):
         if sums:
             rows = table(title, *COLUMNS)
             for name, entry in sums.items():
                 rows.add_row(name or "(several)", *_cells(entry))
-            screen.print()
             screen.print(rows)
+            screen.print()
     if len(found.query) > len(queries):
-        screen.print(f"… and {len(found.query) - len(queries):,} more; all of them with --json")
-    usd = cost.estimated_usd
-    likely = "" if cost.expected_usd is None else f"about ${cost.expected_usd:,.4f}, at most "
-    compared = "" if usd is None else f"; the dry run's estimate is {likely}${usd:,.4f} for a run without a cache"
-    perhaps = found.total.perhaps_usd - found.total.unknown_usd
-    doubt = f" (${perhaps:,.4f} of it perhaps: calls without an answer in time)" if perhaps > 0 else ""
-    screen.print(f"\n${found.total.usd:,.4f} spent{doubt}, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
+        screen.print(f"… and {len(found.query) - len(queries):,} more queries: --json prints all")
+    if cost.estimated_usd is not None:
+        likely = "" if cost.expected_usd is None else f"about ${cost.expected_usd:,.4f}, at most "
+        screen.print(f"estimate of the dry run, without a cache: {likely}${cost.estimated_usd:,.4f}")
     if found.total.unknown:
         screen.print(found.total.possibly_billed, style="yellow", soft_wrap=not screen.is_terminal)
     if told := _remembered(found):
@@ -420,7 +431,7 @@ def _print(cost: RunCost, top: int) -> None:
 
 
 def _remembered(found: LedgerTotals) -> str:
-    """What of the tokens sent was in the providers' own caches, and what that was worth; empty where nothing was."""
+    """Return the tokens that providers read from their prompt caches, and the discount; empty if there were none."""
     total = found.total
     if not (total.cached_tokens or total.discount_usd):
         return ""
@@ -429,8 +440,8 @@ def _remembered(found: LedgerTotals) -> str:
         for name, each in found.stage.items()
         if each.cached_tokens
     )
-    worth = f"${abs(total.discount_usd):,.4f} {'less' if total.discount_usd >= 0 else 'more, for writing them'}"
-    return f"{total.cached_tokens:,} tokens sent were in the providers' prefix caches ({shares or 'none'}): {worth}"
+    worth = f"${abs(total.discount_usd):,.4f} {'saved' if total.discount_usd >= 0 else 'paid for writing the cache'}"
+    return f"{total.cached_tokens:,} prompt tokens were cached by the provider ({shares or 'none'}): {worth}"
 
 
 COLUMNS = ("calls", "cached", "failed", "tokens in", "tokens out", "mean s", "USD", "saved USD")
@@ -449,11 +460,3 @@ def _cells(entry: LedgerSum | None) -> tuple[str, ...]:
         f"{entry.usd:,.4f}",
         f"{entry.saved_usd:,.4f}",
     )
-
-
-def _expected(lines: list[CostEstimate]) -> tuple[str, str]:
-    if not lines:
-        return "", ""
-    calls = f"{'' if all(line.exact for line in lines) else '≤ '}{sum(line.calls for line in lines):,}"
-    unknown = any(line.usd is None for line in lines)
-    return calls, "unknown" if unknown else f"{sum(line.usd or 0.0 for line in lines):,.4f}"

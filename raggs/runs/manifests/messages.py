@@ -1,12 +1,6 @@
-"""What a run's figures of the judge's health say, in sentences for people.
+"""Sentences about a judge's health: the statistics in the locks of a run's stages, as text.
 
-Computes nothing and shows nothing: the command line prints these lines, and so may a report.
-
-What a cascade's figures say, in sentences.
-
-What neighbours do to grades where several passages are graded in one call, in sentences for people.
-
-How the budget of a set was spread over its questions, in sentences.
+Nothing is computed or printed here. The command line and the report print these lines.
 """
 
 from __future__ import annotations
@@ -54,35 +48,36 @@ if TYPE_CHECKING:
 
 
 def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
-    """Of how many passages the good judge was asked and why, how far both agree by cheap grade, and what is wrong.
+    """Yield sentences on a cascade: share of passages sent to the expensive judge, agreement by grade, and warnings.
 
-    Each sentence with whether it is a warning.
+    Each sentence comes with a flag: whether it is a warning.
     """
     if found is None:
         return
     asked, overruled = found.asked, found.overruled
     if asked.total:
-        why = f"{found.by_rule:,} by their cheap grade, {found.by_chance:,} at random"
+        why = f"{found.by_rule:,} because of the cheap grade, {found.by_chance:,} at random"
         yield (
-            f"cascade: the good judge was asked of {asked.count:,} of {plural(asked.total, 'passage')} "
+            f"cascade: the expensive judge graded {asked.count:,} of {plural(asked.total, 'passage')} "
             f"({asked.rate:.0%}: {why})",
             False,
         )
     if overruled.total:
-        yield f"cascade: it gave another grade to {overruled.count:,} of them ({overruled.rate:.0%})", False
+        yield f"cascade: it changed the grade of {overruled.count:,} of them ({overruled.rate:.0%})", False
     if agree := ", ".join(
         _cascadewords_agreement(grade, each) for grade, each in found.grades.items() if each.agree is not None
     ):
-        yield f"cascade: by cheap grade, it agrees on {agree}", False
+        yield f"cascade: agreement by cheap grade: {agree}", False
     if found.ask_from is not None and found.missed.total:
         low, high = found.unseen.interval
         yield (
-            f"cascade: {found.missed.count:,} of {found.missed.total:,} asked at random are a {found.ask_from} or more "
-            f"to it: of all such it was not shown {found.unseen.share:.0%} (95%: {low:.0%} to {high:.0%})",
+            f"cascade: of {found.missed.total:,} sent at random, {found.missed.count:,} have grade "
+            f"{found.ask_from} or higher. Of all such passages, {found.unseen.share:.0%} [{low:.0%}, {high:.0%}] "
+            "were not sent to it",
             False,
         )
     elif not found.by_chance and asked.count < asked.total:
-        yield "cascade: nothing was asked at random, so how often the cheap judge errs alone is not known", False
+        yield "cascade: no passage was sent at random, so the error rate of the cheap judge is unknown", False
     yield from ((f"warning: {warning}", True) for warning in found.warnings)
 
 
@@ -93,86 +88,87 @@ def _cascadewords_agreement(grade: str, found: CascadeGrade) -> str:
 
 
 CONTEXT_EFFECTS = {
-    "neighbours": "beside good passages rather than bad ones",
-    "incited": "beside a passage that asks for a 5 for all",
-    "place": "by being shown first in a call rather than last",
-    "samples": "for each grade that its company is better, as its samples show",
+    "neighbours": "next to good passages rather than bad ones",
+    "incited": "next to a passage that asks for grade 5 for all",
+    "place": "if it is shown first in a call rather than last",
+    "samples": "per grade by which the other passages of the call are better",
 }
-REMEDY = "use a smaller judge.group, or judge.samples: 3, each of which shows other companies"
+REMEDY = "set a smaller judge.group, or judge.samples: 3, which groups the passages differently each time"
 
 
 def company_words(found: Mapping[str, GradeShift]) -> Iterator[tuple[str, bool]]:
-    """A sentence for each shift that was measured, and whether it warns: beyond `LEAK` (or `SLOPE`) and chance."""
+    """Yield a sentence for each measured shift, and a warning if it is significant and at least `GROUP_SHIFT_WARNING`.
+
+    For shifts measured by samples, the threshold is `SLOPE`.
+    """
     for name, shift in found.items():
         if shift.grades is None or shift.interval is None:
-            yield f"company: too few questions to tell what a grade moves {CONTEXT_EFFECTS[name]}", False
+            yield f"group context: too few queries to measure how a grade changes {CONTEXT_EFFECTS[name]}", False
             continue
         low, high = shift.interval
         measured = f"{shift.grades:+.2f} [{low:+.2f}, {high:+.2f}]"
         yield (
-            f"company: a grade moves by {measured} {CONTEXT_EFFECTS[name]} ({plural(shift.questions, 'question')})",
+            f"group context: a grade changes by {measured} {CONTEXT_EFFECTS[name]} "
+            f"({plural(shift.questions, 'query')})",
             False,
         )
         if abs(shift.grades) >= (SLOPE if name == "samples" else GROUP_SHIFT_WARNING) and (low > 0 or high < 0):
-            yield f"warning: grades hang on the passages shown beside: {REMEDY}", True
+            yield f"warning: grades depend on the other passages of the call: {REMEDY}", True
 
 
 def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
-    """What a question got, and why others got more; `shares`: calls of every question."""
+    """Yield why one query got `mine` calls and others more or fewer; `shares` holds the calls of every query."""
     fewer, more = sum(share < mine for share in shares), sum(share > mine for share in shares)
     yield (
-        f"of the {plural(sum(shares), 'call')} that {plural(len(shares), 'question')} share {mine:,} went here, "
-        f"{sum(shares) / len(shares):.1f} on average: {fewer:,} got fewer, {more:,} got more"
+        f"{plural(len(shares), 'query')} share {plural(sum(shares), 'call')}; this query got {mine:,}, "
+        f"the mean is {sum(shares) / len(shares):.1f}: {fewer:,} got fewer, {more:,} got more"
     )
-    why = "each next call goes where it is expected to put most pairs right"
+    why = "each call goes to the query where it is expected to correct most pairs"
     if more:
-        why += ": those that got more had more pairs in doubt in their top, after as many calls as this one"
+        why += ": queries with more calls had more uncertain pairs in their top after the same number of calls"
     elif fewer:
-        why += ": of all tops this one had most pairs in doubt, after as many calls"
+        why += ": this query had the most uncertain pairs in its top after the same number of calls"
     yield why
 
 
 def spread_words(counts: Mapping[str, int]) -> Iterator[str]:
-    """How many calls questions got, by the counts of a lock; nothing where they share no budget."""
+    """Yield how the calls of a shared budget were spread over queries; nothing without a shared budget."""
     if COUNT_CALLS not in counts:
         return
-    spent, questions = plural(counts[COUNT_CALLS], "call"), plural(counts[COUNT_SHARING], "question")
+    spent, questions = plural(counts[COUNT_CALLS], "call"), plural(counts[COUNT_SHARING], "query")
     low, high = counts["quarter"], counts["three quarters"]
     half = f"half of them {low:,}" if low == high else f"half of them {low:,} to {high:,}"
-    ended = f"; {counts[COUNT_ENDED]:,} ended before it was spent" if counts[COUNT_ENDED] else ""
-    yield f"budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} each, {half}{ended}"
+    ended = f"; {counts[COUNT_ENDED]:,} finished before it was used up" if counts[COUNT_ENDED] else ""
+    yield f"shared budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} per query, {half}{ended}"
 
 
-TOLD_BIAS = 0.1  # grades; less is not worth a word
+TOLD_BIAS = 0.1  # grades; a smaller position bias is not printed
 OUTCOMES = {
     COUNT_SETTLED: "settled",
     "cap": "stopped at the cap (rank.max_calls)",
-    STOP_SHARED_BUDGET: "stopped at the set's budget (rank.budget)",
-    STOP_BUDGET: "stopped when the budget of the run ended",
+    STOP_SHARED_BUDGET: "stopped when the set budget was used up (rank.budget)",
+    STOP_BUDGET: "stopped when the run's budget was used up",
     STOP_NO_ORDER: "without any order",
     COUNT_NEAR_TIES: "with near-ties at the edge of the top",
     COUNT_NOT_RANKED: "not ranked",
 }
-BY_RULE = "orders by rule and without noise; equals stand in a fixed order, which is as good as any other"
-CONFIDENCE = (
-    "score: in grades, whose ends it may pass by some tenths; "
-    "conf.: how surely a passage stands above the next one (50%: as good as tied)"
-)
+BY_RULE = "rule-based, so it makes no random errors; passages with equal scores have a fixed, arbitrary order"
+CONFIDENCE = "score: estimated grade; conf.: probability of being better than the next passage"
 
 
 class SummaryLine(NamedTuple):
-    """A sentence, and whether it is a warning."""
+    """A sentence about a stage, and whether it is a warning."""
 
     text: str
     warning: bool = False
 
 
 def lock_lines(lock: StageLock) -> Iterator[SummaryLine]:
-    """What there is to tell of the counts and of the health in a stage's lock."""
+    """Yield the sentences on the counts and the health in a stage's lock."""
     if (line := depth_line(lock.counts)) is not None:
         yield line
     if lock.stage == "rank" and isinstance(floor := lock.params.get("floor"), int) and floor > MIN_GRADE:
-        yield SummaryLine(f"order: passages below grade {floor} are not ordered (rank.floor): by grade and fused rank")
+        yield SummaryLine(f"order: passages below grade {floor} (rank.floor) are sorted by grade and fused rank only")
     yield from map(SummaryLine, settled_words(lock))
     yield from map(SummaryLine, spread_words(lock.counts))
     yield from _noise(lock)
@@ -180,12 +176,12 @@ def lock_lines(lock: StageLock) -> Iterator[SummaryLine]:
 
 
 def _noise(lock: StageLock) -> Iterator[SummaryLine]:
-    """How often a simulated judge's grades differ from their labels."""
+    """Yield a warning if the judge adds simulated noise, with the share of grades that it changed."""
     noises = [f"{noise:g}" for noise in grade_noises(lock.components.get("judge"))] if lock.stage == "judge" else []
     if not noises:
         return
     found = lock.health.noise if isinstance(lock.health, JudgeHealth) else None
-    told = "how many grades that changed was not measured"
+    told = "the share of changed grades was not measured"
     if found is not None and found.rate is not None:
         told = f"{found.rate:.0%} of {plural(found.total, 'grade')} differ from the labels"
     yield SummaryLine(
@@ -194,39 +190,43 @@ def _noise(lock: StageLock) -> Iterator[SummaryLine]:
 
 
 def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[SummaryLine]:
-    """Which snapshots of each model answered; a warning if there are several of one."""
+    """Yield which model versions answered; a warning if several versions of one model did."""
     named = snapshots(answerers)
     for asked in dict.fromkeys(each.asked for each in answerers):
         mine = [each for each in answerers if each.asked == asked]
         parts = [f"{model} ({plural(count, 'answer')})" for model, count in named.get(asked, {}).items()]
         if silent := sum(each.answers for each in mine if each.recorded and each.model is None):
-            parts.append(f"{plural(silent, 'answer')} that state no model")
+            parts.append(f"{plural(silent, 'answer')} that name no model")
         if before := sum(each.answers for each in mine if not each.recorded):
-            parts.append(f"{plural(before, 'answer')} of which this was not recorded")
+            parts.append(f"{plural(before, 'answer')} without a recorded version")
         counts = {what: len({getattr(each, what) for each in mine} - {None}) for what in ("fingerprint", "provider")}
         parts += [f"{count} {what}s" for what, count in counts.items() if count > 1]
         if (count := len(named.get(asked, {}))) > 1:
-            told = f"warning: {asked} answered as {count} snapshots, whose answers may differ: {', '.join(parts)}"
+            told = f"warning: {asked} answered with {count} versions, which may grade differently: {', '.join(parts)}"
             yield SummaryLine(told, warning=True)
         else:
-            yield SummaryLine(f"answered by {asked or 'models whose names are lost'}: {', '.join(parts)}")
+            yield SummaryLine(f"model versions of {asked or 'unknown models'}: {', '.join(parts)}")
 
 
-def settled_words(lock: StageLock) -> Iterator[str]:
-    """How many tops are settled and why the others are not; how many queries were not ranked."""
+def settled_words(lock: StageLock, *, short: bool = False) -> Iterator[str]:
+    """Yield for how many queries the top is stable, why it is not for the others, and how many were not ranked.
+
+    Args:
+        short: whether to omit why the top of the other queries is not stable.
+    """
     found = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
     not_ranked = found.pop(COUNT_NOT_RANKED, 0)
     if found:
         top, settled = lock.params.get("top"), found.pop(COUNT_SETTLED, 0)
-        others = "".join(f"; {count:,} {OUTCOMES[name]}" for name, count in found.items())
-        yield f"settled: the top {top} of {settled:,} of {plural(settled + sum(found.values()), 'query')}{others}"
+        others = "" if short else "".join(f"; {count:,} {OUTCOMES[name]}" for name, count in found.items())
+        yield f"top {top} stable for {settled:,} of {plural(settled + sum(found.values()), 'query')}{others}"
     if not_ranked:
         least = lock.params.get("min_best_grade")
-        yield f"not ranked: {plural(not_ranked, 'query')} without a passage of grade {least} or more"
+        yield f"not ranked: {plural(not_ranked, 'query')} without a passage of grade {least} or higher"
 
 
 def depth_line(counts: Mapping[str, int]) -> SummaryLine | None:
-    """How many questions were searched deeper, and why; None where depth was the same for all."""
+    """Return how many queries were searched deeper, and why; None if all were searched to the same depth."""
     if COUNT_QUERIES not in counts:
         return None
     fired = ", ".join(
@@ -234,15 +234,15 @@ def depth_line(counts: Mapping[str, int]) -> SummaryLine | None:
     )
     told = f" ({fired})" if fired else ""
     return SummaryLine(
-        f"depth: {counts[COUNT_DEEPER]:,} of {plural(counts[COUNT_QUERIES], 'question')} searched deeper{told}"
+        f"depth: {counts[COUNT_DEEPER]:,} of {plural(counts[COUNT_QUERIES], 'query')} searched deeper{told}"
     )
 
 
 def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[SummaryLine]:
-    """What there is to tell of a stage's health.
+    """Yield the sentences on a stage's health.
 
     Args:
-        exact: whether the judge answers by rule; then it has no errors to tell of, and pairs in doubt are ties.
+        exact: whether the judge is rule-based. It then makes no random errors, and uncertain pairs are ties.
     """
     if isinstance(health, JudgeHealth):
         yield from _depth(health.depth)
@@ -259,30 +259,28 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Summ
         if health.sources:
             yield SummaryLine(f"grades: {sources_words(health.sources)}")
         if health.silent:
-            yield SummaryLine(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
+            yield SummaryLine(f"judge: abstained on {plural(health.silent, 'passage')}, which have no grade")
         if health.replaced:
-            yield SummaryLine(
-                f"judge: {plural(health.replaced, 'answer')} with U+FFFD in place of what is no character"
-            )
+            yield SummaryLine(f"judge: {plural(health.replaced, 'answer')} with invalid characters, replaced by U+FFFD")
     elif isinstance(health, RankHealth) and health.first.total:
         yield from _orders(health, exact)
 
 
 def inversions_words(inversions: float) -> str:
-    """How many pairs of a query's top may stand the wrong way round."""
-    return f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average"
+    """Return the expected number of discordant pairs in the top of a query."""
+    return f"{inversions:.1f} discordant pairs expected per query in the top (mean)"
 
 
 def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
-    """What an engine found out about a judge; nothing of a position bias that is not worth a word."""
+    """Return what the ranking engine estimated about the judge; a position bias below `TOLD_BIAS` is omitted."""
     better = f"{grade_apart(sharpness):.0%}"
-    words = [f"sharpness {sharpness:.1f} (of two passages a grade apart it prefers the better {better})"]
+    words = [f"sharpness {sharpness:.1f} (prefers the better of two passages one grade apart in {better} of cases)"]
     if echo is not None:
-        meaning = "it repeats its own errors" if echo > ERROR_CORRELATION_WARNING else "asking again is a fresh opinion"
-        words.append(f"echo {echo:.2f} ({meaning})")
+        meaning = "it repeats its own errors" if echo > ERROR_CORRELATION_WARNING else "repeated calls are independent"
+        words.append(f"test-retest error correlation {echo:.2f} ({meaning})")
     if bias is not None and abs(bias) >= TOLD_BIAS:
         place = "first" if bias > 0 else "last"
-        words.append(f"a passage gains {abs(bias):.1f} grades by being shown {place} (the order is free of it)")
+        words.append(f"position bias: the passage shown {place} gains {abs(bias):.1f} grades (corrected in the order)")
     return ", ".join(words)
 
 
@@ -300,7 +298,7 @@ def _depth(depth: JudgingDepth | None) -> Iterator[SummaryLine]:
 def _samples(samples: SelfAgreement | None) -> Iterator[SummaryLine]:
     if samples is not None and samples.passages:
         agree = _agreement(samples)
-        yield SummaryLine(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+        yield SummaryLine(f"samples: {samples.asked} per passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
         if samples.company is not None:
             yield from _group_context_lines({"samples": samples.company})
 
@@ -320,20 +318,20 @@ def _cascade(found: CascadeHealth | None) -> Iterator[SummaryLine]:
 def _canaries(found: CanaryHealth) -> SummaryLine:
     passed = found.passed
     if not passed.total:
-        return SummaryLine("canaries: none, since this judge does not read passages")
+        return SummaryLine("canaries: none, because this judge does not read passages")
     missed = [
         f"{name} {rate.count:,} of {rate.total:,}" for name, rate in found.kinds.items() if rate.count < rate.total
     ]
     told = f" ({', '.join(missed)})" if missed else ""
-    return SummaryLine(f"canaries: {passed.count:,} of {passed.total:,} as expected{told}")
+    return SummaryLine(f"canaries: {passed.count:,} of {passed.total:,} pass{told}")
 
 
 def _human_agreement_line(found: HumanAgreement) -> SummaryLine:
-    compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
+    compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'query')}"
     if found.kappa is None or found.interval is None:
-        return SummaryLine(f"against people: {compared}, too few for a kappa")
+        return SummaryLine(f"human labels: {compared}, too few for kappa")
     low, high = found.interval
-    return SummaryLine(f"against people: kappa {found.kappa:.2f} [{low:.2f}, {high:.2f}], {compared}")
+    return SummaryLine(f"human labels: kappa {found.kappa:.2f} [{low:.2f}, {high:.2f}], {compared}")
 
 
 def _panel(panel: PanelHealth | None) -> Iterator[SummaryLine]:
@@ -341,7 +339,7 @@ def _panel(panel: PanelHealth | None) -> Iterator[SummaryLine]:
         return
     for name, member in panel.members.items():
         if member.mean is not None:
-            yield SummaryLine(f"panel: {name} gave {plural(member.given, 'grade')}, on average {member.mean:.2f}")
+            yield SummaryLine(f"panel: {name} gave {plural(member.given, 'grade')}, mean {member.mean:.2f}")
     for pair in panel.agreement:
         if pair.pairs:
             yield SummaryLine(f"panel: {' and '.join(pair.judges)} {_agreement(pair)}")
@@ -358,11 +356,13 @@ def _orders(health: RankHealth, exact: bool) -> Iterator[SummaryLine]:
         yield SummaryLine(f"judge: {BY_RULE} ({plural(health.invalid.total, 'batch')})")
         return
     flips, cycles, invalid = health.flips, health.cycles, health.invalid
-    parts = [f"first shown wins {health.first.rate:.0%} of the batches (a fair judge: {health.fair_first:.0%})"]
+    parts = [
+        f"the passage shown first wins {health.first.rate:.0%} of the batches ({health.fair_first:.0%} without bias)"
+    ]
     if flips.total:
-        parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs change places when asked again (a coin: 50%)")
+        parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs flip when judged again (50% for random answers)")
     if cycles.total:
-        parts.append(f"{cycles.rate:.0%} of triples go round in a circle (a over b over c over a)")
+        parts.append(f"{cycles.rate:.0%} of triples are cyclic (a over b over c over a)")
     parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without an order")
     yield SummaryLine(f"judge: {', '.join(parts)}")
     if health.sharpness is not None:

@@ -1,9 +1,4 @@
-"""What a ranking's figures say of one query's order, in sentences for people.
-
-Computes nothing and shows nothing: the command line prints these lines, and so may a report.
-
-What a pilot taught and what lists of each length told for their price, in sentences for people. Computes nothing.
-"""
+"""Sentences that explain one query's order and the judge behind it. Nothing is computed or printed here."""
 
 from __future__ import annotations
 
@@ -20,18 +15,18 @@ if TYPE_CHECKING:
     from raggs.ranking import Lock
     from raggs.runs.manifests.explain import Explanation
 
-WORTH_A_WORD = 0.05  # grades
+WORTH_A_WORD = 0.05  # grades; a smaller gain is not quantified
 
 
 def care_words(profile: JudgeProfile) -> str:
-    """What was learned of a judge, in a line."""
+    """Return what the pilot queries showed about the judge, as one line."""
     sharp = f"sharpness {profile.sharpness:.1f} for lists of five"
     falls = [(place + 1, left) for place, left in enumerate(profile.left) if place and left < profile.left[place - 1]]
     care = ", ".join(f"{left:.0%} from pick {pick}" for pick, left in falls)
-    tires = f"of its care is left {care}" if care else "its care lasts to the end of a list"
-    strain = f", and long lists cost it care (strain {profile.strain:g})" if profile.strain else ""
-    repeats = f"; it errs the same way when asked again: echo {profile.echo:.1f}" if profile.echo else ""
-    learned = f"of the judge, learned from {plural(profile.questions, 'question')}"
+    tires = f"care falls to {care}" if care else "no degradation with list length"
+    strain = f", long lists reduce its care (strain {profile.strain:g})" if profile.strain else ""
+    repeats = f"; test-retest error correlation {profile.echo:.1f}" if profile.echo else ""
+    learned = f"judge profile from {plural(profile.questions, 'query')}"
     return f"{learned}: {sharp}; {tires}{strain}{_position_bias_clause(profile)}{repeats}"
 
 
@@ -40,18 +35,18 @@ def _position_bias_clause(profile: JudgeProfile) -> str:
         return ""
     gain = (profile.favour[0] - profile.favour[-1]) / profile.sharpness
     if abs(gain) < WORTH_A_WORD:
-        return "; it favours some places of a list"
+        return "; position bias at some places of a list"
     places = ("first", "last") if gain > 0 else ("last", "first")
-    return f"; the {places[0]} of a list gains {abs(gain):.1f} grades over the {places[1]}"
+    return f"; position bias: the {places[0]} of a list gains {abs(gain):.1f} grades over the {places[1]}"
 
 
 def price_words(profile: JudgeProfile, told: Mapping[int, float]) -> str:
-    """What lists of each length told for their price, in a line; of the first length 1."""
+    """Return the information per cost of lists of each length, as one line; the first length counts as 1."""
     first, one = next(iter(told.items()))
     each = ", ".join(f"{length}: {amount / one:.2f}" for length, amount in told.items() if one)
     return (
-        f"a call costs as much as {profile.overhead:.1f} passages more; told for the price by lists of each length, "
-        f"of {first} = 1: {each}"
+        f"fixed cost of a call: {profile.overhead:.1f} passages; information per cost by list length, "
+        f"relative to {first}: {each}"
     )
 
 
@@ -59,34 +54,36 @@ SHOWN_LOCKS = 20
 SHOWN_DOUBTS = 5
 CERTAIN_FROM = 0.95
 STOPS = {
-    "cap": "the calls allowed were used up; a higher rank.max_calls would make it surer",
-    "a further call saves little": "a further call is expected to remove too little loss (rank.options.saving)",
-    "stable": "the top stayed the same for long enough",
-    "everything is settled": "each place of the top is locked",
-    "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
-    "the set's budget was spent": "all questions together used up rank.budget; a higher one would make it surer",
-    "the budget ended": "what the run may spend was spent; a higher cap in budget goes on with this order",
-    "nobody ordered them": "passages of which nobody has said an order stand by grade and by fused rank",
-    "fewer than two reach the floor": "passages below rank.floor stand by grade and by fused rank",
-    "no relevant passage": "no grade reaches rank.min_best_grade, so no judge was called: by grade and by fused rank",
-    "nothing to judge": "a pool of one needs no judge",
+    "cap": "rank.max_calls was reached; a higher value reduces the uncertainty",
+    "a further call saves little": "a further call is expected to reduce the loss by less than rank.options.saving",
+    "stable": "the top did not change for long enough",
+    "everything is settled": "each rank of the top is locked",
+    "every presentation was shown": "the judge has seen every possible batch of the pool",
+    "the set's budget was spent": "rank.budget was used up; a higher value reduces the uncertainty",
+    "the budget ended": "the run's budget was used up; a higher budget continues from this order",
+    "nobody ordered them": "passages without an order are sorted by grade and fused rank",
+    "fewer than two reach the floor": "passages below rank.floor are sorted by grade and fused rank",
+    "no relevant passage": "no grade reaches rank.min_best_grade: sorted by grade and fused rank, without calls",
+    "nothing to judge": "a pool of one passage needs no judge",
 }
 RANK_TABLE_LEGEND = (
-    "95%: the ranks that are plausible; score: in grades, with its standard error; shown: judged batches with it; "
-    "won-lost: against the others in them; "
-    "above next: how surely it is better than the next one (batches for it : against)"
+    "95%: plausible ranks; score: estimated grade with its standard error; shown: judged batches with the passage; "
+    "won-lost: comparisons in these batches; "
+    "above next: probability of being better than the next passage (batches for : against)"
 )
 
 
 def order_lines(found: Explanation) -> Iterator[str]:
-    """Why nothing more was asked, what the engine makes of the judge, what remains unsure, and the locks."""
+    """Yield why the ranking stopped, what the engine estimated about the judge, what is uncertain, and the locked
+    pairs.
+    """
     yield from _stop_sentences(found)
     yield from _uncertainty_sentences(found)
     yield from _locks(found)
 
 
 def against_next(found: Explanation, place: int) -> str:
-    """Confidence that a passage stands above the next one, and the batches that said so or the contrary."""
+    """Return the probability that a passage is better than the next one, with the batches for and against it."""
     order = found.ranking.order
     if place + 1 == len(order):
         return ""
@@ -96,9 +93,9 @@ def against_next(found: Explanation, place: int) -> str:
 
 
 def _stop_sentences(found: Explanation) -> Iterator[str]:
-    """Why nothing more was asked, and what the engine makes of the judge."""
+    """Yield why the ranking stopped, and what the engine estimated about the judge."""
     ranking, config = found.ranking, found.config
-    most = f"what {config.max_calls} of five cost" if found.profile else str(config.max_calls)
+    most = f"the cost of {config.max_calls} lists of five" if found.profile else str(config.max_calls)
     yield (
         f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed, of at most {most}; "
         f"stopped: {ranking.stop_reason}"
@@ -107,16 +104,16 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
         yield from (f"  {line}" for line in share_words(ranking.calls + ranking.skipped, found.shares))
     if found.profile:
         lists = ", ".join(f"{count:,} of {length}" for length, count in sorted(found.lengths.items(), reverse=True))
-        yield f"lists, each as long as told most for its price: {lists}"
+        yield f"lists, each of the length with most information per cost: {lists}"
         yield f"  {care_words(found.profile)}"
         if found.told_by_length:
             yield f"  {price_words(found.profile, found.told_by_length)}"
     if found.told:
-        yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
+        yield f"human orders used first: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
     if ranking.unordered and ranking.stop_reason != STOP_NO_RELEVANT:
-        yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor} not ordered: by grade and fused rank"
+        yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor} sorted by grade and fused rank only"
     if found.exact:
         yield f"judge: {BY_RULE}"
     elif ranking.sharpness is not None:
@@ -124,17 +121,17 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
 
 
 def _uncertainty_sentences(found: Explanation) -> Iterator[str]:
-    """What remains unsure: the closest neighbours of the top, and who may belong to it or not."""
+    """Yield what is uncertain: the closest neighbours in the top, and the passages that may or may not belong to it."""
     ranking, ordered = found.ranking, len(found.ranking.order) - found.ranking.unordered
     top = found.config.top
     if not found.exact:
-        yield f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
+        yield f"{ranking.expected_inversions:.1f} discordant pairs expected in the top {top}"
         if ranking.agreement is not None and ranking.calls:
-            yield f"another ranking is expected to share {ranking.agreement:.0%} of the top {top}"
+            yield f"a repeated ranking is expected to share {ranking.agreement:.0%} of the top {top}"
     pairs = list(zip(ranking.position_confidence, pairwise(ranking.order[:ordered]), strict=False))[:top]
     open_pairs = sorted((chance, pair) for chance, pair in pairs if chance < CERTAIN_FROM)
     if open_pairs:
-        yield f"least sure of the top {top}, by the chance that the first is better:"
+        yield f"most uncertain pairs of the top {top}, with the probability that the first passage is better:"
     for chance, (first, second) in open_pairs[:SHOWN_DOUBTS]:
         yield f"  {chance:.0%} {first} above {second}"
     edge = [
@@ -145,26 +142,26 @@ def _uncertainty_sentences(found: Explanation) -> Iterator[str]:
     if edge:
         more = f" … and {len(edge) - 2 * SHOWN_DOUBTS} more" if len(edge) > 2 * SHOWN_DOUBTS else ""
         shown = ", ".join(edge[: 2 * SHOWN_DOUBTS])
-        yield f"may belong to the top {top} or not, with the chance that they do: {shown}{more}"
+        yield f"may belong to the top {top}, with the probability: {shown}{more}"
 
 
 def _locks(found: Explanation) -> Iterator[str]:
-    """The settled pairs in the order in which they were made, and those that were taken back."""
+    """Yield the locked pairs in the order in which they were locked, and those that were released."""
     ranking = found.ranking
     neighbours = set(pairwise(ranking.order))
     between = sum((lock.winner, lock.loser) in neighbours for lock in ranking.locks)
     yield (
-        f"{plural(len(ranking.locks), 'lock')} ({between} between neighbours), {len(ranking.released)} released; "
-        "z: standard errors between the two when it was made"
+        f"{plural(len(ranking.locks), 'locked pair')} ({between} of neighbours), {len(ranking.released)} released; "
+        "z: standard errors between the two passages at that time"
     )
     for lock in ranking.locks[:SHOWN_LOCKS]:
         yield f"  {_lock(lock)}"
     if len(ranking.locks) > SHOWN_LOCKS:
-        yield f"  … and {plural(len(ranking.locks) - SHOWN_LOCKS, 'more lock')}; all of them with --json"
+        yield f"  … and {plural(len(ranking.locks) - SHOWN_LOCKS, 'more locked pair')}: --json prints all"
     for lock in ranking.released[:SHOWN_LOCKS]:
-        yield f"  released, later answers said otherwise: {_lock(lock)}"
+        yield f"  released after contradicting answers: {_lock(lock)}"
 
 
 def _lock(lock: Lock) -> str:
-    evidence = f"won {plural(lock.evidence, 'batch')}" if lock.evidence else "by way of others"
+    evidence = f"won {plural(lock.evidence, 'batch')}" if lock.evidence else "through other passages"
     return f"call {lock.call}: {lock.winner} above {lock.loser} (z {lock.z:.1f}, {evidence})"
