@@ -41,7 +41,7 @@ from raggs.runs.plan import RunState
 from raggs.stages.questions import QUESTIONS
 from raggs.stages.retrieve import RetrieveConfig
 
-NO_STORE = "the texts of the pools (the cache has no passages of this corpus)"
+NO_STORE = "the texts of the pools (not in the cache)"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def cached_copies(run: OpenedRun) -> Copies:
 
 def _passages(store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
     for folder, fault in cache.at("corpora").faults(store.path.parent.name):
-        said = f"the passage store is damaged ({fault}); delete the folder, and it is built again"
+        said = f"the passage store is damaged ({fault}); delete the folder to rebuild it"
         yield AuditFinding(_relative_path(folder, cache), None, said, "told")
 
 
@@ -78,7 +78,7 @@ def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[Audi
         specs = parameters(RetrieveConfig, "retrieve", lock.params).retrievers if lock else ()
         for spec in specs:
             for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, cache):
-                said = f"the index is damaged ({fault}); delete the folder, and it is built again"
+                said = f"the index is damaged ({fault}); delete the folder to rebuild it"
                 yield AuditFinding(_relative_path(folder, cache), None, said, "told")
     except RaggsError:
         return
@@ -90,16 +90,16 @@ def _relative_path(path: Path, cache: Cache) -> str:
 
 # What no run directory can prove by itself.
 UNCHECKED = (
-    "whether the corpus and the questions still are what the run read",
-    "what the judge answered (its answers are taken as recorded; what was made of them is derived again)",
+    "whether the corpus and the queries changed after the run",
+    "whether the recorded answers and vectors are those of the model",
 )
 
 OF_QUESTIONS = (
-    "whether the documents still are what the run read",
-    "what the asker and the embedder gave (their answers and cosines are taken as recorded)",
+    "whether the documents changed after the run",
+    "whether the recorded answers and similarities are those of the models",
 )
 
-OF_FILES = ("who gave the grades, and of which passages: files of labels do not say",)
+OF_FILES = ("the origin of the grades, which label files do not record",)
 
 
 @dataclass(frozen=True)
@@ -180,16 +180,18 @@ def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | Non
     """
     place, cures = quote(str(folder)), {finding.cure for finding in found.findings}
     if found.of == "sweep":
-        return "run the sweep again to restore what was changed"
+        return "run the sweep again to restore the changed files"
     if found.of == "evaluation":
         return "restore the files, or evaluate again: raggs eval ... --out DIR"
     told = []
     if cures & {"run", "copy"}:
         told.append(_restoring(folder, cures))
     if "lock" in cures:
-        told.append(f"if this set is meant: raggs audit {place} --write-lock {quote(str(lock))}")
+        told.append(
+            f"if this golden set is the intended one, update the lock: raggs audit {place} --write-lock {quote(str(lock))}"
+        )
     if "sign" in cures:
-        told.append(f"if this manifest is meant: raggs audit {place} --sign KEYFILE, with the private key")
+        told.append(f"if this manifest is the intended one, sign it again: raggs audit {place} --sign KEYFILE")
     return "; then, ".join(told) or None
 
 
@@ -205,7 +207,7 @@ def _restoring(folder: Path, cures: Collection[FindingRemedy]) -> str:
             return f"restore the files from a copy, or delete {folder}: {run.command}"
         again = run.command.partition(" --run-id ")[0]
         name = quote(f"{folder.resolve().name}-2")
-        return f"restore the file from a copy, or make the run under another name: {again} --run-id {name}"
+        return f"restore the file from a copy, or create the run under another name: {again} --run-id {name}"
     edited = {each.path for each in breaks(run.store.content())}
     if any(plan.values()):
         return f"{run.command} --yes"
@@ -224,7 +226,7 @@ def _sweep(folder: Path, outside: Path | None) -> Audit:
     from raggs.sweeps.audit import findings  # late: most audits are of runs
 
     if outside is not None:
-        raise UsageError("a sweep has no lock and no signature", remedy="raggs audit SWEEP alone")
+        raise UsageError("a sweep has no lock and no signature", remedy="omit --lock and --verify")
     found, records, unchecked = findings(folder)
     return Audit(tuple(found), records, unchecked, of="sweep")
 
@@ -242,7 +244,7 @@ def _evaluation(path: Path, outside: Path | None) -> Audit:
     from raggs.app.evaluation_audit import findings  # late: most audits are of runs
 
     if outside is not None:
-        raise UsageError("an evaluation has no lock and no signature", remedy="raggs audit EVAL.JSON alone")
+        raise UsageError("an evaluation has no lock and no signature", remedy="omit --lock and --verify")
     found, values, unchecked = findings(path)
     return Audit(tuple(found), values, unchecked, of="evaluation")
 
@@ -254,7 +256,7 @@ def in_files(path: Path) -> bool:
 
 def _files(path: Path, lock: Path | None, public_key: Path | None) -> Audit:
     if public_key is not None:
-        raise UsageError("a golden set in files has no signature", remedy="raggs audit RUN --verify, or --lock alone")
+        raise UsageError("a golden set in files has no signature", remedy="omit --verify, or audit the run directory")
     judgments = open_golden(path).judgments()
     if lock is None:
         return Audit((), len(judgments.qrels.query), OF_FILES, of="files")

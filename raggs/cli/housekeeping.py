@@ -1,11 +1,4 @@
-"""`raggs init`, `doctor` and `cache`: the workplace around runs.
-
-`raggs validate` and `raggs config show`.
-
-`raggs index`: passages and vectors into Elasticsearch.
-
-`raggs audit` and `raggs keygen`: is a run what it says, and who says so?
-"""
+"""`raggs init`, `doctor`, `cache`, `validate`, `config show`, `index`, `audit` and `keygen`."""
 
 from __future__ import annotations
 
@@ -23,6 +16,7 @@ from raggs.cli.boundary import Debug
 from raggs.cli.options import (
     CheckedConfig,
     ConfigFile,
+    Details,
     GivenConfig,
     Json,
     Overrides,
@@ -341,12 +335,14 @@ def audit(
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEYFILE", help="Sign the run, if there are no findings.")
     ] = None,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Check that a run is what it says.
+    """Check that a run was not changed and can be recomputed from its artifacts.
 
-    Seal, hashes, records, and everything that can be derived again: each lie is named by file and line.
+    Compares the seal and all hashes, reads every record, and recomputes what needs no model. Each finding names the
+    file and the line.
 
     \b
     Examples:
@@ -362,12 +358,9 @@ def audit(
     found = auditing.audit(run, lock=lock, public_key=verify)
     if as_json:
         _as_json(run, found)
-    else:
-        for finding in found.findings:
-            say(str(finding))
-        for note in found.notes if found.unfinished and not found.findings else ():
-            say(f"note: {note}")
     if not found.ok:
+        if not as_json:
+            _print_audit(run, found, (), details)
         _refuse(run, found, lock)
     written = []
     if new_lock is not None:
@@ -376,7 +369,7 @@ def audit(
     if sign is not None:
         written.append(f"signature: {auditing.sign(run, sign)}")
     if not as_json:
-        _as_text(run, found, written)
+        _print_audit(run, found, written, details)
 
 
 def keygen(
@@ -400,37 +393,27 @@ def _refuse(run: Path, found: Audit, lock: Path | None) -> None:
     from raggs.base.text import plural
 
     if not found.findings:
-        told = f"has not finished {', '.join(found.unfinished)}; what is there is as the manifest says"
-        raise PartialError(told, where=run, remedy=f"raggs {found.of} goes on with it")
+        told = f"{', '.join(found.unfinished)} not finished; the rest matches the manifest"
+        raise PartialError(told, where=run, remedy=f"to resume: raggs {found.of}")
     raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy_of(run, found, lock))
 
 
-DERIVED_STAGES = {
-    "run": "embed (vectors as recorded), merge, judge, prune and rank",
-    "questions": "verify and filter (its cosines as recorded)",
-    "sweep": "scores, waiting and choice",
-}
+def _print_audit(run: Path, found: Audit, written: Sequence[str], details: bool) -> None:
+    from raggs.cli.documents import show_details
+    from raggs.cli.screen import open_console
+    from raggs.cli.summaries import summarize_audit
 
-
-def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
-    from raggs.base.text import plural
-
-    if found.of == "files":
-        say(f"{run}: {plural(found.records, 'judgment')} read")
-    elif found.of == "evaluation":
-        say(f"{run}: {plural(found.records, 'value')} evaluated again from the files that it names: all the same")
-    else:
-        records = plural(found.records, "record")
-        what = "embed (vectors as recorded), merge, judge and prune" if found.left_out else DERIVED_STAGES[found.of]
-        say(f"{run}: {records} checked; {what} derived again: all as the manifest says")
+    def rest() -> None:
+        for finding in found.findings:
+            say(str(finding))
         for stage in found.left_out:
-            say(f"{stage}: left out ({stage}: null); files of one that ran before are no part of the run")
-    for sentence in (*found.answered, *(f"note: {note}" for note in found.notes)):
-        say(sentence)
-    for what in found.unchecked:
-        say(f"not checked: {what}")
-    for what in written:
-        say(what)
+            say(f"{stage}: disabled ({stage}: null); its earlier files are not part of the run")
+        for sentence in (*found.answered, *(f"note: {note}" for note in found.notes)):
+            say(sentence)
+        for what in found.unchecked:
+            say(f"not checked: {what}")
+
+    show_details(summarize_audit(run, found, written), open_console(), details, rest)
 
 
 def _as_json(run: Path, found: Audit) -> None:

@@ -361,32 +361,33 @@ RECOMPUTED_STAGES = {
 }
 
 
-def summarize_audit(run: Path, found: Audit, written: Sequence[str], remedy: str) -> Summary:
-    """Return the default output of `raggs audit`.
+REMEDIES = {"run": "run again", "copy": "restore copy", "lock": "write lock", "sign": "sign again", "told": ""}
+
+
+def summarize_audit(run: Path, found: Audit, written: Sequence[str]) -> Summary:
+    """Return the default output of `raggs audit`; an error with the remedy follows it if there are findings.
 
     Args:
         written: the files that the command wrote, as sentences.
-        remedy: what puts the findings right; empty if there are none.
     """
     if found.findings:
-        shown = found.findings[:MAX_FINDINGS]
         rows = [
-            (each.file, "" if each.line is None else str(each.line), shorten(each.message, MAX_FINDING_CHARS))
-            for each in shown
+            (each.file, str(each.line or ""), REMEDIES[each.cure], shorten(each.message, MAX_FINDING_CHARS))
+            for each in found.findings[:MAX_FINDINGS]
         ]
-        more = len(found.findings) - len(shown)
+        more = len(found.findings) - len(rows)
         return Summary(
             headline=(f"Audit failed: {plural(len(found.findings), 'finding')} in {_files(found)}.",),
-            table=Table.of(("file", "line", "finding"), rows),
-            legend=f"{plural(more, 'more finding')}: --details" if more > 0 else "",
+            table=_table(("file", "line", "remedy", "finding"), rows),
+            details=f"--details: {f'{more} more and ' if more > 0 else ''}the full text of the findings",
         )
     if found.unfinished:
         told = f"Audit incomplete: {', '.join(found.unfinished)} not finished; the rest matches the manifest."
-        return Summary(headline=(told,))
+        return Summary((told,), details="--details: notes" if found.notes else "")
     return Summary(
         headline=(_audit_headline(run, found),),
-        trust=(*written, f"Not checked: {'; '.join(found.unchecked)}.") if found.unchecked else tuple(written),
-        details="--details: stages, model versions and notes" if found.answered or found.notes else "",
+        trust=(*written, *([f"Not checked: {'; '.join(found.unchecked)}."] if found.unchecked else [])),
+        details="--details: model versions, notes and disabled stages" if found.answered or found.notes else "",
     )
 
 
