@@ -187,9 +187,8 @@ def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | Non
     if cures & {"run", "copy"}:
         told.append(_restoring(folder, cures))
     if "lock" in cures:
-        told.append(
-            f"if this golden set is the intended one, update the lock: raggs audit {place} --write-lock {quote(str(lock))}"
-        )
+        command = f"raggs audit {place} --write-lock {quote(str(lock))}"
+        told.append(f"if this golden set is the intended one, update the lock: {command}")
     if "sign" in cures:
         told.append(f"if this manifest is the intended one, sign it again: raggs audit {place} --sign KEYFILE")
     return "; then, ".join(told) or None

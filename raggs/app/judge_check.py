@@ -89,7 +89,7 @@ def _pairs(entry: JournalRecord, grades: Mapping[tuple[str, str], int]) -> Itera
 
 
 RANKS = (("1 to 10", 10), ("11 to 20", 20), ("21 to 50", 50), ("51 and below", None))
-REMEDY = "raggs review serve {run} shows its passages without grades, and what you grade there counts"
+REMEDY = "label some passages before seeing a grade: raggs review serve {run}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,9 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     left_out = _left_out(said, held, set(present.values()), len(both) - len(machine), len(machine) - len(cases))
     if not cases:
         raise DataError(
-            f"nobody graded a passage of {run.folder} blind", where=store.path, remedy=_remedy(left_out, run.folder)
+            f"no blind human label for {run.folder}",
+            where=store.path,
+            remedy=_remedy(left_out, run.folder),
         )
     whole = _check_cases(cases, confidence, seed)
     return JudgeCheck(
@@ -224,11 +226,11 @@ def blind_only(said: CurrentReviews) -> CurrentReviews:
 def _remedy(left_out: ExcludedLabels, run: Path) -> str:
     blind = REMEDY.format(run=quote(str(run)))
     if left_out.by_people:
-        own = f"the run keeps no grade by its model of {plural(left_out.by_people, 'passage')} that people graded"
-        return f"{own}: judge.human_first keeps it; {blind}"
+        own = f"{plural(left_out.by_people, 'passage')} with a human label have no grade by the model"
+        return f"{own}: set judge.human_first to keep both; {blind}"
     if not left_out.seen:
         return blind
-    return f"words given after a machine's grade was seen do not count, nor imported ones without `blind`; {blind}"
+    return f"labels given after seeing a grade do not count, nor imported ones without `blind`; {blind}"
 
 
 def _left_out(
@@ -367,7 +369,7 @@ def trusted(verdict: JudgeValidity) -> str:
 def _sections(found: JudgeCheck) -> Iterator[Section]:
     sides = (("judge and people", found.whole), *([("people", found.people)] if found.people else []))
     head = ("figure", *(name for name, _ in sides))
-    figures = [(name, *(_figure(name, side) for _, side in sides)) for name in AGREEMENT_FIGURES]
+    figures = [(name, *(check_figure(name, side) for _, side in sides)) for name in AGREEMENT_FIGURES]
     cases = ("grades compared", *(side.cases for _, side in sides))
     said = () if found.people else ("no passage was graded by two people: how well they agree is not known",)
     yield Section("Agreement", said, Table.of(head, [*figures, cases]), terms=TERMS)
@@ -423,10 +425,11 @@ def _row(group: CaseGroup, names: tuple[str, ...]) -> tuple[Value, ...]:
     checked = group.checked
     if checked.few:
         return (group.name, checked.cases, f"too few ({checked.cases})", "")
-    return (group.name, checked.cases, *(_figure(name, checked) for name in names))
+    return (group.name, checked.cases, *(check_figure(name, checked) for name in names))
 
 
-def _figure(name: str, checked: JudgeHumanAgreement) -> str:
+def check_figure(name: str, checked: JudgeHumanAgreement) -> str:
+    """Return a figure of `AGREEMENT_FIGURES` with its interval, as text."""
     found = {
         "kappa": checked.kappa,
         "alpha": checked.alpha,

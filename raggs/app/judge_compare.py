@@ -519,37 +519,37 @@ def _settings_sentences(settings: Mapping[str, tuple[str, str]]) -> Iterator[str
 
 
 def verdict(found: JudgeComparison) -> str:
-    """Which judge to use, in a sentence."""
+    """Return which judge to use, as a sentence."""
     near = found.nearer
     if not _differ(found):
-        return "they gave every passage the same grade: take the cheaper"
+        return "both judges give every passage the same grade: use the cheaper one"
     if near is None:
         unread = len(found.unread)
-        more = f"; the {plural(unread, 'passage')} on which they differ would tell (--plan FILE)" if unread else ""
-        return f"nobody has read these passages blind, so which judge is nearer to people is not known{more}"
+        more = f": label the {plural(unread, 'passage')} on which they differ (--plan FILE)" if unread else ""
+        return f"no human labels for these passages, so it is unknown which judge is closer to them{more}"
     gain = near.off.gain
     if near.winner is not None:
         name = SIDE_NAMES[0] if near.winner == "first" else SIDE_NAMES[1]
         by = f"{abs(gain.value):.2f} ± {gain.half:.2f} grades"
-        return f"{name} is nearer to people by {by} ({_read(near)}): use {name}"
-    return f"cannot tell which is nearer to people ({_read(near)}): {_more_reviews_sentence(near, len(found.unread))}"
+        return f"{name} is closer to the human labels by {by} ({_labelled(near)}): use {name}"
+    return f"inconclusive which judge is closer ({_labelled(near)}): {_more_reviews_sentence(near, len(found.unread))}"
 
 
-def _read(near: JudgesVersusHumans) -> str:
-    return f"{plural(near.cases, 'passage')} read, {near.differing:,} of them where the two differ"
+def _labelled(near: JudgesVersusHumans) -> str:
+    return f"{plural(near.cases, 'labelled passage')}, the judges differ on {near.differing:,}"
 
 
 def _more_reviews_sentence(near: JudgesVersusHumans, unread: int) -> str:
     least = (
-        f"{FEWEST_CASES} passages of {FEWEST_CLUSTERS} questions are needed, the judges differing on {FEWEST_DIFFERING}"
+        f"at least {FEWEST_CASES} passages of {FEWEST_CLUSTERS} queries and {FEWEST_DIFFERING} differences are needed"
     )
     if near.few:
-        return f"{least}; nobody has read {unread:,} on which they differ (--plan FILE)" if unread else least
+        return f"{least}; {unread:,} passages on which they differ have no label (--plan FILE)" if unread else least
     gain = near.off.gain
     within = f"A's gain is within {gain.low:+z.2f} and {gain.high:+z.2f} grades"
     if near.more is None or not unread:
-        return f"{within}; take the cheaper"
-    return f"{within}; about {plural(near.more, 'more review')} would tell, most of all where they differ"
+        return f"{within}; use the cheaper one"
+    return f"{within}; about {plural(near.more, 'more label')} would decide, best where the judges differ"
 
 
 def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:

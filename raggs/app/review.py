@@ -60,6 +60,19 @@ class ReviewStatus:
     torn: bool
 
 
+@dataclass(frozen=True)
+class AnnotatorAgreement:
+    """Agreement of annotators on a run.
+
+    Attributes:
+        shared: number of passages with a grade by at least two annotators.
+        equal: number of these on which all grades are equal.
+    """
+
+    shared: int
+    equal: int
+
+
 def reviews_of(run: Path, folder: Path | None) -> Path:
     """Where the reviews of a run are kept: in `folder`, or in `reviews` beside the folder that holds the run."""
     return folder or reviews_beside(run.resolve().parent)
@@ -201,6 +214,22 @@ def review_status(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
         stale=len(held.stale(present)),
         torn=store.torn,
     )
+
+
+def annotator_agreement(run: OpenedRun, folder: Path | None = None) -> AnnotatorAgreement:
+    """Return how often the annotators of a run give the same grade.
+
+    Raises:
+        DataError: a line of the labels is invalid.
+    """
+    held, keys = ReviewStore(reviews_of(run.folder, folder)).held(), set(items_of(run).values())
+    grades = [
+        [label.grade for label in labels.values() if label.grade is not None]
+        for key, labels in held.grades.items()
+        if key in keys
+    ]
+    shared = [each for each in grades if len(each) > 1]
+    return AnnotatorAgreement(len(shared), sum(len(set(each)) == 1 for each in shared))
 
 
 def _reviewers(held: CurrentReviews, keys: set[Key]) -> dict[str, int]:

@@ -68,10 +68,10 @@ class RunStatus:
         return {name: self._left_out(name) for name in whole.order if name not in self.plan}
 
     def _left_out(self, stage: str) -> str:
-        said = f"left out ({stage}: null)"
+        said = f"disabled ({stage}: null)"
         if stage in self.manifest.stages:
-            return f"{said}, once that is run; its result stays, unread"
-        return f"{said}; its files here are of before, unread" if self.run.store.path(stage).is_file() else said
+            return f"{said} after the next run"
+        return f"{said}; its earlier files are ignored" if self.run.store.path(stage).is_file() else said
 
     @cached_property
     def spent(self) -> Mapping[str, LedgerSum]:
@@ -95,7 +95,7 @@ class RunStatus:
         total, undone, told = self.manifest_queries, 0, {}
         for part in self.run.parts:
             undone += len(part.left)
-            short = f", {plural(len(part.short), 'ranking')} cut short" if part.short else ""
+            short = f", {plural(len(part.short), 'ranking')} stopped early" if part.short else ""
             done = f"{total - undone:,} of {plural(total, 'query')} done"
             told[part.stage] = f"{'stopped: ' if part.left else ''}{done}{short}"
         return told
@@ -116,7 +116,7 @@ class RunStatus:
         if stage in self._parts:
             return self._parts[stage]
         asked = len(costs(self.run.store, stage).query)
-        return f"begun: {asked:,} of {plural(total, 'query')} asked about" if asked else "begun"
+        return f"started: {asked:,} of {plural(total, 'query')} sent" if asked else "started"
 
     @property
     def manifest_queries(self) -> int:

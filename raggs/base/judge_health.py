@@ -15,7 +15,7 @@ from pydantic import Field
 from raggs.base.artifacts import Frozen
 
 HUMAN_SOURCE = "human"  # begins the name of whoever gave a grade, where people did
-GATE_FAILED_TEXT = "the judge falls below its gate"  # begins the sentence on a gate that does not hold
+GATE_FAILED_TEXT = "the judge fails its check"  # begins the sentence about a limit of `judge.gate` that is not met
 GROUP_SHIFT_WARNING = 0.3  # grades by which company moves a grade that are worth a warning
 SLOPE = 0.1  # the same for each grade by which company is better; good company is better than bad by some three
 ERROR_CORRELATION_WARNING = 0.2  # from here on, a judge that is asked again repeats its own errors

@@ -339,7 +339,7 @@ def audit(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Check that a run was not changed and can be recomputed from its artifacts.
+    """Check that a run was not changed.
 
     Compares the seal and all hashes, reads every record, and recomputes what needs no model. Each finding names the
     file and the line.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
+QUICK_S = 1.0  # stages below share a line
 
 
 class _Pace:
@@ -122,9 +123,9 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """Plain progress lines: one per finished stage, one every `interval` seconds, and why a stage runs again.
+    """Plain progress lines: one per slow stage, one every `interval` seconds, and why a stage runs again.
 
-    Stages without changes share one line.
+    Stages without changes share one line, and so do consecutive stages that take less than `QUICK_S`.
     """
 
     def __init__(self, interval: float = PLAIN_INTERVAL, pipeline: Pipeline | None = None) -> None:
@@ -133,6 +134,7 @@ class PlainProgress:
         self._stage = ""
         self._pace = _Pace()
         self._unchanged: list[str] = []
+        self._quick: dict[str, float] = {}
 
     def __enter__(self) -> PlainProgress:
         return self
@@ -140,7 +142,7 @@ class PlainProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._say_unchanged()
+        self._say_short_stages()
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -151,13 +153,11 @@ class PlainProgress:
             case StageStarted(stage, reasons):
                 self._last = self._began = time.monotonic()
                 self._stage = stage
-                self._say_unchanged()
                 if reasons != (NeverRun(),):
                     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
                     self._say(f"{self._number(stage)} runs again: {reasons[0]}{more}")
             case StageFinished(stage, lock, seconds):
-                rows = next(iter(lock.outputs.values())).rows
-                self._say(f"{self._number(stage)}: {plural(rows, 'record')} in {seconds:.1f} s")
+                self._finished(stage, next(iter(lock.outputs.values())).rows, seconds)
             case StageProgress(stage, done, total, usd, calls, cached, steps, expected):
                 passed, (part, whole) = time.monotonic() - self._began, event.share
                 if part and self._due():
@@ -180,16 +180,24 @@ class PlainProgress:
         self._last = time.monotonic()
         return True
 
-    def _say_unchanged(self) -> None:
-        if self._unchanged:
-            self._say(f"unchanged: {', '.join(self._unchanged)}")
-        self._unchanged = []
+    def _finished(self, stage: str, rows: int, seconds: float) -> None:
+        if seconds < QUICK_S:
+            self._quick[stage] = seconds
+        else:
+            self._say(f"{self._number(stage)}: {plural(rows, 'record')} in {seconds:.1f} s")
+
+    def _say_short_stages(self) -> None:
+        unchanged, quick, self._unchanged, self._quick = self._unchanged, self._quick, [], {}
+        if unchanged:
+            self._say(f"unchanged: {', '.join(unchanged)}")
+        if quick:
+            self._say(f"done: {', '.join(quick)} in {sum(quick.values()):.1f} s")
 
     def _number(self, stage: str) -> str:
         return (self._pipeline or pipeline_of(stage)).number(stage)
 
-    @staticmethod
-    def _say(line: str) -> None:
+    def _say(self, line: str) -> None:
+        self._say_short_stages()
         sys.stderr.write(escape_controls(mask(line)) + "\n")
         sys.stderr.flush()
 

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from shlex import quote
+from typing import Annotated, Literal
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ColumnOption, Confidence, Json, RunFolder
+from raggs.cli.options import ColumnOption, Confidence, Details, Json, RunFolder, typed
 from raggs.cli.options import Seed as options_Seed
 from raggs.cli.plain_text import say, say_json, say_note, say_secret
-
-if TYPE_CHECKING:
-    from raggs.app.review import ReviewStatus
 
 ReviewsFolder = Annotated[
     Path | None,
@@ -69,22 +67,39 @@ def set_(
     say(f"next: {next_run(opened, reviews)}")
 
 
-def status(run: RunFolder, reviews: ReviewsFolder = None, as_json: Json = False, debug: Debug = False) -> None:
-    """Say how much people have read, who, and where they differ.
+def status(
+    run: RunFolder,
+    reviews: ReviewsFolder = None,
+    details: Details = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show human labels by annotator, and how far they agree.
 
     \b
     Example:
       raggs review status runs/demo
     """
-    from raggs.app.review import review_status
+    from raggs.app.review import annotator_agreement, review_status
     from raggs.runs.manifests.open_run import open_run
     from raggs.runs.manifests.store import dump_json
 
-    found = review_status(open_run(run), reviews)
+    opened = open_run(run)
+    found = review_status(opened, reviews)
     if as_json:
         say_json(dump_json({**asdict(found), "folder": str(found.folder)}))
-    else:
-        say("\n".join(_status_lines(found)))
+        return
+    from raggs.cli.documents import show_details
+    from raggs.cli.review_summaries import summarize_reviews
+    from raggs.cli.screen import open_console
+
+    def rest() -> None:
+        for name, count in found.reviewers.items():
+            say(f"{name}: {count:,}")
+        say(f"labels: {found.folder}")
+
+    summary = summarize_reviews(found, annotator_agreement(opened, reviews), typed(run))
+    show_details(summary, open_console(), details, rest)
 
 
 def _grade(given: str) -> int | None:
@@ -100,25 +115,6 @@ def _grade(given: str) -> int | None:
     if not given.isascii() or not given.isdigit():
         raise UsageError(f"{given!r} is no grade", remedy="give 1 to 5, or ? for cannot tell")
     return int(given[:9])
-
-
-def _status_lines(found: ReviewStatus) -> list[str]:
-    from raggs.base.text import plural
-
-    lines = [
-        f"{found.graded:,} of {plural(found.pooled, 'passage')} graded by people ({found.folder})",
-        *([f"{found.blind:,} of these {BLIND_NOTE}"] if found.blind < found.graded else []),
-        *(f"  {name}: {plural(count, 'passage')}" for name, count in found.reviewers.items()),
-    ]
-    if found.conflicts:
-        lines.append(f"{plural(found.conflicts, 'passage')} on which they differ; raggs review set --settle decides")
-    if found.unsure:
-        lines.append(f"{plural(found.unsure, 'passage')} on which nobody could tell")
-    if found.stale:
-        lines.append(f"{plural(found.stale, 'word')} on texts that have changed since: kept, not used")
-    if found.torn:
-        lines.append("the last line is torn (a power cut?) and does not count; the next review drops it")
-    return lines
 
 
 def import_(
@@ -390,13 +386,14 @@ def check(
     calibration: CalibrationFile = None,
     confidence: Confidence = 0.95,
     seed: options_Seed = 1,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare a judge's grades with people's: what are they good for?
+    """Validate a run's judge against human labels.
 
-    How far they agree, where they differ, and what they may be used for. Only grades by people
-    who had not seen a machine's count.
+    Prints how far both agree and whether the judge may be used to compare systems and for absolute scores. Only blind
+    labels count: those given before the annotator saw a grade by a model.
 
     \b
     Examples:
@@ -405,7 +402,8 @@ def check(
       raggs judge check runs/demo --calibration map.json
     """
     from raggs.app.judge_check import check_json, check_judge, lay_out_check, write_calibration, write_check
-    from raggs.cli.documents import show_sweep
+    from raggs.cli.documents import show_details, show_sweep
+    from raggs.cli.review_summaries import summarize_check
     from raggs.cli.screen import open_console
     from raggs.runs.manifests.open_run import open_run
 
@@ -417,7 +415,8 @@ def check(
     if as_json:
         say_json(check_json(found))
         return
-    show_sweep(lay_out_check(found), open_console())
+    screen = open_console()
+    show_details(summarize_check(found, typed(run)), screen, details, lambda: show_sweep(lay_out_check(found), screen))
     for file in files:
         say(str(file))
 
@@ -450,13 +449,13 @@ def compare(
     show: ShowOption = 10,
     confidence: Confidence = 0.95,
     seed: options_Seed = 1,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two judges, prompts or models: which one to use?
+    """Compare two judges, prompts or models on the same passages.
 
-    How far they agree on the same passages, what each costs, where they differ, and which is
-    nearer to people's grades, where people gave some.
+    Prints which one is closer to the human labels, how far they agree, and what each costs.
 
     \b
     Examples:
@@ -476,7 +475,8 @@ def compare(
         write_comparison,
     )
     from raggs.base.errors import UsageError
-    from raggs.cli.documents import show_sweep
+    from raggs.cli.documents import show_details, show_sweep
+    from raggs.cli.review_summaries import summarize_comparison
     from raggs.cli.screen import open_console
     from raggs.runs.manifests.open_run import open_run
 
@@ -493,8 +493,12 @@ def compare(
     if as_json:
         say_json(comparison_json(found))
         return
-    show_sweep(lay_out_comparison(found, show), open_console())
+    screen = open_console()
+    command = f"raggs judge compare {typed(first)}" + (f" {typed(second)}" if second else "")
+    command += f" --members {quote(members)}" if members else ""
+    summary = summarize_comparison(found, command)
+    show_details(summary, screen, details, lambda: show_sweep(lay_out_comparison(found, show), screen))
     if plan is not None and not found.unread:
-        say("nothing to read: people have spoken wherever the judges differ")
+        say("no plan written: every passage on which the judges differ has a human label")
     for file in files:
         say(str(file))

@@ -329,7 +329,7 @@ def why(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain why a stage would run again, or why passages are in this order.
+    """Explain why a stage would run again, or a query's order.
 
     For a stage, prints what changed. For a query, prints each passage's score, comparisons won and lost, and the
     uncertainty of its rank. With --details, also prints the inputs of the stage or the locked pairs of the query.

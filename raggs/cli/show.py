@@ -1,9 +1,4 @@
-"""`raggs show`: one question of a golden set on the screen, with its order, its passages and what systems returned.
-
-`raggs explain`: what a word means that a table or a configuration uses.
-
-`raggs prompts list` and `raggs prompts show`.
-"""
+"""`raggs show`, `raggs explain`, `raggs prompts list` and `raggs prompts show`."""
 
 from __future__ import annotations
 
@@ -11,46 +6,61 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from shlex import join
+from shlex import quote
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json
+from raggs.cli.options import Details, Json, typed
 from raggs.cli.plain_text import say, say_json, say_page
 from raggs.cli.reviews import ReviewsFolder
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Grid
 
     from raggs.app.catalog import GlossaryEntry
     from raggs.app.show import ShownQuestion, ShowRequest
+    from raggs.base.document import Summary, Table
     from raggs.golden.views import HitView, PassageView, QuestionView
 
-MAX_ROWS = 20  # of a table, unless all are asked for
-GRADES_SHOWN = 10  # hits of each system, as grades in a line
+MAX_ROWS = 10  # rows of a table without --details or --all
+MAX_DETAILED_ROWS = 20  # rows of a table with --details
+MAX_QUERIES = 16  # rows of the table of queries without --details or --all
+GRADES_SHOWN = 10  # hits per system, as grades in one line
 MAX_TEXT_CHARS = 2_000  # characters of a passage
 MAX_TITLE_CHARS = 60
+MAX_NAME_CHARS = 44  # characters of a passage's id and title in a default output
+MAX_QUERY_CHARS = 40
 MAX_FACT_CHARS = 300
-LEGEND = "95%: plausible ranks; conf.: how surely it stands above the next one (locked: beyond doubt)"
+MAX_SYSTEMS = 6  # named in one line
+RELEVANT_GRADE = 4
+LEGEND = "95%: plausible ranks; conf.: probability of being better than the next passage (locked: certain)"
 
-Golden = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo, or a golden set.")]
-Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="A query id, e.g. q12; left out: all in a table.")]
+Golden = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, e.g. runs/demo, or a golden set in files.")]
+Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="Query id, e.g. q12 [default: list all queries].")]
 System = Annotated[
-    str | None, typer.Option("--system", "-s", metavar="NAME", help="What this system returned, passage by passage.")
+    str | None, typer.Option("--system", "-s", metavar="NAME", help="Show the results of this system, in its order.")
 ]
 Runs = Annotated[
     list[str] | None,
-    typer.Option("--run", "-r", metavar="[NAME=]FILE", help="What another system returned. Repeatable."),
+    typer.Option("--run", "-r", metavar="[NAME=]FILE", help="Run file of another system to show. Repeatable."),
 ]
 Passages = Annotated[
-    int, typer.Option("--passages", "-p", metavar="N", min=0, help="How many passages are printed with their text.")
+    int | None,
+    typer.Option(
+        "--passages",
+        "-p",
+        metavar="N",
+        min=0,
+        show_default=False,
+        help="Number of passages printed with their text [default: 0, with --details 3].",
+    ),
 ]
-All = Annotated[bool, typer.Option("--all", "-a", help=f"Every rank and every hit, not only the first {MAX_ROWS}.")]
-NoText = Annotated[bool, typer.Option("--no-text", help="Leave out what passages say, and what was said of them.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Print all rows of the tables, not only the first ones.")]
+NoText = Annotated[bool, typer.Option("--no-text", help="Omit passage texts and the judge's reasons.")]
 
 
 def show(
@@ -58,18 +68,22 @@ def show(
     query: Query = None,
     system: System = None,
     runs: Runs = None,
-    passages: Passages = 3,
+    passages: Passages = None,
     every: All = False,
     no_text: NoText = False,
     reviews: ReviewsFolder = None,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a question: its order, grades, passages and systems.
+    """Show a query with its ranked passages and grades.
+
+    Without a query id, lists all queries. With --details, also prints the first passages with their text, the judge's
+    reasons, human labels and what each system returned.
 
     \b
     Examples:
-      raggs show runs/demo                         all questions, a line each
+      raggs show runs/demo                         all queries, one per line
       raggs show runs/demo q12
       raggs show runs/demo q12 --system bm25 --passages 10
       raggs show runs/demo q12 --run new=new.trec --json
@@ -79,72 +93,142 @@ def show(
 
     request = ShowRequest(golden, runs or (), reviews, not no_text)
     if query is None:
-        _all(request, as_json)
+        _all(request, every or details, as_json)
         return
     found = show_question(request, query, system)
     if as_json:
         say_json(found.json)
-    else:
-        _show_question(golden, found, _ShowOptions(system, 0 if no_text else passages, None if every else MAX_ROWS))
+        return
+    texts = 0 if no_text else (3 if details else 0) if passages is None else passages
+    rows = None if every else MAX_DETAILED_ROWS if details else MAX_ROWS
+    _show_question(golden, found, _ShowOptions(system, texts, rows, details))
 
 
 LINE = ("qid", "text", "language", "pooled", "graded", "relevant", "doubt")  # of a question, as JSON
 
 
-def _all(request: ShowRequest, as_json: bool) -> None:
+def _all(request: ShowRequest, every: bool, as_json: bool) -> None:
     from raggs.app.show import lines
-    from raggs.base.text import shorten
-    from raggs.cli.screen import open_console, table
+    from raggs.base.document import Summary, Table
+    from raggs.base.text import plural, shorten
+    from raggs.cli.documents import show_summary
+    from raggs.cli.screen import open_console
     from raggs.runs.manifests.store import dump_json
 
     found = list(lines(request))
     if as_json:
         say_json(dump_json([{name: getattr(line, name) for name in LINE} for line in found]))
         return
-    console = open_console()
-    rows = _numbers(table("query", "lang", "pool", "graded", "4-5", "doubt"), 2, 3, 4, 5)
-    for line in found:
-        doubt = "" if line.doubt is None else f"{line.doubt:.1f}"
-        title = shorten(f"{line.qid} {line.text}", MAX_TITLE_CHARS)
-        relevant = str(line.relevant) if line.graded else "–"  # without a grade nobody knows
-        rows.add_row(title, line.language, str(line.pooled), str(line.graded), relevant, doubt)
-    console.print(rows)
-    said = "4-5: passages with these grades; doubt: wrongly ordered pairs expected in the top"
-    console.print(said, soft_wrap=not console.is_terminal)
+    shown = found if every else found[:MAX_QUERIES]
+    rows = [
+        (
+            shorten(f"{line.qid} {line.text}", MAX_QUERY_CHARS),
+            str(line.pooled),
+            str(line.graded),
+            str(line.relevant) if line.graded else "–",
+            "" if line.doubt is None else f"{line.doubt:.1f}",
+        )
+        for line in shown
+    ]
+    empty = sum(line.graded > 0 and not line.relevant for line in found)
+    more = f"{len(found) - len(shown):,} more with --all; " if len(shown) < len(found) else ""
+    without = f", {empty:,} without a relevant passage" if empty else ""
+    show_summary(
+        Summary(
+            headline=(f"{plural(len(found), 'query')}{without}.",),
+            table=Table.of(("query", "pool", "graded", "relevant", "inversions"), rows),
+            legend=f"{more}relevant: grade 4 or 5; inversions: discordant pairs expected in the top",
+            next=f"raggs show {typed(request.golden)} {found[0].qid}" if found else "",
+        ),
+        open_console(),
+    )
 
 
 class _ShowOptions(NamedTuple):
-    """What is printed of a question: one system's list, or the order; how many texts, and rows of a table."""
+    """What to print of a query.
+
+    Attributes:
+        system: the system whose results are printed; None: the golden order.
+        passages: number of passages with their text.
+        rows: maximum number of rows per table; None: all.
+        details: whether to print systems and facts in full.
+    """
 
     system: str | None
     passages: int
     rows: int | None
+    details: bool
 
     def more(self, length: int) -> str:
-        """What is left out, as a clause."""
+        """Return how many rows are omitted, as a clause."""
         left = 0 if self.rows is None else max(0, length - self.rows)
         return f"; {left} more with --all" if left else ""
 
 
 def _show_question(golden: Path, shown: ShownQuestion, wanted: _ShowOptions) -> None:
+    from raggs.cli.documents import show_summary
     from raggs.cli.screen import open_console
 
     console, found = open_console(), shown.question
-    for line in _question_lines(found, console):
-        say(line)
     listed = found.order or (shown.pool if shown.by_grade else found.passages)
-    if wanted.system is None:
-        _order(console, shown, wanted)
-        _systems(console, shown)
-    else:
-        _hits(console, found, wanted)
+    if wanted.system is not None:
         known = {passage.doc_id: passage for passage in found.passages}
         listed = tuple(known[hit.doc_id] for hit in found.systems[0].hits if hit.doc_id in known)
+    show_summary(_summary(golden, shown, wanted), console)
+    if wanted.details:
+        for line in _question_lines(found, console):
+            say(line)
+        if wanted.system is None:
+            for line in _below_order_lines(found, shown.top):
+                console.print(line, soft_wrap=not console.is_terminal)
+            _systems(console, shown)
     for passage in listed[: wanted.passages]:
         for line in _passage(passage, console):
             say(line)
-    if found.order and wanted.system is None:
-        say(f"\n{join(['raggs', 'why', str(golden), '--query', found.qid])} tells what the places rest on")
+
+
+def _summary(golden: Path, shown: ShownQuestion, wanted: _ShowOptions) -> Summary:
+    """Return the query, its counts, and the table of its order, its pool or one system's results."""
+    from raggs.base.document import Summary
+    from raggs.base.text import one_line, plural, shorten
+
+    found = shown.question
+    counts = Counter(passage.grade for passage in found.passages if passage.grade is not None)
+    relevant = sum(count for grade, count in counts.items() if grade >= RELEVANT_GRADE)
+    sizes = f"{plural(len(found.passages), 'passage')}, {sum(counts.values()):,} graded, {relevant:,} relevant (4 or 5)"
+    if wanted.system is not None:
+        table, legend = _hits(found, wanted)
+    else:
+        table, legend = _order(shown, wanted)
+    if not found.passages:
+        sizes = "no retriever found a passage"
+    systems = "" if wanted.system is not None or not found.systems else _systems_line(shown)
+    place = typed(golden)
+    explains = found.order and wanted.system is None
+    return Summary(
+        headline=(shorten(f"{found.qid}: {one_line(found.text)}", MAX_FACT_CHARS), f"{sizes}."),
+        table=table,
+        legend=legend,
+        trust=(systems,) if systems else (),
+        next=f"raggs why {place} --query {quote(found.qid)}" if explains and not wanted.details else "",
+        details="" if wanted.details else "--details: passage texts, reasons, human labels and system results",
+    )
+
+
+def _systems_line(shown: ShownQuestion) -> str:
+    """Return what each system found: relevant passages without an order, else passages of the top."""
+    best = {passage.doc_id for passage in shown.question.order if passage.place and passage.place.rank <= shown.top}
+    counts = [
+        (
+            returned.system,
+            sum(hit.doc_id in best if best else (hit.grade or 0) >= RELEVANT_GRADE for hit in returned.hits),
+        )
+        for returned in shown.question.systems
+    ]
+    what = f"Passages of the top {shown.top} found" if best else "Relevant passages found"
+    named = ", ".join(f"{name} {count}" for name, count in counts[:MAX_SYSTEMS])
+    more = f" and {len(counts) - MAX_SYSTEMS} more systems" if len(counts) > MAX_SYSTEMS else ""
+    return f"{what} by {named}{more}."
 
 
 def _question_lines(found: QuestionView, console: Console) -> Iterator[str]:
@@ -159,54 +243,50 @@ def _question_lines(found: QuestionView, console: Console) -> Iterator[str]:
             yield hanging(f"{name}: ", shorten(str(value), MAX_FACT_CHARS), console)
 
 
-def _order(console: Console, shown: ShownQuestion, wanted: _ShowOptions) -> None:
-    """The golden order; where nothing is ranked, the pool."""
+def _order(shown: ShownQuestion, wanted: _ShowOptions) -> tuple[Table | None, str]:
+    """Return the golden order with its legend; without a ranking, the pool."""
     from raggs.app.show import said_by
-    from raggs.cli.screen import table
+    from raggs.base.document import Table
 
     found = shown.question
-    console.print()
-    if not found.passages:
-        say("no retriever found a passage")
-        return
     by = ("by",) if len({said_by(passage) for passage in found.passages}) > 1 else ()
     if not found.order:
-        rows = table("#", "grade", *by, "passage")
-        for passage in shown.pool[: wanted.rows]:
-            cells = [said_by(passage)] if by else []
-            rows.add_row(str(passage.pooled or ""), _grade(passage), *cells, _passage_name(passage))
-        console.print(rows)
-        if more := wanted.more(len(found.passages)):
-            say(more.removeprefix("; "))
-        return
-    rows = table("#", "95%", "grade", "conf.", *by, "passage")
-    for passage, sure in list(zip(found.order, _confidences(found.order), strict=True))[: wanted.rows]:
-        place = passage.place
-        if place is not None:
-            cells = [said_by(passage)] if by else []
-            span = f"{place.rank_low}-{place.rank_high}"
-            rows.add_row(str(place.rank), span, _grade(passage), sure, *cells, _passage_name(passage))
-    console.print(rows)
-    for line in (LEGEND + wanted.more(len(found.order)), *_below_order_lines(found, shown.top)):
-        console.print(line, soft_wrap=not console.is_terminal)
+        pool = [
+            (str(each.pooled or ""), _grade(each), *([said_by(each)] if by else []), _passage_name(each, wanted))
+            for each in shown.pool[: wanted.rows]
+        ]
+        return Table.of(("#", "grade", *by, "passage"), pool), wanted.more(len(found.passages)).removeprefix("; ")
+    rows = [
+        (
+            str(passage.place.rank),
+            f"{passage.place.rank_low}-{passage.place.rank_high}",
+            _grade(passage),
+            sure,
+            *([said_by(passage)] if by else []),
+            _passage_name(passage, wanted),
+        )
+        for passage, sure in list(zip(found.order, _confidences(found.order), strict=True))[: wanted.rows]
+        if passage.place is not None
+    ]
+    return Table.of(("#", "95%", "grade", "conf.", *by, "passage"), rows), LEGEND + wanted.more(len(found.order))
 
 
 def _below_order_lines(found: QuestionView, top: int) -> Iterator[str]:
-    """What there is to tell below an order: what remains unsure, and what stands in the pool besides."""
+    """Yield the uncertainty of the order, and the grades of the passages that are not ranked."""
     from raggs.base.text import plural
 
     course = found.course
     if course is not None:
-        wrong = f"{course.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
-        yield f"{wrong}; stopped: {course.stop_reason}"
+        wrong = f"{course.expected_inversions:.1f} discordant pairs expected in the top {top}"
+        yield f"{wrong}; ranking stopped: {course.stop_reason}"
     left = Counter(passage.grade or 0 for passage in found.passages if passage.place is None)
     told = [f"{left[grade]} {f'of grade {grade}' if grade else 'without a grade'}" for grade in sorted(left)[::-1]]
     if told:
-        yield f"{plural(sum(left.values()), 'more passage')} in the pool: {', '.join(told)}"
+        yield f"{plural(sum(left.values()), 'passage')} not ranked: {', '.join(told)}"
 
 
 def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
-    """Of each passage, how surely it stands above the next one."""
+    """Yield for each passage the probability of being better than the next one."""
     for number, passage in enumerate(order):
         place, after = passage.place, order[number + 1].doc_id if number + 1 < len(order) else None
         if place is None or after is None or place.unordered:
@@ -216,7 +296,7 @@ def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
 
 
 def _systems(console: Console, shown: ShownQuestion) -> None:
-    """What each system returned, as grades."""
+    """Print the grades of what each system returned."""
     from raggs.cli.screen import table
 
     found = shown.question
@@ -225,7 +305,7 @@ def _systems(console: Console, shown: ShownQuestion) -> None:
     best = {passage.doc_id for passage in found.order if passage.place and passage.place.rank <= shown.top}
     console.print()
     among = [f"of top {shown.top}"] if best else []
-    rows = _numbers(table("system", "found", *among, f"grades of its first {GRADES_SHOWN}"), *range(1, 2 + len(among)))
+    rows = _numbers(table("system", "found", *among, f"grades of the first {GRADES_SHOWN}"), *range(1, 2 + len(among)))
     for returned in found.systems:
         counts = [len(returned.hits), *(sum(hit.doc_id in best for hit in returned.hits) for _ in among)]
         signs = " ".join(str(hit.grade or "·") for hit in returned.hits[:GRADES_SHOWN])
@@ -235,30 +315,25 @@ def _systems(console: Console, shown: ShownQuestion) -> None:
         say("·: not judged")
 
 
-def _hits(console: Console, found: QuestionView, wanted: _ShowOptions) -> None:
-    """What one system returned, passage by passage."""
-    from raggs.cli.screen import table
+def _hits(found: QuestionView, wanted: _ShowOptions) -> tuple[Table | None, str]:
+    """Return the results of one system with their legend."""
+    from raggs.base.document import Table
 
-    returned = found.systems[0]
-    console.print()
+    returned, known = found.systems[0], {passage.doc_id: passage for passage in found.passages}
     if not returned.hits:
-        say(f"{returned.system} returned nothing for this question")
-        return
-    rows = _numbers(table("#", "grade", "place", "passage"), 2)
-    known = {passage.doc_id: passage for passage in found.passages}
+        return None, f"{returned.system} returned nothing for this query"
+    rows = []
     for hit in returned.hits[: wanted.rows]:
         passage = known.get(hit.doc_id)
-        place = "" if passage is None or passage.place is None else str(passage.place.rank)
-        rows.add_row(
-            str(hit.rank), _hit_grade(hit, passage), place, hit.doc_id if passage is None else _passage_name(passage)
-        )
-    console.print(rows)
-    told = f"{returned.system}; place: in the golden order{wanted.more(len(returned.hits))}"
-    console.print(told, soft_wrap=not console.is_terminal)
+        rank = "" if passage is None or passage.place is None else str(passage.place.rank)
+        name = hit.doc_id if passage is None else _passage_name(passage, wanted)
+        rows.append((str(hit.rank), _hit_grade(hit, passage), rank, name))
+    legend = f"results of {returned.system}; golden: rank in the golden order{wanted.more(len(returned.hits))}"
+    return Table.of(("#", "grade", "golden", "passage"), rows), legend
 
 
-def _numbers(rows: Table, *columns: int) -> Table:
-    """Columns of numbers stand to the right."""
+def _numbers(rows: Grid, *columns: int) -> Grid:
+    """Align columns of numbers to the right."""
     for column in columns:
         rows.columns[column].justify = "right"
     return rows
@@ -272,17 +347,18 @@ def _grade(passage: PassageView) -> str:
     return "-" if passage.grade is None else str(passage.grade)
 
 
-def _passage_name(passage: PassageView) -> str:
-    """Id and title; a near-duplicate names whom it repeats."""
+def _passage_name(passage: PassageView, wanted: _ShowOptions) -> str:
+    """Return id and title; a near-duplicate also names the passage that it repeats."""
     from raggs.base.text import shorten
 
     twin = passage.duplicate_of
     same = f" (= {twin})" if twin not in (None, passage.doc_id) else ""
-    return f"{passage.doc_id}{same} {shorten(passage.title, MAX_TITLE_CHARS)}".rstrip()
+    room = MAX_TITLE_CHARS if wanted.details else MAX_NAME_CHARS
+    return shorten(f"{passage.doc_id}{same} {passage.title}", room).rstrip()
 
 
 def _passage(passage: PassageView, console: Console) -> Iterator[str]:
-    """A passage with its text, what the judge said of it, and people."""
+    """Yield a passage with its text, the judge's reason and the human labels."""
     from raggs.base.text import one_line
     from raggs.cli.screen import hanging
 
@@ -299,11 +375,11 @@ def _passage(passage: PassageView, console: Console) -> Iterator[str]:
         said = judged.reason or judged.error or judged.skipped or ""
         yield hanging(f"  {judged.judge or 'judge'}: ", one_line(said), console)
     if passage.votes:
-        yield hanging("  out of: ", passage.votes, console)
+        yield hanging("  answers: ", passage.votes, console)
     for word in passage.words:
         grade = "cannot tell" if word.grade is None else f"grade {word.grade}"
         note = f", {one_line(word.note)}" if word.note else ""
-        yield hanging(f"  {word.who}{' decided' if word.settles else ''}: ", grade + note, console)
+        yield hanging(f"  {word.who}{' (adjudicated)' if word.settles else ''}: ", grade + note, console)
 
 
 def _text(text: str, console: Console) -> Iterator[str]:
@@ -314,7 +390,7 @@ def _text(text: str, console: Console) -> Iterator[str]:
         else:
             yield f"  {line}"
     if len(text) > MAX_TEXT_CHARS:
-        yield f"  … {len(text) - MAX_TEXT_CHARS:,} characters more; --json has them all"
+        yield f"  … {len(text) - MAX_TEXT_CHARS:,} more characters: --json prints all"
 
 
 def explain(
@@ -327,7 +403,7 @@ def explain(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain a word of raggs' tables, a measure, a setting or a part.
+    """Explain a term of a table, a metric or a setting.
 
     \b
     Examples:

@@ -38,7 +38,7 @@ MAX_WARNINGS = 2  # in a default output; all with --details
 MAX_WARNING_CHARS = 150
 MAX_QUERY_CHARS = 26
 MAX_PASSAGE_CHARS = 28
-MAX_STATE_CHARS = 44
+MAX_STATE_CHARS = 56
 MAX_FINDINGS = 6  # in a default output; all with --details
 MAX_FINDING_CHARS = 110
 MAX_STAGES = 12  # rows of a table of stages: two systems of six stages
@@ -111,15 +111,16 @@ def summarize_run(result: PipelineResult, asked: RunFlags, show: int, nothing: U
     gate = failed_judge_gates(manifest)
     missing = [name for name in run.pipeline.order if name not in manifest.stages]
     headline = [gate_headline(gate)] if gate else []
-    if result.failed:
-        headline.insert(0, f"Golden set incomplete: {plural(result.failed, 'judgment')} failed ({cost}).")
-    elif nothing is not None:
+    if nothing is not None:
         headline.insert(0, shorten(f"No golden set: {nothing} ({cost}).", MAX_WARNING_CHARS))
+    elif result.failed:
+        headline.insert(0, f"Golden set incomplete: {plural(result.failed, 'judgment')} failed ({cost}).")
+    elif not ran:
+        what = "the selected stages are" if missing else "all stages are"
+        headline.append(f"Nothing to do: {what} up to date ({result.seconds:.2f} s).")
     elif missing:
         done = ", ".join(name for name in run.pipeline.order if name in manifest.stages)
         headline.insert(0, f"Run not finished: {done} done; {', '.join(missing)} not run ({cost}).")
-    elif not ran:
-        headline.insert(0, f"Nothing to do: all stages are up to date ({result.seconds:.2f} s).")
     else:
         state = "built" if gate else "ready"
         headline.append(f"Golden set {state}: {_golden_set(run, manifest.stages)} ({cost}).")
@@ -127,16 +128,14 @@ def summarize_run(result: PipelineResult, asked: RunFlags, show: int, nothing: U
     table, legend = top_passages(run, show) if shows_queries else (None, "")
     if table is None and (result.failed or missing or nothing or ran):
         table, legend = stages_run(result), ""
-    warnings = _warnings(
-        ran.values(), manifest.answerers if ran else (), costs(result.store).total.possibly_billed, skipped(manifest)
-    )
+    warnings = _warnings(ran.values(), manifest.answerers, costs(result.store).total.possibly_billed, skipped(manifest))
     return Summary(
         headline=tuple(headline),
         table=table,
         legend=legend,
         trust=warnings or (_trust(ran) if not gate else ()),
         next=next_command(result.store.folder, run, asked.going_on(), result.failed, gate, nothing),
-        details=f"run: {typed(result.store.folder)}; --details: stages, calls, top passages and judge statistics",
+        details="--details: stages, calls, top passages and judge statistics",
     )
 
 
@@ -252,7 +251,7 @@ def summarize_status(found: RunStatus, asked: RunFlags) -> Summary:
     total = found.total
     compared = "" if found.compared else "Corpus, queries and settings were not compared: add --config FILE."
     if found.unread:
-        compared = shorten(f"Not compared with {found.config}: {found.unread}", MAX_WARNING_CHARS)
+        compared = f"Not compared with {found.config}: {found.unread}"
     warnings = _warnings(manifest.stages.values(), found.answerers, total.possibly_billed, skipped(manifest))
     return Summary(
         headline=tuple(_status_headline(found, due, failed, gate)),
@@ -294,15 +293,15 @@ def _stages_table(found: RunStatus) -> Table | None:
         rows.append(
             (
                 name,
-                shorten(state, MAX_STATE_CHARS),
                 f"{rows_of(lock):,}" if lock else "",
                 f"{lock.failed:,}" if lock and lock.failed else "",
                 f"{spent.usd:,.4f}" if spent and spent.calls else "",
                 f"{lock.ended:%Y-%m-%d}" if lock else "",
+                shorten(state, MAX_STATE_CHARS),
             )
         )
-    rows += [(name, shorten(said, MAX_STATE_CHARS), "", "", "", "") for name, said in found.left_out.items()]
-    return _table(("stage", "state", "records", "failed", "USD", "ended"), rows)
+    rows += [(name, "", "", "", "", shorten(said, MAX_STATE_CHARS)) for name, said in found.left_out.items()]
+    return _table(("stage", "records", "failed", "USD", "ended", "state"), rows)
 
 
 # --- raggs cost -----------------------------------------------------------------------------------------------
@@ -372,21 +371,27 @@ def summarize_audit(run: Path, found: Audit, written: Sequence[str]) -> Summary:
     """
     if found.findings:
         rows = [
-            (each.file, str(each.line or ""), REMEDIES[each.cure], shorten(each.message, MAX_FINDING_CHARS))
+            (
+                f"{each.file}:{each.line}" if each.line else each.file,
+                REMEDIES[each.cure],
+                shorten(each.message, MAX_FINDING_CHARS),
+            )
             for each in found.findings[:MAX_FINDINGS]
         ]
         more = len(found.findings) - len(rows)
         return Summary(
             headline=(f"Audit failed: {plural(len(found.findings), 'finding')} in {_files(found)}.",),
-            table=_table(("file", "line", "remedy", "finding"), rows),
+            table=_table(("file", "remedy", "finding"), rows),
             details=f"--details: {f'{more} more and ' if more > 0 else ''}the full text of the findings",
         )
     if found.unfinished:
         told = f"Audit incomplete: {', '.join(found.unfinished)} not finished; the rest matches the manifest."
-        return Summary((told,), details="--details: notes" if found.notes else "")
+        unfinished = tuple(shorten(f"note: {note}", MAX_WARNING_CHARS) for note in found.notes[:MAX_WARNINGS])
+        return Summary((told,), trust=unfinished, details="--details: all notes" if found.notes else "")
+    notes = [shorten(f"note: {note}", MAX_WARNING_CHARS) for note in found.notes[:MAX_WARNINGS]]
     return Summary(
         headline=(_audit_headline(run, found),),
-        trust=(*written, *([f"Not checked: {'; '.join(found.unchecked)}."] if found.unchecked else [])),
+        trust=(*written, *notes, *([f"Not checked: {'; '.join(found.unchecked)}."] if found.unchecked else [])),
         details="--details: model versions, notes and disabled stages" if found.answered or found.notes else "",
     )
 

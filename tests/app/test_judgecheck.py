@@ -86,11 +86,11 @@ def test_grades_that_are_peoples_own_are_no_witness(made: Project, tmp_path: Pat
 
 
 def test_nothing_to_compare_is_said(made: Project, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nobody graded a passage"):
+    with pytest.raises(DataError, match="no blind human label"):
         check_judge(open_run(made.run), tmp_path)
     speak(made.run, tmp_path, above, blind=False)
     with pytest.raises(
-        DataError, match="after a machine's grade was seen do not count, nor imported ones without `blind`"
+        DataError, match="labels given after seeing a grade do not count, nor imported ones without `blind`"
     ):
         check_judge(open_run(made.run), tmp_path)
 

@@ -47,7 +47,7 @@ def test_the_judge_that_errs_less_is_nearer_to_people_and_who_never_spoke_is_ask
     found = compared(made, tmp_path)
     assert found.nearer is not None
     assert (found.nearer.cases, found.nearer.winner) == (read, "first")
-    assert "A is nearer to people by" in verdict(found)
+    assert "A is closer to the human labels by" in verdict(found)
     assert verdict(found).endswith("use A")
     assert found.settings == {"judge.grade_noise": ("0.25", "0.7"), "judge.seed": ("1", "2")}
     assert found.agreement.cases == len(found.cases)
@@ -96,14 +96,14 @@ def test_passages_are_matched_by_what_they_say_and_what_one_lacks_is_counted(mad
 
 
 def test_without_people_or_with_few_nothing_is_claimed(made: Project, tmp_path: Path) -> None:
-    assert "not known" in verdict(compared(made))
+    assert "it is unknown" in verdict(compared(made))
     with pytest.raises(DataError, match="nobody graded blind"):
         compared(made, tmp_path)
     speak(made.run, tmp_path, truly, reads=lambda each: each.rank <= 1)
     found = compared(made, tmp_path)
     assert found.nearer is not None
     assert (found.nearer.few, found.nearer.winner) == (True, None)
-    assert "cannot tell which is nearer to people" in verdict(found)
+    assert "inconclusive which judge is closer" in verdict(found)
     assert json.loads(comparison_json(found))["nearer"]["off"]["gain"]["low"] is None
 
 
@@ -138,7 +138,19 @@ def test_the_command(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, truly, reads=lambda each: each.rank <= 8)
     loose, out, plan = made.run.with_name("loose"), tmp_path / "out", tmp_path / "plan.jsonl"
     done = invoke(
-        "judge", "compare", made.run, loose, "--reviews", tmp_path, "--out", out, "--plan", plan, "--show", "3"
+        "judge",
+        "compare",
+        made.run,
+        loose,
+        "--reviews",
+        tmp_path,
+        "--out",
+        out,
+        "--plan",
+        plan,
+        "--show",
+        "3",
+        "--details",
     )
     assert done.exit_code == 0, done.stderr
     assert "use A" in done.stdout

@@ -16,7 +16,7 @@ from support.project import Project, make_project
 
 OLD, NEW = {"model": "judge-2025-08-07"}, {"model": "judge-2026-01-01"}
 MOST_ON_THEIR_WAY = 16  # llm.concurrency
-MIXED = "openai/judge answered as 2 snapshots, whose answers may differ: judge-2025-08-07 ("
+MIXED = "openai/judge answered with 2 versions, which may grade differently: judge-2025-08-07 ("
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def stopped(project: Project, server: LLMServer) -> None:
 
 def test_each_answer_names_its_answerer(server: LLMServer, paid: Project) -> None:
     server.states = lambda number: {**OLD, "system_fingerprint": f"fp_{number % 2}", "provider": "Together"}
-    said = run(paid)
-    assert "answered by openai/judge: judge-2025-08-07 (" in said and ", 2 fingerprints" in said
+    said = run(paid, "--details")
+    assert "model versions of openai/judge: judge-2025-08-07 (" in said and ", 2 fingerprints" in said
     for stage, artifact in (("judge", "judge"), ("rank", "rank.journal")):
         known = table(paid, stage)
         assert {each["fingerprint"] for each in known.values()} == {"fp_0", "fp_1"}
@@ -100,7 +100,7 @@ def test_fingerprints_and_silence_stop_nothing(server: LLMServer, paid: Project)
     server.states = {**OLD, "system_fingerprint": "fp_1"}
     run(paid, "--quiet", "--max-calls", 24, code=7)
     server.states = {"model": None}
-    assert "answers that state no model" in run(paid)
+    assert "answers that name no model" in run(paid, "--details")
 
 
 def test_a_resumed_run_has_the_bytes_of_an_undisturbed_one(server: LLMServer, tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_answers_of_an_earlier_version_are_said_to_name_nobody(server: LLMServer
         database.execute("UPDATE Cache SET value = ? WHERE key = ?", (json.dumps(row), key))
     database.commit()
     asked = server.count
-    said = run(paid, "--to", "judge", "--run-id", "again")
+    said = run(paid, "--to", "judge", "--run-id", "again", "--details")
     assert server.count == asked
-    assert "answered by openai/judge: " in said and "answers of which this was not recorded" in said
+    assert "model versions of openai/judge: " in said and "answers without a recorded version" in said
 
 
 def members(project: Project, kind: str) -> None:

@@ -49,11 +49,11 @@ def test_a_judge_that_obeys_is_seen_and_nothing_is_paid_twice(server: LLMServer,
     assert found["kinds"]["injected"]["count"] == 0
     assert found["kinds"]["unrelated"]["rate"] == 1.0
 
-    told = raggs("status", project.run).stdout
+    told = raggs("status", project.run, "--details").stdout
     line = next(line for line in told.splitlines() if "canaries:" in line)
-    assert "as expected" in line
+    assert " pass" in line
     assert "injected 0 of" in line
-    assert "what is there is as the manifest says" in raggs("audit", project.run).stderr
+    assert "the rest matches the manifest" in raggs("audit", project.run).stderr
 
     done = raggs("run", "--config", project.config, "--from", "judge", "--to", "judge", "--force", "-q", "--yes")
     assert done.returncode == 0, done.stderr
@@ -93,7 +93,7 @@ def test_a_judge_that_reads_nothing_has_none(tmp_path_factory: pytest.TempPathFa
     project = make_project(tmp_path_factory.mktemp("labels"))
     project.change(judge={**project.settings()["judge"], "canaries": 0.1})
     assert raggs("run", "--config", project.config, "--to", "judge", "-q").returncode == 0
-    assert "does not read passages" in raggs("status", project.run).stdout
+    assert "does not read passages" in raggs("status", project.run, "--details").stdout
 
 
 def test_a_judge_below_its_gate_ends_the_run_with_7_and_everybody_says_so(server: LLMServer, project: Project) -> None:
@@ -102,7 +102,7 @@ def test_a_judge_below_its_gate_ends_the_run_with_7_and_everybody_says_so(server
     project.change(judge={**section, "gate": {"canaries": 0.95, "position_bias": 5}})
     done = raggs("run", "--config", project.config, "-q", "--yes")
     assert done.returncode == 7
-    said = "the judge falls below its gate"
+    said = "judge fails its check"
     assert said in done.stderr
     assert "of the canaries pass, less than the required 95%" in done.stderr
     assert "position bias" not in done.stderr, "what holds is not named"
@@ -117,7 +117,7 @@ def test_a_judge_below_its_gate_ends_the_run_with_7_and_everybody_says_so(server
     project.change(judge={**section, "gate": {"canaries": 0.1}})
     assert raggs("run", "--config", project.config, "-q", "--yes").returncode == 0, "a limit is no cause to run again"
     assert server.count == asked
-    assert said not in raggs("status", project.run).stdout
+    assert said not in raggs("status", project.run, "--details").stdout
 
 
 def test_a_gate_without_canaries_is_told_before_anything_is_paid(server: LLMServer, project: Project) -> None:

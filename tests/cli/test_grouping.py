@@ -127,13 +127,13 @@ def test_canaries_tell_that_grades_hang_on_their_company_and_are_priced(server: 
     project = grouped(tmp_path, server, judge={"canaries": 0.02})
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     [line] = estimated(project)
-    out = call("run", "--config", project.config, "--to", "judge").output
+    out = call("run", "--config", project.config, "--to", "judge", "--details").output
     lock = project.manifest()["stages"]["judge"]
     pools = sum(-(-count // GROUP) for count in leaders(project))
     assert pools + 6 < lock["cost"]["calls"] <= line["calls"] <= pools + 24
     assert lock["health"]["canaries"]["company"]["neighbours"] == {"grades": 0, "interval": [0, 0], "questions": 2}
-    assert "company: a grade moves by +0.00 [+0.00, +0.00] beside good passages rather than bad ones" in out
-    assert "company: " in call("status", project.run).output
+    assert "group context: a grade changes by +0.00 [+0.00, +0.00] next to good passages rather than bad ones" in out
+    assert "group context: " in call("status", project.run, "--details").output
     call("run", "--config", project.config, "--quiet")
     call("audit", project.run)
 
@@ -200,6 +200,6 @@ def test_two_runs_tell_what_grouping_changes_and_saves(server: LLMServer, tmp_pa
     project = grouped(tmp_path, server, judge={"group": 1})
     call("run", "--config", project.config, "--quiet", "--to", "judge")
     call("run", "--config", project.config, "--quiet", "--to", "judge", "--run-id", "b", "--set", "judge.group=5")
-    out = call("judge", "compare", project.run, project.run.parent / "b").output
+    out = call("judge", "compare", project.run, project.run.parent / "b", "--details").output
     assert "they differ in group (– / 5)" in out
-    assert "take the cheaper" in out
+    assert "use the cheaper" in out

@@ -48,7 +48,7 @@ def test_the_judge_reads_clean_text_and_the_golden_set_shows_the_raw(tmp_path: P
     assert "u202f" not in seen
     merged = [json.loads(line) for line in (found.run / "merge.jsonl").read_text(encoding="utf-8").splitlines()]
     assert all("e\u0301\u202f!" in record["text"] for record in merged)
-    assert "clean" in run(found, found.run, command="audit")
+    assert "Audit passed" in run(found, found.run, command="audit")
     stages = found.manifest()["stages"]
     assert {name: stages[name]["components"]["judge"].get("passages") for name in ("judge", "rank")} == {
         "judge": "hygiene 1",

@@ -28,9 +28,9 @@ def test_two_prompts_and_what_they_cost(server: LLMServer, project: Project) -> 
     assert first["usd_per_1000"] == 1000 * first["usd"] / found["first"]["graded"]
     assert first["seconds_per_call"] > 0
     assert found["agreement"]["exact"]["value"] == 1.0
-    shown = raggs("judge", "compare", project.run, project.run.with_name("strict")).stdout
+    shown = raggs("judge", "compare", project.run, project.run.with_name("strict"), "--details").stdout
     assert "B costs" in shown
-    assert "take the cheaper" in shown
+    assert "use the cheaper" in shown
     assert "prompt (grade@1 / strict.md)" in shown
 
 

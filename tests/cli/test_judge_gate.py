@@ -39,25 +39,25 @@ def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: 
     assert done.exit_code == 0, done.stderr
     assert "nothing to do" in (done.stdout + done.stderr).lower()
     assert project.artifacts() == before
-    told = invoke("status", project.run).stdout
-    assert "against people: kappa 1.00" in told
+    told = invoke("status", project.run, "--details").stdout
+    assert "human labels: kappa 1.00" in told
     assert invoke("audit", project.run).exit_code == 0
 
     elsewhere = project.folder / "others"
     speak(project.run, elsewhere, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank <= 9)
     held = invoke("run", "--config", project.config, "--set", f"judge.gate.reviews={elsewhere}")
     assert held.exit_code == 7
-    assert "the judge falls below its gate: kappa with human labels is -" in held.stderr
+    assert "the judge fails its check: kappa with human labels is -" in held.stderr
     checked = check_judge(open_run(project.run), elsewhere)
     people = health(project)["people"]
     assert (people["kappa"], people["grades"]) == (round(checked.whole.kappa.value, 4), checked.whole.cases)
     assert invoke("export", project.run, "--format", "trec", "--out", project.folder / "out").exit_code == 0
     meta = json.loads((project.folder / "out" / "qrels.txt.meta.json").read_text())
-    assert meta["provenance"]["gate"] == [held.stderr.strip().rsplit("gate: ", 1)[1]]
+    assert meta["provenance"]["gate"] == [held.stderr.strip().rsplit("check: ", 1)[1]]
     for labels in (project.folder / "out", project.folder / "out" / "qrels.txt"):
         scored = invoke("eval", "--golden", labels, "--run", project.run)
         assert scored.exit_code == 0, scored.stderr
-        assert "the judge falls below its gate: kappa with human labels" in " ".join(scored.stdout.split())
+        assert "the judge fails its check: kappa with human labels" in " ".join(scored.stdout.split())
 
     loosened = invoke("run", "--config", project.config, "--set", "judge.gate.kappa=null")
     assert (loosened.exit_code, (health(project) or {}).get("people")) == (0, None)

@@ -14,21 +14,23 @@ def test_a_judge_is_checked(tmp_path: Path) -> None:
     raggs("run", "--config", project.config, "-q")
     nothing = raggs("judge", "check", project.run)
     assert nothing.returncode != 0
-    assert "nobody graded a passage" in nothing.stderr
+    assert "no blind human label" in nothing.stderr
     assert "Traceback" not in nothing.stderr
     speak(project.run, tmp_path / "reviews", lambda _, grade: grade, reads=lambda each: each.rank <= 10)
-    said = raggs("judge", "check", project.run, "--out", tmp_path / "out", env=environment(COLUMNS="80"))
+    said = raggs("judge", "check", project.run, "--out", tmp_path / "out", "--details", env=environment(COLUMNS="80"))
     assert said.returncode == 0, said.stderr
     assert "usable for comparing systems: yes (kappa at least 0.4)" in said.stdout
     assert "By rank in the pool" not in said.stdout, "one group says nothing"
     tables = [
-        line for line in said.stdout.splitlines() if not line.startswith(("usable", "off by", "note", "kappa  ", "/"))
+        line
+        for line in said.stdout.splitlines()
+        if not line.startswith(("usable", "off by", "note", "kappa  ", "/", "next: "))
     ]
     assert max(map(len, tables)) <= 80, max(tables, key=len)
     assert (tmp_path / "out" / "check.md").is_file()
     found = json.loads(raggs("judge", "check", project.run, "--json").stdout)
     assert found["whole"]["exact"]["value"] == 1.0
-    wrote = raggs("judge", "check", project.run, "--calibration", tmp_path / "map.json")
+    wrote = raggs("judge", "check", project.run, "--calibration", tmp_path / "map.json", "--details")
     assert "the map does not help" in wrote.stdout
     assert str(tmp_path / "map.json") in wrote.stdout
     said = json.loads((tmp_path / "map.json").read_text())

@@ -39,7 +39,7 @@ def panel(*models: str) -> dict[str, Any]:
 
 def test_a_shallow_run_says_what_it_saved_and_ranks_and_exports_only_what_was_judged(tmp_path: Path) -> None:
     project = make_project(tmp_path, judge={"stop_after": 2})
-    out = call("run", "--config", project.config).output
+    out = call("run", "--config", project.config, "--details").output
     judged = rows(project, "judge")
     skipped = {(row["qid"], row["doc_id"]) for row in judged if row["skipped"]}
     assert 0 < len(skipped) < len(judged)
@@ -114,11 +114,11 @@ def test_the_dry_run_of_a_walk_is_an_upper_bound(server: LLMServer, tmp_path: Pa
 
 def test_samples_are_asked_anew_kept_and_compared(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server.url, judge={"samples": 3}, rank={"max_calls": 0})
-    out = call("run", "--config", project.config).output
+    out = call("run", "--config", project.config, "--details").output
     leaders = [row for row in rows(project, "judge") if not row["duplicate_of"]]
     assert server.count == 3 * len(leaders)
     assert all(len(set(row["grades"])) == 1 and len(row["grades"]) == 3 for row in leaders)
-    assert "samples: 3 a passage, 100% unanimous, pairs agree 100%" in out
+    assert "samples: 3 per passage, 100% unanimous, pairs agree 100%" in out
     assert project.manifest()["stages"]["judge"]["health"]["samples"]["passages"] == len(leaders)
 
 
@@ -147,7 +147,7 @@ def test_a_panel_of_models_asks_pays_and_estimates_each_of_them(server: LLMServe
 def test_a_panel_tells_how_its_members_agree(tmp_path: Path) -> None:
     members = [{**NOISY, "seed": seed} for seed in (1, 2)] + [{**NOISY, "grade_noise": 0.0}]
     project = make_project(tmp_path, judge={"judge": {"type": "panel", "judges": members}})
-    out = call("run", "--config", project.config).output
+    out = call("run", "--config", project.config, "--details").output
     told = project.manifest()["stages"]["judge"]["health"]["panel"]
     assert list(told["members"]) == ["qrels qrels.txt", "qrels qrels.txt #2", "qrels qrels.txt #3"]
     assert len(told["agreement"]) == 3
@@ -160,7 +160,7 @@ def test_a_panel_tells_how_its_members_agree(tmp_path: Path) -> None:
 def test_a_member_that_fails_leaves_the_others_to_decide_and_is_told(tmp_path: Path) -> None:
     with LLMServer(fault_for=lambda number, body: "refusal" if body["model"] == "second" else None) as server:
         project = paid(tmp_path, server.url, judge={"judge": panel("first", "second")})
-        out = call("run", "--config", project.config).output
+        out = call("run", "--config", project.config, "--details").output
     assert all(row["grade"] and row["error"] for row in rows(project, "judge"))
     lock = project.manifest()["stages"]["judge"]
     assert (lock["failed"], lock["health"]["panel"]["members"]["litellm openai/second"]["given"]) == (0, 0)
@@ -214,7 +214,7 @@ def forge(project: Project, place: int, **fields: Any) -> str:
     output = manifest["stages"]["judge"]["outputs"]["judge.jsonl"]
     output["sha256"], output["bytes"] = hash_file(path), path.stat().st_size
     (project.run / "manifest.json").write_text(json.dumps(manifest))
-    return call("audit", project.run, code=5).output
+    return call("audit", project.run, "--details", code=5).output
 
 
 LIES: list[tuple[str, dict[str, Any], str]] = [

@@ -58,11 +58,11 @@ def test_people_decide_where_they_spoke_and_the_audit_is_clean(project: Project)
 
 
 def test_status_exports_and_evaluations_say_how_many_grades_are_by_people(project: Project, tmp_path: Path) -> None:
-    done = raggs("run", "--config", project.config)
+    done = raggs("run", "--config", project.config, "--details")
     others = sum(record.duplicate_of is None for record in grades(project)) - 3
     told = f"3 by people, {others:,} by qrels qrels.txt"
     assert f"grades: {told}" in done.stdout + done.stderr
-    assert told in raggs("status", project.run).stdout
+    assert told in raggs("status", project.run, "--details").stdout
     sidecars = {"trec": "qrels.txt.meta.json", "jsonl": "golden.jsonl.meta.json", "beir": "meta.json"}
     for form, sidecar in sidecars.items():
         out = tmp_path / form
@@ -204,8 +204,8 @@ def test_peoples_orders_are_the_first_round_of_the_journal_and_a_kill_changes_no
     }
     assert min(entry.round for entry in journal(ordered) if not entry.groups) == 1
     assert raggs("audit", ordered.run).returncode == 0
-    why = raggs("why", ordered.run, "--query", "q01")
-    assert "people's orders: 1 by human: ada" in why.stdout
+    why = raggs("why", ordered.run, "--query", "q01", "--details")
+    assert "human orders used first: 1 by human: ada" in why.stdout
 
     for file, left in (("grades", 5), ("left", 0), ("left", 3)):
         (other.folder / file).write_text(str(left))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_grades_are_the_servers_and_nothing_is_asked_twice(server: LLMServer, tm
     assert cost["judge"]["usd"] == pytest.approx(
         (cost["judge"]["prompt_tokens"] + 2 * cost["judge"]["completion_tokens"]) / 1e6
     )
-    assert "spent" in out
+    assert re.search(r"\(\$\d+\.\d+, \d+ calls, \d+\.\d s\)", out)
     before = project.artifacts()
     call("run", "--config", project.config, "--force", "--quiet")
     assert server.count == asked, "a cached answer was paid for again"
@@ -85,7 +86,7 @@ def test_what_failed_is_told_and_healed_by_the_next_run(tmp_path: Path) -> None:
         pruned = {(row["qid"], row["doc_id"]): row for row in rows(project, "prune")}
         assert all(not pruned[row["qid"], row["doc_id"]]["kept"] for row in failed)
         out = call("status", project.run).stdout
-        assert "failed last time and will be retried" in out
+        assert "failed; the next run retries them" in out
         sick = False
         paid = server.count
         call("run", "--config", project.config, "--quiet")

@@ -34,7 +34,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Project:
     plan = json.loads(call("run", "--config", project.config, "--dry-run", "--json").output)
     assert "rank" not in plan["plan"] and {line["stage"] for line in plan["estimates"]} == {"judge"}
     told = call("run", "--config", project.config).output
-    assert "[5/5] prune done" in told and LEFT in told and "raggs export" in told
+    assert "done: " in told and "Golden set ready: " in told and "next: raggs eval" in told
     return project
 
 
@@ -42,10 +42,10 @@ def test_it_is_whole_and_says_what_it_leaves_out(graded: Project) -> None:
     assert tuple(graded.manifest()["stages"]) == GOLDEN.order[:-1]
     assert not list(graded.run.glob("rank*"))
     told = call("status", graded.run).output
-    assert "left out (rank: null)" in told and "would run" not in told and "next: raggs eval" in told
+    assert "disabled (rank: null)" in told and "would run" not in told and "next: raggs eval" in told
     found = json.loads(call("status", graded.run, "--json").output)
     assert found["left_out"] == ["rank"] and "rank" not in found["stages"]
-    assert "merge, judge and prune derived again" in call("audit", graded.run).output
+    assert "merge, judge and prune recomputed" in call("audit", graded.run).output
     assert "Nothing to do" in call("run", "--config", graded.config).output
 
 
@@ -95,10 +95,10 @@ def test_a_ranking_of_before_is_no_part_of_it_and_comes_back_unpaid(server: LLMS
     project.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
     call("run", "--config", project.config, "-q")
     before, asked = project.artifacts(), server.count
-    assert "once that is run" in call("status", project.run, "--config", project.config, *NULL).output
+    assert "after the next run" in call("status", project.run, "--config", project.config, *NULL).output
     call("run", "--config", project.config, "-q", *NULL)
     assert "rank" not in project.manifest()["stages"] and project.manifest()["config"]["rank"] is None
-    assert "its files here are of before, unread" in call("status", project.run).output
+    assert "its earlier files are ignored" in call("status", project.run).output
     (project.run / "rank.jsonl").write_text("edited\n")
     call("audit", project.run)
     call("eval", "-g", project.run, "-r", project.run)

@@ -39,7 +39,7 @@ def test_a_grade_in_one_line(made: Project, item: tuple[str, str], tmp_path: Pat
     assert lines[1].replaces == lines[0].id
     assert (made.run / "judge.jsonl").read_bytes() == before, "a run is never touched"
     status = raggs("review", "status", made.run, "--reviews", folder)
-    assert "1 passage on which nobody could tell" in status.stdout
+    assert "1 passage without a grade" in status.stdout
 
 
 def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str]) -> None:
@@ -47,8 +47,8 @@ def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str])
         assert raggs("review", "set", made.run, *item, grade, "--who", who).returncode == 0
     assert (made.folder / "reviews" / "reviews.jsonl").is_file()
     status = raggs("review", "status", made.run)
-    assert "1 passage on which they differ" in status.stdout
-    assert "0 of these before a machine's grade was seen" in status.stdout
+    assert "1 passage with different grades" in status.stdout
+    assert "0 are blind" in status.stdout
     assert raggs("review", "set", made.run, *item, "4", "--who", "bo", "--settle").returncode == 0
     found = json.loads(raggs("review", "status", made.run, "--json").stdout)
     assert found["blind"] == 0

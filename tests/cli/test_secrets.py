@@ -234,6 +234,6 @@ def test_what_a_judge_says_of_a_key_and_what_an_old_manifest_holds_is_masked(tmp
         for form in ([], ["--json"]):
             told = invoke(command, project.run, *form)
             assert CANARY not in told.stdout + told.stderr
-    told = invoke("why", project.run, "judge")
+    told = invoke("why", project.run, "judge", "--details")
     assert CANARY not in told.stdout + told.stderr
     assert "[redacted]" in told.stdout

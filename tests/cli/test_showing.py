@@ -33,7 +33,7 @@ def of(folder: Path, artifact: str, model: type, qid: str = "q01") -> list:
 
 
 def test_the_order_and_its_passages(made: Path) -> None:
-    out = shown(made, "q01")
+    out = shown(made, "q01", "--details")
     ranked, pooled = of(made, "rank", RankRecord), {each.doc_id: each for each in of(made, "merge", MergeRecord)}
     rows = [line.split() for line in out.splitlines() if re.match(r" *\d+ +\d+-\d+ ", line)]
     assert [(row[0], row[2], row[-3]) for row in rows] == [
@@ -44,7 +44,8 @@ def test_the_order_and_its_passages(made: Path) -> None:
         assert pooled[each.doc_id].text in out
     assert pooled[ranked[3].doc_id].text not in out
     assert pooled[ranked[3].doc_id].text in shown(made, "q01", "--passages", 4)
-    assert f"raggs why {made} --query q01" in out
+    brief = shown(made, "q01")
+    assert f"next: raggs why {made} --query q01" in brief and pooled[ranked[0].doc_id].text not in brief
 
 
 def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
@@ -52,8 +53,8 @@ def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
     best = of(made, "rank", RankRecord)[0]
     path = tmp_path / "mine.trec"
     path.write_text(f"q01 Q0 {best.doc_id} 1 2 mine\nq01 Q0 nowhere 2 1 mine\n")
-    assert f"mine        2         1  {grades[best.doc_id]} ·" in shown(made, "q01", "--run", path)
-    out = shown(made, "q01", "--run", path, "--system", "mine")
+    assert f"mine        2         1  {grades[best.doc_id]} ·" in shown(made, "q01", "--run", path, "--details")
+    out = shown(made, "q01", "--run", path, "--system", "mine", "--details")
     assert "nowhere" in out and "not judged" in out and f"[#1, grade {best.grade}] {best.doc_id}" in out
     assert "did you mean 'mine'" in shown(made, "q01", "--run", path, "--system", "min", code=4)
     shutil.copy(path, tmp_path / "bm25.trec")
@@ -73,7 +74,7 @@ def test_long_tables_are_cut_unless_all_is_asked_for(made: Path, monkeypatch: py
 
 
 def test_all_questions_in_a_table_and_an_unknown_one(made: Path) -> None:
-    assert [line.split()[0] for line in shown(made).splitlines()[1:4]] == ["q00", "q01", "q02"]
+    assert [line.split()[0] for line in shown(made).splitlines()[3:6]] == ["q00", "q01", "q02"]
     assert [line["qid"] for line in json.loads(shown(made, "--json"))] == ["q00", "q01", "q02"]
     assert "there is no question 'q1'" in shown(made, "q1", code=4)
 
@@ -117,7 +118,7 @@ def test_a_narrow_screen_cuts_no_number(made: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_labels_alone_have_questions_too(made: Path) -> None:
-    out = shown(made.parents[1] / "qrels.txt", "q01")
+    out = shown(made.parents[1] / "qrels.txt", "q01", "--details")
     grades = re.findall(r"^ +(\d)  p\d+", out, re.MULTILINE)
     assert len(grades) == 20
     assert grades == sorted(grades, reverse=True)
@@ -133,7 +134,7 @@ def test_a_passage_names_its_source(tmp_path: Path) -> None:
     folder = run(load_config(project.config)).store.folder
     best = next(iter(read_records(folder / "rank.jsonl", RankRecord)))
     (qid,) = {each.qid for each in read_records(folder / "rank.jsonl", RankRecord)}
-    assert f", https://example.org/{best.doc_id}" in shown(folder, qid)
+    assert f", https://example.org/{best.doc_id}" in shown(folder, qid, "--details")
     passages = json.loads(shown(folder, qid, "--json"))["passages"]
     assert {each["doc_id"]: each["source"] for each in passages} == {
         each["doc_id"]: f"https://example.org/{each['doc_id']}" for each in passages

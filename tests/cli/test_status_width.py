@@ -21,16 +21,16 @@ def test_status_fits_the_terminal(tmp_path: Path, width: int, monkeypatch: pytes
     )
     call("run", "--config", project.config, "-q")
     project.change(retrieve={"retrievers": [{"type": "bm25", "k": 9}]})
-    wide = call("status", project.run, "--config", project.config).stdout
+    wide = call("status", project.run, "--details", "--config", project.config).stdout
     monkeypatch.setattr(
         "raggs.cli.render.open_console", lambda: Console(force_terminal=True, width=width, color_system=None)
     )
     for flags in ((), ("--config", project.config)):
-        told = call("status", project.run, *flags).stdout
+        told = call("status", project.run, "--details", *flags).stdout
         long = [line for line in told.splitlines() if len(line) > width and not line.startswith(COMMANDS)]
         assert long == []
         assert not any("&&" in line.rstrip().removesuffix("&&") for line in told.splitlines()), (
             "what is too long is parted"
         )
-    assert "cascade: the good judge was asked of" in " ".join(told.split()), "nothing is cut"
+    assert "cascade: the expensive judge graded" in " ".join(told.split()), "nothing is cut"
     assert any(len(line) > 80 for line in wide.splitlines()), "where nobody looks at a width, lines stay whole"

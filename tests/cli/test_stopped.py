@@ -128,7 +128,7 @@ def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_
     call("run", "--config", project.config, "--quiet", code=7)
     finished, status = done(project, "judge"), json.loads(call("status", project.run, "--json").stdout)
     out = call("run", "--config", project.config, "--partial", "--set", "budget.max_calls=5000").stdout
-    assert f"prune and rank: the queries that judge has done; stage judge was stopped: {6 - len(finished)} quer" in out
+    assert "prune and rank finished for the queries that judge has done" in out and f"{6 - len(finished)} quer" in out
     assert done(project, "prune") == done(project, "rank") == finished
     assert not {"judge", "prune", "rank"} & project.manifest()["stages"].keys()
     now = json.loads(call("status", project.run, "--json").stdout)

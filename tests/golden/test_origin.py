@@ -21,7 +21,7 @@ def beside(folder: Path, **provenance: object) -> Path:
 
 def test_who_graded_and_which_gate_fell(tmp_path: Path) -> None:
     labels = beside(tmp_path, gate=["one is low", "another is high"], sources={"human": 3, "litellm x": 9})
-    assert list(stated_fall(labels)) == [f"{labels}: the judge falls below its gate: one is low; another is high"]
+    assert list(stated_fall(labels)) == [f"{labels}: the judge fails its check: one is low; another is high"]
     assert stated_sources(labels) == {"human": 3, "litellm x": 9}
 
 

@@ -56,7 +56,7 @@ def test_failures_are_no_grades_and_no_agreement() -> None:
     health = found(([4], 0, 2), ([1], 0, 3), ([None], 5, 4), ([1], None, 5))
     assert (health.lost, health.asked.count, health.asked.total) == (9, 0, 5)
     assert health.grades["1"].agree is None
-    assert any("not known" in text for text, _ in cascade_words(health))
+    assert any("is unknown" in text for text, _ in cascade_words(health))
 
 
 def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wanted() -> None:
@@ -77,10 +77,11 @@ def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wante
 def test_lines_say_how_many_why_and_how_far_both_agree() -> None:
     told = [text for text, _ in cascade_words(found(([4], 4, 6), ([4], 2, 2), ([1], None, 90), ([1], 1, 10)))]
     assert told[0] == (
-        "cascade: the good judge was asked of 18 of 108 passages (17%: 8 by their cheap grade, 10 at random)"
+        "cascade: the expensive judge graded 18 of 108 passages (17%: 8 because of the cheap grade, 10 at random)"
     )
-    assert told[1] == "cascade: it gave another grade to 2 of them (11%)"
-    assert told[2].startswith("cascade: by cheap grade, it agrees on 100% of the 1s (72% to 100%), 75% of the 4s")
+    assert told[1] == "cascade: it changed the grade of 2 of them (11%)"
+    assert told[2].startswith("cascade: agreement by cheap grade: 100% of the 1s (72% to 100%), 75% of the 4s")
     assert told[3] == (
-        "cascade: 0 of 10 asked at random are a 3 or more to it: of all such it was not shown 0% (95%: 0% to 81%)"
+        "cascade: of 10 sent at random, 0 have grade 3 or higher. "
+        "Of all such passages, 0% [0%, 81%] were not sent to it"
     )

@@ -104,7 +104,7 @@ def test_a_neighbour_that_speaks_for_all_is_heard_by_a_judge_that_obeys() -> Non
     assert found.company["incited"].grades is not None
     assert found.company["incited"].grades > 2
     assert found.company["neighbours"].grades == 0
-    assert "hang on the passages shown beside" in told(found)[0]
+    assert "depend on the other passages of the call" in told(found)[0]
 
 
 def test_company_is_the_same_but_for_what_is_compared() -> None:
@@ -127,6 +127,9 @@ def test_what_cannot_be_made_is_left_out_and_said() -> None:
     found, _ = ask(questions=1)
     assert found.company["neighbours"].questions == 0
     lines = [line.text for line in health_lines(JudgeHealth(canaries=found))]
-    assert "company: too few questions to tell what a grade moves beside good passages rather than bad ones" in lines
+    assert (
+        "group context: too few queries to measure how a grade changes next to good passages rather than bad ones"
+        in lines
+    )
     assert shift_of([0.5]).interval is None
     assert shift_of([0.0, 1.0]).interval == (-5.8531, 6.8531)

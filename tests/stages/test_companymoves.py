@@ -79,7 +79,7 @@ def measured(leak: float, questions: int = 60, **config: Any) -> tuple[GradeShif
     lines = [
         line.text
         for line in health_lines(health.model_copy(update={"place": None}))
-        if "company" in line.text or line.warning
+        if "group context" in line.text or line.warning
     ]
     return health.samples.company if health.samples else None, lines
 
@@ -95,8 +95,8 @@ def test_a_leak_is_measured_and_no_leak_is_none(config: dict[str, Any]) -> None:
         assert found is not None and found.grades is not None and found.interval is not None
         assert abs(found.grades) > 0.1 and found.grades * leak > 0
         assert found.interval[0] <= found.grades <= found.interval[1]
-        assert "for each grade that its company is better, as its samples show (" in lines[0]
-        assert "hang on the passages shown beside" in lines[1]
+        assert "per grade by which the other passages of the call are better (" in lines[0]
+        assert "depend on the other passages of the call" in lines[1]
 
 
 def test_what_a_place_in_a_call_does_is_told_without_samples() -> None:
@@ -105,7 +105,7 @@ def test_what_a_place_in_a_call_does_is_told_without_samples() -> None:
     assert favoured is not None and favoured.grades is not None and favoured.interval is not None
     assert favoured.grades > 0.4 and favoured.interval[0] > fair.interval[1] - 0.3
     told = [line.text for line in health_lines(JudgeHealth(place=favoured))]
-    assert "by being shown first in a call rather than last (60 questions)" in told[0]
+    assert "if it is shown first in a call rather than last (60 queries)" in told[0]
     assert told[1].startswith("warning: ")
 
 

@@ -79,12 +79,12 @@ def test_audit_why_show_export_and_a_second_run_know_of_it(ranked: Project, tmp_
     before = ranked.artifacts()
     audited = raggs("audit", ranked.run)
     assert audited.returncode == 0, audited.stdout + audited.stderr
-    assert f"below grade {FLOOR} not ordered" in raggs("why", ranked.run, "--query", "q01").stdout
+    assert f"below grade {FLOOR} sorted by grade" in raggs("why", ranked.run, "--query", "q01", "--details").stdout
     assert "not ordered" in raggs("show", ranked.run, "q01", "--all").stdout
     assert raggs("export", ranked.run, "--format", "jsonl", "--out", tmp_path / "out").returncode == 0
     top = [json.loads(line) for line in (tmp_path / "out" / "golden.jsonl").read_text().splitlines()]
     assert {each["grade"] < FLOOR for each in top if "unordered" in each} == {True}
-    assert f"below grade {FLOOR} are not ordered" in raggs("status", ranked.run).stdout
+    assert f"below grade {FLOOR} (rank.floor) are sorted" in raggs("status", ranked.run, "--details").stdout
     assert raggs("export", ranked.run, "--format", "csv", "--out", tmp_path / "csv").returncode == 0
     table = list(csv.DictReader((tmp_path / "csv" / "golden.csv").read_text("utf-8-sig").splitlines()))
     placed = [row for row in table if row["rank"]]
@@ -125,15 +125,17 @@ def test_a_query_without_a_relevant_passage_is_not_ranked(tmp_path: Path, rank: 
     rank = {"top": 5, "max_calls": 12, **rank}
     project = make_project(tmp_path, prune={"min_keep": 14, "max_keep": 16}, judge=judge, rank=rank)
     with_grades_of_at_most(project, 2, {"q01", "q02"})
-    done = raggs("run", "--config", project.config)
+    done = raggs("run", "--config", project.config, "--details")
     assert done.returncode == 0, done.stderr
-    told = "not ranked: 2 queries without a passage of grade 3 or more"
-    status, why = raggs("status", project.run).stdout, raggs("why", project.run, "--query", "q01").stdout
+    told = "not ranked: 2 queries without a passage of grade 3 or higher"
+    status, why = (
+        raggs(*words, "--details").stdout for words in (("status", project.run), ("why", project.run, "--query", "q01"))
+    )
     assert all(told in " ".join(each.split()) for each in (done.stdout, status))
     assert f"stopped: {STOP_NO_RELEVANT}" in why and "rank.min_best_grade" in why and "below grade" not in why
     counts = project.manifest()["stages"]["rank"]["counts"]
     assert counts["not ranked"] == 2 and sum(counts.get(name, 0) for name in OUTCOMES) == 4
-    assert all("settled: the top 5 of" in each for each in (done.stdout, status))
+    assert all("top 5 stable for" in each for each in (done.stdout, status))
     reasons = {each["qid"]: (each["stop_reason"], each["calls"]) for each in lines(project, "rank.queries.jsonl")}
     assert {qid for qid, (reason, _) in reasons.items() if reason == STOP_NO_RELEVANT} == {"q01", "q02"}
     assert all((calls == 0) == (reason == STOP_NO_RELEVANT) for reason, calls in reasons.values())

@@ -113,10 +113,10 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
 def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> None:
     before = ranked.artifacts()
     assert raggs("audit", ranked.run).returncode == 0
-    why = raggs("why", ranked.run, "--query", "q03")
+    why = raggs("why", ranked.run, "--query", "q03", "--details")
     assert why.returncode == 0, why.stderr
-    assert "learned from 12 questions" in why.stdout
-    assert "told for the price by lists of each length, of 5 = 1: 5: 1.00, " in " ".join(why.stdout.split())
+    assert "judge profile from 12 queries" in why.stdout
+    assert "information per cost by list length, relative to 5: 5: 1.00, " in " ".join(why.stdout.split())
     told = json.loads(raggs("why", ranked.run, "--query", "q03", "--json").stdout)
     assert told["profile"]["questions"] >= QUESTIONS and set(told["lengths"]) & set(told["told_by_length"])
     again = raggs("run", "--config", ranked.config)
@@ -129,7 +129,7 @@ def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> No
 def test_an_audit_tells_a_profile_that_was_changed(ranked: Project, tmp_path: Path) -> None:
     copy = files_copied(ranked.run, tmp_path / "copy")
     edit_file(copy, "rank.journal.jsonl", lambda data: data.replace(b'"doubt":', b'"doubt":1', 1), reseal=True)
-    done = raggs("audit", copy)
+    done = raggs("audit", copy, "--details")
     assert done.returncode != 0
     assert "not all queries were ranked with the same judge profile" in done.stdout + done.stderr
 
@@ -172,7 +172,7 @@ def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
     course.believe(profile_entry(BLANK, course.upcoming, profile))
     assert ranker.ranking().favour == before and before[0] > before[-1], "a judge that leaves all as it was shown"
     told = profile.model_copy(update={"favour": (1.2, 0.6, 0.0, -0.6, -1.2), "favour_doubt": 0.1, "echo": 0.4})
-    gains = "; the first of a list gains 0.8 grades over the last; it errs the same way when asked again: echo 0.4"
+    gains = "; position bias: the first of a list gains 0.8 grades over the last; test-retest error correlation 0.4"
     assert care_words(told).endswith(gains)
     course.believe(profile_entry(BLANK, course.upcoming, told))
     assert ranker.ranking().favour == pytest.approx(told.favour) and ranker.ranking().echo == 0.4

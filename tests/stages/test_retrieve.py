@@ -72,10 +72,10 @@ def test_questions_whose_signal_fires_have_long_lists_and_say_why(project: Proje
 
 
 def test_status_counts_them_and_show_says_which_and_the_audit_holds_them_against_the_records(project: Project) -> None:
-    said = invoke("status", project.run).output
-    assert "depth: 2 of 4 questions searched deeper (head_margin 2)" in said
+    said = invoke("status", project.run, "--details").output
+    assert "depth: 2 of 4 queries searched deeper (head_margin 2)" in said
     qid = next(qid for (qid, _), records in hits(project).items() if records[0].escalated)
-    assert "searched deeper: head_margin" in invoke("show", project.run, qid).output
+    assert "searched deeper: head_margin" in invoke("show", project.run, qid, "--details").output
     assert not audit(project.run).findings
     manifest = project.run / "manifest.json"
     told = json.loads(manifest.read_text())

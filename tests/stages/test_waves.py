@@ -55,13 +55,13 @@ def test_the_budget_is_spent_where_it_promises_most_and_everybody_tells(ranked: 
     counts = ranked.manifest()["stages"]["rank"]["counts"]
     assert (counts["calls of all"], counts["least"], counts["most"]) == (60, min(calls.values()), max(calls.values()))
     assert raggs("audit", ranked.run).returncode == 0
-    assert "budget: 60 calls over 8 questions" in raggs("status", ranked.run).stdout
+    assert "budget: 60 calls over 8 queries" in raggs("status", ranked.run, "--details").stdout
     most = max(calls, key=lambda qid: (calls[qid], qid))
-    why = raggs("why", ranked.run, "--query", most).stdout
+    why = raggs("why", ranked.run, "--query", most, "--details").stdout
     fewer = sum(count < calls[most] for count in calls.values())
-    shared = f"60 calls that 8 questions share {calls[most]} went here, 7.5 on average: {fewer} got fewer, 0 got more"
+    shared = f"8 queries share 60 calls; this query got {calls[most]}, the mean is 7.5: {fewer} got fewer, 0 got more"
     assert shared in why
-    assert "of all tops this one had most pairs in doubt" in why and "a higher one would make it surer" in why
+    assert "this query had the most uncertain pairs" in why and "a higher value reduces the uncertainty" in why
 
 
 def test_a_greater_budget_goes_on_where_the_smaller_one_ended(ranked: Project, tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
         assert told["bought"]["ranked"] == 4 and told["bought"]["short"] > 0
         assert not audit(short.run).findings
         cut = next(qid for qid, reason in reasons(short, "rank.queries.partial").items() if reason == STOP_BUDGET)
-        why = raggs("why", short.run, "--query", cut).stdout
-        assert "went here" in why and f"\n  {STOPS[STOP_BUDGET]}\n" in why
+        why = raggs("why", short.run, "--query", cut, "--details").stdout
+        assert "this query got" in why and f"\n  {STOPS[STOP_BUDGET]}\n" in why
         part = (short.run / "rank.partial.jsonl").read_bytes()
         assert json.loads(raggs(*capped).stdout) == told and (short.run / "rank.partial.jsonl").read_bytes() == part
         assert raggs("run", "--config", short.config, "-q").returncode == 0

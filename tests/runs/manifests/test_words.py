@@ -30,25 +30,25 @@ def told(sharpness: float | None, echo: float | None, bias: float | None = None)
 def test_each_number_says_what_it_means() -> None:
     lines = [line.text for line in told(3.0, 0.1)]
     assert lines[0] == (
-        "judge: first shown wins 50% of the batches (a fair judge: 33%), "
-        "67% of 3 close pairs change places when asked again (a coin: 50%), "
+        "judge: the passage shown first wins 50% of the batches (33% without bias), "
+        "67% of 3 close pairs flip when judged again (50% for random answers), "
         "1 of 3 batches without an order"
     )
     assert lines[1] == (
-        "judge: sharpness 3.0 (of two passages a grade apart it prefers the better 95%), "
-        "echo 0.10 (asking again is a fresh opinion)"
+        "judge: sharpness 3.0 (prefers the better of two passages one grade apart in 95% of cases), "
+        "test-retest error correlation 0.10 (repeated calls are independent)"
     )
-    assert lines[2] == "order: 4.2 wrongly ordered pairs expected in the top of a query, on average"
+    assert lines[2] == "4.2 discordant pairs expected per query in the top (mean)"
 
 
 def test_an_engine_without_estimates_and_an_older_run_tell_what_they_have() -> None:
-    assert [line.partition(":")[0] for line, warning in told(None, None) if not warning] == ["judge", "order"]
+    assert [line.partition(":")[0] for line, warning in told(None, None) if not warning][:1] == ["judge"]
     assert list(health_lines(RankStatistics().health())) == list(health_lines(None)) == []
     older = json.loads(found(2.0, 0.1).model_dump_json())
     del older["sharpness"], older["echo"], older["position_bias"]
     assert [line.text.partition(":")[0] for line in health_lines(RankHealth(**older)) if not line.warning] == [
         "judge",
-        "order",
+        "4.2 discordant pairs expected per query in the top (mean)",
     ]
 
 
@@ -59,19 +59,25 @@ def test_a_blunt_judge_that_repeats_its_errors_is_warned_about() -> None:
 
 
 def test_a_bias_that_was_taken_out_is_told_where_it_is_worth_a_word() -> None:
-    assert "a passage gains 1.2 grades by being shown first (the order is free of it)" in told(3.0, 0.0, 1.2)[1].text
-    assert "a passage gains 0.5 grades by being shown last (the order is free of it)" in told(3.0, 0.0, -0.5)[1].text
+    assert (
+        "position bias: the passage shown first gains 1.2 grades (corrected in the order)"
+        in told(3.0, 0.0, 1.2)[1].text
+    )
+    assert (
+        "position bias: the passage shown last gains 0.5 grades (corrected in the order)"
+        in told(3.0, 0.0, -0.5)[1].text
+    )
     assert "grades" not in told(3.0, 0.0, 0.04)[1].text
 
 
 def test_a_question_is_told_its_part_of_the_whole_and_why_others_got_more() -> None:
     shares = (4, 6, 6, 9)
     assert next(share_words(6, shares)) == (
-        "of the 25 calls that 4 questions share 6 went here, 6.2 on average: 1 got fewer, 1 got more"
+        "4 queries share 25 calls; this query got 6, the mean is 6.2: 1 got fewer, 1 got more"
     )
     why = [list(share_words(mine, shares))[1].rpartition(": ")[2] for mine in (4, 9)]
-    assert [line.split(" had ")[0] for line in why] == ["those that got more", "of all tops this one"]
-    assert list(share_words(6, (6, 6)))[1] == "each next call goes where it is expected to put most pairs right"
+    assert [line.split(" had ")[0] for line in why] == ["queries with more calls", "this query"]
+    assert list(share_words(6, (6, 6)))[1] == "each call goes to the query where it is expected to correct most pairs"
 
 
 def test_every_end_that_the_stage_gives_a_ranking_has_a_sentence() -> None:

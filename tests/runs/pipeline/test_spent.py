@@ -78,8 +78,8 @@ def is_usable(project: Project, told: dict, out: Path) -> None:
     call("report", project.run, "--out", out / "report.html")
     assert "because the budget is used up" in (out / "report.html").read_text()
     short = told["lacks"]["rank"]["short"][0]
-    assert "the budget ended" in call("show", project.run, short).stdout
-    assert "stopped: the budget ended" in call("why", project.run, "--query", short).stdout
+    assert "the budget ended" in call("show", project.run, short, "--details").stdout
+    assert "stopped: the budget ended" in call("why", project.run, "--query", short, "--details").stdout
     for qid in missing:
         assert f"query '{qid}' is omitted" in call("why", project.run, "--query", qid, code=4).stderr
 

@@ -53,7 +53,7 @@ def test_what_has_not_changed_is_not_done_again_and_more_questions_keep_the_firs
     run = tmp_path / "runs" / "demo.questions"
     first = {name: (run / f"{name}.jsonl").read_bytes() for name in ("sample", "ask", "verify", "filter")}
     shown = call("questions", "--config", config, "--n", 8).output
-    assert "ask unchanged" in shown
+    assert "unchanged: sample, ask, verify, filter" in shown
     call("questions", "--config", config, "--n", 20)
     for name in ("sample", "ask", "verify"):
         assert (run / f"{name}.jsonl").read_bytes().startswith(first[name]), name
@@ -79,13 +79,19 @@ def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
         "would run: config.n changed (20 -> 9)"
         in call("status", run, "--config", config, "--set", "questions.sample.n=9").output
     )
+<<<<<<< HEAD
     assert "filter would not run again" in call("why", run, "filter").output
     assert "unknown stage 'judge'" in refused("why", run, "judge")
     assert "No language model was asked" in call("cost", run).output
+=======
+    assert "filter is up to date" in call("why", run, "filter").output
+    assert "no stage 'judge'" in refused("why", run, "judge")
+    assert "No language model was called" in call("cost", run).output
+>>>>>>> 87990df6 (Default output of run, status, why, cost, audit, judge, review status and show leads with the answer; --details prints the rest)
     for command in (("export", run, "--out", tmp_path / "o"), ("eval", "--golden", run, "--run", run)):
         assert "not a golden set" in refused(*command, code=5)
     assert "kept" in json.loads(call("schema", "filter").output)["properties"]
-    assert "verify and filter (its cosines as recorded) derived again" in call("audit", run).output
+    assert "verify and filter recomputed" in call("audit", run).output
 
 
 @pytest.mark.parametrize(
@@ -189,7 +195,7 @@ def test_a_configuration_that_is_made_says_what_was_asked(tmp_path: Path, monkey
     written, questions = (tmp_path / "raggs.yaml").read_text(), (tmp_path / "questions.jsonl").read_bytes()
     assert "sample: {n: 12, personas:" in written and "# raggs questions --config" in written
     again = call("questions", "--config", "raggs.yaml").output
-    assert "sample unchanged" in again and "filter unchanged" in again and "says otherwise" not in again
+    assert "unchanged: sample, ask, verify, filter" in again and "says otherwise" not in again
     assert (tmp_path / "questions.jsonl").read_bytes() == questions
     assert "#   max_usd: 1" in written  # what a call may spend is its own
 
