@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -29,8 +30,9 @@ from raggs.base.document import (
 from raggs.base.text import escape_controls
 from raggs.cli.plain_text import say
 from raggs.cli.screen import hanging
-from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
-from raggs.evaluation.models import EvalReport
+
+if TYPE_CHECKING:
+    from raggs.evaluation.models import EvalReport
 
 GAP = 2  # between columns
 SUMMARY_WIDTH = 80
@@ -44,6 +46,8 @@ def show(report: EvalReport, screen: Console, digits: int | None = None) -> None
     Args:
         digits: decimals of the tables; None: four for scores, three for intervals.
     """
+    from raggs.evaluation.layout import lay_out  # imported lazily: raggs run prints summaries only
+
     document = lay_out(report)
     show_document(document if digits is None else round_document(document, digits), screen)
 
@@ -285,6 +289,8 @@ def _cell(cell: Cell, between: str) -> Text:
 
 def show_per_query(report: EvalReport) -> None:
     """Print one line per system and query, with the values separated by tabs."""
+    from raggs.evaluation.layout import per_query_head, per_query_rows
+
     say("\t".join(per_query_head(report)))
     for name, qid, values in per_query_rows(report):
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))

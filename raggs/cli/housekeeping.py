@@ -413,7 +413,9 @@ def _print_audit(run: Path, found: Audit, written: Sequence[str], details: bool)
         for what in found.unchecked:
             say(f"not checked: {what}")
 
-    show_details(summarize_audit(run, found, written), open_console(), details, rest)
+    show_details(summarize_audit(run, found), open_console(), details, rest)
+    for what in written:
+        say(what)
 
 
 def _as_json(run: Path, found: Audit) -> None:

@@ -363,12 +363,8 @@ RECOMPUTED_STAGES = {
 REMEDIES = {"run": "run again", "copy": "restore copy", "lock": "write lock", "sign": "sign again", "told": ""}
 
 
-def summarize_audit(run: Path, found: Audit, written: Sequence[str]) -> Summary:
-    """Return the default output of `raggs audit`; an error with the remedy follows it if there are findings.
-
-    Args:
-        written: the files that the command wrote, as sentences.
-    """
+def summarize_audit(run: Path, found: Audit) -> Summary:
+    """Return the default output of `raggs audit`; an error with the remedy follows it if there are findings."""
     if found.findings:
         rows = [
             (
@@ -391,7 +387,7 @@ def summarize_audit(run: Path, found: Audit, written: Sequence[str]) -> Summary:
     notes = [shorten(f"note: {note}", MAX_WARNING_CHARS) for note in found.notes[:MAX_WARNINGS]]
     return Summary(
         headline=(_audit_headline(run, found),),
-        trust=(*written, *notes, *([f"Not checked: {'; '.join(found.unchecked)}."] if found.unchecked else [])),
+        trust=(*notes, *([f"Not checked: {'; '.join(found.unchecked)}."] if found.unchecked else [])),
         details="--details: model versions, notes and disabled stages" if found.answered or found.notes else "",
     )
 

@@ -18,7 +18,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "qrels.txt").write_text(LABELS)
     (tmp_path / "a.trec").write_text(RUN)
-    assert call("audit", "qrels.txt", "--write-lock", "golden.lock") == (0, "qrels.txt: 3 judgments read")
+    assert call("audit", "qrels.txt", "--write-lock", "golden.lock") == (
+        0,
+        "Audit passed: 3 judgments in qrels.txt can be read.",
+    )
     return tmp_path
 
 
@@ -35,7 +38,7 @@ def test_the_lock_means_the_judgments_in_any_format_and_no_others(folder: Path) 
     assert call("audit", "same.tsv", "--lock", "golden.lock")[0] == 0
     (folder / "other.txt").write_text(LABELS.replace("d3 4", "d3 5"))
     code, said = call("audit", "other.txt", "--lock", "golden.lock")
-    assert code == 5 and said.startswith("golden.lock:") and "digest" in said
+    assert code == 5 and "golden.lock:" in said and "digest" in said
     assert call("eval", "-g", "same.tsv", "-r", "a.trec", "--lock", "golden.lock")[0] == 0
 
 

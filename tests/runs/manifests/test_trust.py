@@ -58,7 +58,7 @@ def test_a_lock_counts_grades_and_says_what_measures_are(project: Project, tmp_p
     other = {**found, "measures": {**found["measures"], "recall": "something else"}}
     lock.write_text(json.dumps(other, indent=2))
     number = next(number for number, line in enumerate(lock.read_text().split("\n"), 1) if '"recall":' in line)
-    said = call("audit", project.run, "--lock", lock, code=5).output
+    said = call("audit", project.run, "--lock", lock, "--details", code=5).output
     assert f"golden.lock:{number}: the measure recall is '|rel and" in said
     del found["measures"], found["judgments"]  # as of a run without judgments
     lock.write_text(json.dumps(found, indent=2))
@@ -96,7 +96,7 @@ def test_another_run_is_told_by_file_and_line(project: Project, tmp_path: Path) 
     project.change(rank={"max_calls": 2})
     run(project.config)
     call("audit", project.run)
-    out = call("audit", project.run, "--lock", lock, code=5).output
+    out = call("audit", project.run, "--lock", lock, "--details", code=5).output
     lines = lock.read_text().splitlines()
     number = next(number for number, line in enumerate(lines, start=1) if '"rank.jsonl":' in line)
     assert f"golden.lock:{number}: rank.jsonl is " in out
@@ -137,17 +137,18 @@ def test_a_signature_holds_until_a_byte_changes(project: Project, tmp_path: Path
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert "PRIVATE" in key.read_text()
     assert "exists" in call("keygen", key, code=2).output
-    assert "the run is not signed" in call("audit", project.run, "--verify", f"{key}.pub", code=5).output
+    assert "the run is not signed" in call("audit", project.run, "--verify", f"{key}.pub", "--details", code=5).output
     assert "manifest.sig" in call("audit", project.run, "--sign", key).output
     call("audit", project.run, "--verify", f"{key}.pub")
     assert (
-        "not a signature of this manifest.json by the key other.key.pub"
-        in call("audit", project.run, "--verify", f"{other}.pub", code=5).output
+        "no signature of this manifest.json by the key other.key.pub"
+        in call("audit", project.run, "--verify", f"{other}.pub", "--details", code=5).output
     )
     edit_manifest(project.run, lambda content: content.update(created="2020-01-01T00:00:00Z"), reseal=True)
     call("audit", project.run)
     assert (
-        "not a signature of this manifest.json" in call("audit", project.run, "--verify", f"{key}.pub", code=5).output
+        "no signature of this manifest.json"
+        in call("audit", project.run, "--verify", f"{key}.pub", "--details", code=5).output
     )
 
 
@@ -222,7 +223,7 @@ def test_without_the_cache_it_is_said_that_texts_were_not_compared(project: Proj
     found = audit(project.run)
     assert found.ok
     assert NO_STORE in found.unchecked
-    assert f"not checked: {NO_STORE}" in call("audit", project.run).output
+    assert f"not checked: {NO_STORE}" in call("audit", project.run, "--details").output
 
 
 # --- runs of versions before ----------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ def test_what_no_run_restores_is_made_under_another_name(project: Project, part:
     edit_manifest(project.run, lambda found: found.update({part: "2020-01-01T00:00:00Z"}))
     result = call("audit", project.run, code=5)
     remedy = " ".join(result.stderr.split()).partition(" — ")[2]
-    assert remedy.startswith("restore the file from a copy, or make the run under another name: raggs run --config ")
+    assert remedy.startswith("restore the file from a copy, or create the run under another name: raggs run --config ")
     call(*shlex.split(remedy.partition("raggs ")[2]))
     [again] = [path.parent for path in project.run.parent.glob("*-2/manifest.json")]
     call("audit", again)

@@ -79,19 +79,13 @@ def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
         "would run: config.n changed (20 -> 9)"
         in call("status", run, "--config", config, "--set", "questions.sample.n=9").output
     )
-<<<<<<< HEAD
-    assert "filter would not run again" in call("why", run, "filter").output
-    assert "unknown stage 'judge'" in refused("why", run, "judge")
-    assert "No language model was asked" in call("cost", run).output
-=======
     assert "filter is up to date" in call("why", run, "filter").output
-    assert "no stage 'judge'" in refused("why", run, "judge")
+    assert "unknown stage 'judge'" in refused("why", run, "judge")
     assert "No language model was called" in call("cost", run).output
->>>>>>> 87990df6 (Default output of run, status, why, cost, audit, judge, review status and show leads with the answer; --details prints the rest)
     for command in (("export", run, "--out", tmp_path / "o"), ("eval", "--golden", run, "--run", run)):
         assert "not a golden set" in refused(*command, code=5)
     assert "kept" in json.loads(call("schema", "filter").output)["properties"]
-    assert "verify and filter recomputed" in call("audit", run).output
+    assert "verify and filter recomputed" in " ".join(call("audit", run).output.split())
 
 
 @pytest.mark.parametrize(
