@@ -37,8 +37,8 @@ def test_the_lock_means_the_judgments_in_any_format_and_no_others(folder: Path) 
     (folder / "same.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}")
     assert call("audit", "same.tsv", "--lock", "golden.lock")[0] == 0
     (folder / "other.txt").write_text(LABELS.replace("d3 4", "d3 5"))
-    code, said = call("audit", "other.txt", "--lock", "golden.lock")
-    assert code == 5 and "golden.lock:" in said and "digest" in said
+    other = invoke("audit", "other.txt", "--lock", "golden.lock")
+    assert other.exit_code == 5 and "golden.lock:" in other.stdout and "digest" in other.stdout
     assert call("eval", "-g", "same.tsv", "-r", "a.trec", "--lock", "golden.lock")[0] == 0
 
 

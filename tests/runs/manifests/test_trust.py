@@ -141,13 +141,13 @@ def test_a_signature_holds_until_a_byte_changes(project: Project, tmp_path: Path
     assert "manifest.sig" in call("audit", project.run, "--sign", key).output
     call("audit", project.run, "--verify", f"{key}.pub")
     assert (
-        "no signature of this manifest.json by the key other.key.pub"
+        "not a signature of this manifest.json by the key other.key.pub"
         in call("audit", project.run, "--verify", f"{other}.pub", "--details", code=5).output
     )
     edit_manifest(project.run, lambda content: content.update(created="2020-01-01T00:00:00Z"), reseal=True)
     call("audit", project.run)
     assert (
-        "no signature of this manifest.json"
+        "not a signature of this manifest.json"
         in call("audit", project.run, "--verify", f"{key}.pub", "--details", code=5).output
     )
 
