@@ -531,11 +531,13 @@ def verdict(found: JudgeComparison) -> str:
     if near.winner is not None:
         name = SIDE_NAMES[0] if near.winner == "first" else SIDE_NAMES[1]
         by = f"{abs(gain.value):.2f} ± {gain.half:.2f} grades"
-        return f"{name} is closer to the human labels by {by} ({_labelled(near)}): use {name}"
-    return f"inconclusive which judge is closer ({_labelled(near)}): {_more_reviews_sentence(near, len(found.unread))}"
+        return f"{name} is closer to the human labels by {by} ({_label_counts(near)}): use {name}"
+    return (
+        f"inconclusive which judge is closer ({_label_counts(near)}): {_more_reviews_sentence(near, len(found.unread))}"
+    )
 
 
-def _labelled(near: JudgesVersusHumans) -> str:
+def _label_counts(near: JudgesVersusHumans) -> str:
     return f"{plural(near.cases, 'labelled passage')}, the judges differ on {near.differing:,}"
 
 

@@ -64,7 +64,7 @@ def _warnings(locks: Iterable[StageLock], answerers: Collection[LockedAnswerer],
     return (*shown, *([f"{plural(more, 'more warning')}: --details"] if more > 0 else []))
 
 
-def _trust(locks: Mapping[str, StageLock]) -> tuple[str, ...]:
+def _trust_sentences(locks: Mapping[str, StageLock]) -> tuple[str, ...]:
     """Return one line on how far the order can be trusted; none without a ranking."""
     if (lock := locks.get("rank")) is None:
         return ()
@@ -133,7 +133,7 @@ def summarize_run(result: PipelineResult, asked: RunFlags, show: int, nothing: U
         headline=tuple(headline),
         table=table,
         legend=legend,
-        trust=warnings or (_trust(ran) if not gate else ()),
+        trust=warnings or (_trust_sentences(ran) if not gate else ()),
         next=next_command(result.store.folder, run, asked.going_on(), result.failed, gate, nothing),
         details="--details: stages, calls, top passages and judge statistics",
     )
