@@ -394,3 +394,14 @@ def test_per_cent_is_written_in_one_manner(folder: str) -> None:
     pages = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".svg")]
     assert PER_CENT.search("27 % of them")
     assert not [str(path) for path in pages if PER_CENT.search(path.read_text(encoding="utf-8"))]
+
+
+def test_the_page_on_troubleshooting_quotes_messages_of_the_code() -> None:
+    """Check the messages quoted in bold at the start of a paragraph."""
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "raggs").rglob("*.py")))
+    bold = re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE)
+    quoted = [each for text in bold for each in re.findall(r"`(.+?)`", text) if not each.startswith("raggs ")]
+    assert len(quoted) > 20
+    gone = [each for each in quoted if each not in code]
+    assert not gone, f"docs/how-to/troubleshooting.md: quote the new words of the messages {gone}"
