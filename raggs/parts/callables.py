@@ -1,34 +1,31 @@
-"""A Python function as a retriever: any search engine in a few lines, without a package around it.
+"""User functions as parts: any search engine or model in a few lines, without a package around it.
 
-def search(query: str, k: int) -> list[tuple[str, float]]: ...   # passages' ids with scores, higher is better
-def search(query: str, k: int) -> list[str]: ...                 # or only ids, best first
+Retriever:
 
-A Python function as a reranker: any model in a few lines, without a package around it.
+    def search(query: str, k: int) -> list[tuple[str, float]]: ...   # passage ids with scores, higher is better
+    def search(query: str, k: int) -> list[str]: ...                 # or only ids, best first
 
-    def rerank(query: str, passages: list[str]) -> list[float]: ...   # one score a passage, higher is better
+Reranker, which may be a coroutine function; its results are not cached:
 
-It may be a coroutine function. A passage is its title and text. What it gives is not kept: a function may be anything.
+    def rerank(query: str, passages: list[str]) -> list[float]: ...   # one score per passage, higher is better
 
-A Python function as an embedder: any model in a few lines, without a package around it.
+Embedder, whose vectors are normalised and cached by the content of the function's file:
 
     def embed(texts: list[str]) -> "array of shape (len(texts), dims)": ...
 
-Vectors are brought to unit length here. They are kept by the content of the function's file: a change embeds anew.
+Chunker, which may return the texts of the chunks instead of offsets; each is searched for after the start of the
+previous one:
 
-A Python function as a chunker: any way to cut in a few lines, without a package around it.
+    def cut(text: str) -> list[tuple[int, int]]: ...   # start and end of each chunk, in characters, in order
 
-    def cut(text: str) -> list[tuple[int, int]]: ...   # where each chunk begins and ends, in characters, in order
-
-It may give the chunks' texts instead, word for word: each is looked for from where the one before began.
-
-Python functions as a judge: rules, a model of one's own, or somebody else's service.
+Judge, whose functions may be coroutine functions, so that calls run concurrently:
 
     def grade(query: str, passage: str) -> int: ...                    # 1 to 5
     def order(query: str, passages: list[str]) -> list[int]: ...       # optional: positions, best first
 
-Either may be a coroutine function; then many are asked at once. A passage is its title and text. Without `order`
-passages go by their grades, equal ones by a hash of their content that no order of showing can bend. A function that
-raises or gives anything else has failed on that passage or batch: the answer says so and holds no grade and no order.
+Passages are passed as title and text. Without `order`, passages are ordered by grade; ties by a hash of their content,
+so that the order of presentation has no effect. If a function of a judge raises an exception or returns an invalid
+value, the judgment fails with an error, without grade or order.
 """
 
 from __future__ import annotations
@@ -61,11 +58,11 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Vectors
     from raggs.base.artifacts import EmbedRecord
 
-RESULT_REMEDY = "give doc_ids of the corpus, best first, or pairs of doc_id and score"
+RESULT_REMEDY = "return doc_ids of the corpus, best first, or pairs of doc_id and score"
 
 
 class PythonRetriever(Retriever):
-    """A Python function of yours: search(query, k) gives doc_ids, or pairs of doc_id and score."""
+    """Your Python function search(query, k), which returns doc_ids, or pairs of doc_id and score."""
 
     class Config(RetrieverConfig, CallableConfig):
         type: Literal["python"] = "python"
@@ -89,19 +86,19 @@ class PythonRetriever(Retriever):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _hits(self, found: object, about: str) -> list[Hit]:
-        """What the function gave, checked.
+        """Return the function's hits, checked.
 
         Raises:
-            DataError: it is no list of hits, names a passage twice or one that the corpus does not have.
+            DataError: not a list of hits, a duplicate passage, or one that the corpus does not contain.
         """
         if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
-            raise self._wrong(f"gave {type(found).__name__}, not a list, on {about}")
+            raise self._wrong(f"returned {type(found).__name__} instead of a list for {about}")
         hits = [self._hit(each, rank, about) for rank, each in enumerate(islice(found, self.config.k), start=1)]
         ids = [hit.doc_id for hit in hits]
         if twice := next((doc_id for doc_id in ids if ids.count(doc_id) > 1), None):
-            raise self._wrong(f"gave {twice!r} twice on {about}")
+            raise self._wrong(f"returned {twice!r} twice for {about}")
         if unknown := sorted(set(ids) - self.context.passages.known(ids)):
-            raise self._wrong(f"gave {unknown[0]!r} on {about}, which the corpus does not have")
+            raise self._wrong(f"returned {unknown[0]!r} for {about}, which the corpus does not contain")
         return sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))
 
     def _hit(self, each: object, rank: int, about: str) -> Hit:
@@ -110,10 +107,11 @@ class PythonRetriever(Retriever):
         doc_id, score = each if isinstance(each, Sequence) and len(each) == 2 else (None, None)
         if not isinstance(doc_id, str) or not isinstance(score, Real):
             raise self._wrong(
-                f"gave {shorten(repr(each), 60)} on {about}, which is no doc_id and no pair of one and a score"
+                f"returned {shorten(repr(each), 60)} for {about}, which is neither a doc_id nor a pair of"
+                " doc_id and score"
             )
         if not math.isfinite(score):
-            raise self._wrong(f"gave {doc_id!r} the score {score} on {about}")
+            raise self._wrong(f"returned score {score} of {doc_id!r} for {about}")
         return Hit(doc_id, float(score))
 
     def _wrong(self, problem: str) -> DataError:
@@ -124,9 +122,9 @@ UNORDERED = (str, bytes, Mapping, Set)
 
 
 class PythonReranker(Reranker):
-    """A Python function of yours: f(query, passages) gives a score for each passage."""
+    """Your Python function f(query, passages), which returns one score per passage."""
 
-    INDEPENDENT: ClassVar[bool] = False  # nobody can know
+    INDEPENDENT: ClassVar[bool] = False  # unknown for user functions
 
     class Config(RerankerConfig, CallableConfig):
         type: Literal["python"] = "python"
@@ -153,44 +151,44 @@ class PythonReranker(Reranker):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _scores(self, found: object, passages: Sequence[Passage], about: str) -> list[float]:
-        """What the function gave, checked.
+        """Return the function's scores, checked.
 
         Raises:
-            ProviderError: it is not one finite number for each passage.
+            ProviderError: not one finite number per passage.
         """
         try:
             scores = list(found) if isinstance(found, Collection) and not isinstance(found, UNORDERED) else None
-        except TypeError:  # an array of no dimension
+        except TypeError:  # a zero-dimensional array
             scores = None
         if scores is None:
-            raise self._wrong(f"gave {type(found).__name__}, not a list of scores, on {about}")
+            raise self._wrong(f"returned {type(found).__name__} instead of a list of scores for {about}")
         if len(scores) != len(passages):
-            raise self._wrong(f"gave {plural(len(scores), 'score')} on {about}")
+            raise self._wrong(f"returned {plural(len(scores), 'score')} for {about}")
         return [
-            self._score(score, f"{passage.doc_id} on {about}") for score, passage in zip(scores, passages, strict=True)
+            self._score(score, f"{passage.doc_id} and {about}") for score, passage in zip(scores, passages, strict=True)
         ]
 
     def _score(self, score: object, about: str) -> float:
         if isinstance(score, bool) or not isinstance(score, Real):
-            raise self._wrong(f"gave {shorten(repr(score), 60)}, which is no number, for {about}")
+            raise self._wrong(f"returned {shorten(repr(score), 60)}, which is not a number, for {about}")
         try:
             found = float(score)
         except OverflowError:
             found = math.inf
         if not math.isfinite(found):
-            raise self._wrong(f"gave the score {shorten(repr(score), 60)} for {about}")
+            raise self._wrong(f"returned score {shorten(repr(score), 60)} for {about}")
         return found
 
     def _wrong(self, problem: str) -> ProviderError:
-        return ProviderError(f"{self.config.callable} {problem}", remedy="give one finite score for each passage")
+        return ProviderError(f"{self.config.callable} {problem}", remedy="return one finite score per passage")
 
 
 class PythonEmbedder(Embedder):
-    """A Python function of yours: embed(texts) gives an array with a row for each text."""
+    """Your Python function embed(texts), which returns an array with one row per text."""
 
     class Config(EmbedderConfig, CallableConfig):
         type: Literal["python"] = "python"
-        dims: int = Field(ge=1, description="length of a vector")
+        dims: int = Field(ge=1, description="dimensions of a vector")
 
     config: Config
 
@@ -216,30 +214,30 @@ class PythonEmbedder(Embedder):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _checked(self, found: object, batch: list[str]) -> Floats:
-        """What the function gave, shape (len(batch), dims).
+        """Return the function's array, checked, shape (len(batch), dims).
 
         Raises:
-            ProviderError: it is no such array, or holds NaN or infinity.
+            ProviderError: not such an array, or it contains NaN or infinity.
         """
         import numpy as np
 
         try:
             given = np.asarray(found)
             if given.dtype.kind not in "fiubO":
-                raise TypeError(f"{given.dtype} holds no real numbers")
+                raise TypeError(f"{given.dtype} does not contain real numbers")
             rows: Floats = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise self._wrong(f"gave {type(found).__name__}, which is no array of numbers", batch) from error
+            raise self._wrong(f"returned {type(found).__name__} instead of an array of numbers", batch) from error
         if rows.shape != (len(batch), self.dims):
-            raise self._wrong(f"gave an array of shape {rows.shape}, not {(len(batch), self.dims)},", batch)
+            raise self._wrong(f"returned an array of shape {rows.shape} instead of {(len(batch), self.dims)}", batch)
         if not np.isfinite(rows).all():
             place = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-            raise self._wrong("gave a vector that is not finite", batch[place : place + 1])
+            raise self._wrong("returned a vector that is not finite", batch[place : place + 1])
         return rows
 
     def _wrong(self, problem: str, batch: list[str]) -> ProviderError:
         return ProviderError(
-            f"{self.config.callable} {problem} on {_describe_batch(batch)}", remedy="mend the function"
+            f"{self.config.callable} {problem} for {_describe_batch(batch)}", remedy="fix the function"
         )
 
 
@@ -249,7 +247,7 @@ def _describe_batch(batch: list[str]) -> str:
 
 
 class PythonChunker(Chunker):
-    """A Python function of yours: f(text) gives the places of its chunks, or their texts word for word."""
+    """Your Python function f(text), which returns start and end of each chunk, or its exact text."""
 
     class Config(ChunkerConfig, CallableConfig):
         type: Literal["python"] = "python"
@@ -265,7 +263,7 @@ class PythonChunker(Chunker):
     def places(self, document: Document) -> Iterator[TextRange]:
         found = self._function(document.source, document.text)
         if not isinstance(found, Iterable) or isinstance(found, UNORDERED):
-            raise self._wrong(f"gave {type(found).__name__}, not a list of places, on {document.source}")
+            raise self._wrong(f"returned {type(found).__name__} instead of a list of ranges for {document.source}")
         start = end = 0
         for each in self._function.iterate(document.source, found):
             if isinstance(each, str):
@@ -279,12 +277,12 @@ class PythonChunker(Chunker):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _found(self, document: Document, chunk: str, start: int, end: int) -> TextRange:
-        """Where a chunk's text stands: after the one before, or over its end where the two overlap."""
+        """Return the range of a chunk's text: after the previous chunk, or overlapping its end."""
         at = document.text.find(chunk, end)
         overlapping = document.text.find(chunk, start + 1 if end else 0, end + len(chunk)) if end else -1
         at = overlapping if overlapping >= 0 else at
         if at < 0:
-            raise self._wrong(f"gave {shorten(repr(chunk), 60)}, which is not in {document.source} after {start}")
+            raise self._wrong(f"returned {shorten(repr(chunk), 60)}, which is not in {document.source} after {start}")
         return at, at + len(chunk)
 
     def _place(self, value: object, document: Document) -> TextRange:
@@ -293,20 +291,18 @@ class PythonChunker(Chunker):
                 return index(value[0]), index(value[1])
             except TypeError:
                 pass
-        raise self._wrong(f"gave {shorten(repr(value), 60)}, which is no place, on {document.source}")
+        raise self._wrong(f"returned {shorten(repr(value), 60)}, which is not a range, for {document.source}")
 
     def _wrong(self, problem: str) -> ProviderError:
-        return ProviderError(
-            f"{self.config.callable} {problem}", remedy="give a pair of start and end in characters for each chunk"
-        )
+        return ProviderError(f"{self.config.callable} {problem}", remedy="return start and end in characters per chunk")
 
 
 class PythonJudge(Judge):
-    """Python functions of yours: grade(query, passage) gives 1 to 5; order(query, passages) is optional."""
+    """Your Python functions: grade(query, passage) returns 1 to 5; order(query, passages) is optional."""
 
     class Config(CallableConfig):
         type: Literal["python"] = "python"
-        order: Target | None = Field(None, description='"module:function" that orders; null: by the grades')
+        order: Target | None = Field(None, description='"module:function" that orders; null: order by grade')
 
     config: Config
 
@@ -329,7 +325,7 @@ class PythonJudge(Judge):
         return found if task == "order" else {key: value for key, value in found.items() if key != "order"}
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Find the functions."""
+        """Load the functions."""
         for function in (self._grade, self._order):
             if function is not None:
                 function.load()
@@ -343,7 +339,7 @@ class PythonJudge(Judge):
         whole = _as_integer(grade)
         if whole is None or not MIN_GRADE <= whole <= MAX_GRADE:
             said = shorten(repr(grade), 60)
-            problem = f"gave {said} on {about}, not a whole number from {MIN_GRADE} to {MAX_GRADE}"
+            problem = f"returned {said} for {about} instead of a whole number from {MIN_GRADE} to {MAX_GRADE}"
             return Judgment(None, error=f"{self.config.callable} {problem}", raw=said)
         return Judgment(whole)
 
@@ -359,7 +355,7 @@ class PythonJudge(Judge):
         places = tuple(place for place in order if place is not None)
         if len(order) != len(places) or sorted(places) != list(range(len(passages))):
             said = shorten(repr(found), 60)
-            problem = f"gave {said} on {about}, not each position from 0 to {len(passages) - 1} once"
+            problem = f"returned {said} for {about} instead of each position from 0 to {len(passages) - 1} once"
             return Ordering(None, error=f"{self._order.target} {problem}", raw=said)
         return Ordering(places)
 
@@ -378,5 +374,5 @@ class PythonJudge(Judge):
 
 
 def _as_integer(value: object) -> int | None:
-    """The whole number that `value` is, NumPy's among them; None where it is none."""
+    """Return `value` as an int, including NumPy integers; None if it is not an integer."""
     return None if isinstance(value, bool) or not isinstance(value, SupportsIndex) else index(value)

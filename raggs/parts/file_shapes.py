@@ -1,20 +1,16 @@
-"""Telling file formats apart by their first line, and reading those that are no TREC file.
+"""File formats of labels and lists: detection by the first line, readers of non-TREC formats, pipes and sidecars.
 
-A nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx); a table has a header that names its columns
-(BEIR's TSV, CSV); JSON lines have an object with the same names for each number. `raggs.base.tables` says which column
-is which. Ids hold no white space, as TREC
-tools could not read them back.
+Formats: a nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx). A table has a header that names its
+columns (BEIR's TSV, CSV). JSON lines have one object with the same names per number. `raggs.base.tables` maps names to
+columns. Ids must not contain white space, because TREC tools could not read them.
 
-Pipes of the shell (``-r <(zcat run.gz)``), which give their bytes once, where a reader wants them several times.
+Pipes: a shell pipe (``-r <(zcat run.gz)``) can be read only once, but readers need the content several times, for
+detection and for a fast and a careful parser. Its content is therefore copied to a file first. Other pipes, which may
+never end, are rejected (`raggs.base.files`).
 
-A file is read for its format, by a fast way, and where that is not sure by a careful one. So what such a pipe gives is
-copied whole before anything is read. Other pipes, which may never give anything, are left to be refused
-(`raggs.base.files`).
-
-On which numbers an export writes grades, and how its sidecar says so to whoever reads it again.
-
-The tools of the field take a label for a gain and any label above 0 for relevant, so grades 1 to 5 as they are would
-count "not relevant" as relevant. Exports therefore hold gains, and `eval` gets the grades back by the sidecar.
+Sidecars: an export states its scale of grades in a sidecar. Common tools interpret a label as a gain and any label
+above 0 as relevant, so plain grades 1 to 5 would count "not relevant" as relevant. Exports therefore contain gains, and
+`eval` restores the grades with the sidecar.
 """
 
 from __future__ import annotations
@@ -69,9 +65,9 @@ class Shape(Enum):
 
 
 class NumberCell(NamedTuple):
-    """A number for a query and a passage, as text; line 0 where the format has no lines.
+    """A number for a query and a passage, as text; line 0 for formats without lines.
 
-    `rank`: as the file has it, empty if it has none.
+    `rank` is the rank in the file, or empty.
     """
 
     line: int
@@ -82,33 +78,32 @@ class NumberCell(NamedTuple):
 
 
 def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
-    """The format of a file, by its first line.
+    """Return the format of a file, by its first line.
 
     Args:
-        columns: names of columns that `--column` says.
+        columns: column names from `--column`.
 
     Raises:
-        NotFoundError, DataError: as `raw_lines`.
+        NotFoundError, DataError: see `raw_lines`.
     """
     first = next(raw_lines(path, MAX_FILE_BYTES), (0, ""))[1].strip()
     if _trec(first.split()):
-        return Shape.TREC  # also where an id looks like the beginning of another format
+        return Shape.TREC  # checked first: an id may look like the start of another format
     if first.startswith("{"):
         return Shape.LINES if _keyed(first, columns) else Shape.NESTED
     return Shape.TABLE if _is_header(first, columns) else Shape.TREC
 
 
 def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[NumberCell]:
-    """The rows of a table with a header.
+    """Yield the rows of a table with a header.
 
     Args:
-        path: the file.
-        columns: which column is which, as `--column` says.
-        graded: whether the numbers are grades, else scores.
+        path: file to read.
+        columns: column names from `--column`.
+        graded: whether the numbers are grades; otherwise they are scores.
 
     Raises:
-        DataError: the header lacks a column or has two with the same meaning, a row has other columns than it, or an
-            id is wrong.
+        DataError: a column is missing or ambiguous, a row does not fit the header, or an id is invalid.
     """
     required = LABEL_ROLES if graded else RUN_ROLES
     roles = required if graded else (*RUN_ROLES, "rank")
@@ -121,15 +116,15 @@ def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) 
 
 
 def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[NumberCell]:
-    """The numbers of JSON lines, an object each.
+    """Yield the numbers of JSON lines, one object each.
 
     Args:
-        path: the file.
-        columns: which field is which, as `--column` says.
-        graded: whether the numbers are grades, else scores.
+        path: file to read.
+        columns: key names from `--column`.
+        graded: whether the numbers are grades; otherwise they are scores.
 
     Raises:
-        DataError: an object lacks a name or has two with the same meaning, or an id or number is wrong.
+        DataError: a key is missing or ambiguous, or an id or number is invalid.
     """
     required = LABEL_ROLES if graded else RUN_ROLES
     known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank"), columns, required)
@@ -144,15 +139,15 @@ def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -
 
 
 def nested_cells(path: Path) -> Iterator[NumberCell]:
-    """The numbers of ``{qid: {doc_id: number}}``.
+    """Yield the numbers of ``{qid: {doc_id: number}}``.
 
     Raises:
-        DataError: not such an object, or a key that stands twice.
+        DataError: the file has another form, or a duplicate key.
     """
     seen = SeenPairs(path)
     for qid, inner in _read_object(path).items():
         if not isinstance(inner, dict):
-            message = f"query {qid} has no object of passages"
+            message = f"the value of query {qid} is not an object of passages"
             raise DataError(message, where=path, remedy=NESTED_REMEDY)
         for doc_id, value in inner.items():
             if not isinstance(value, int | float) or isinstance(value, bool):
@@ -170,8 +165,10 @@ def _read_object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=lambda pairs: _unique_object(pairs, path))
     except json.JSONDecodeError as error:
-        raise DataError(f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="mend it") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise DataError(
+            f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="fix the syntax"
+        ) from error
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand nested brackets
         raise DataError(f"not valid JSON ({error})", where=path, remedy=NESTED_REMEDY) from error
     if not isinstance(found, dict):
         raise DataError("not a JSON object", where=path, remedy=NESTED_REMEDY)
@@ -183,19 +180,19 @@ def _unique_object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{one_line(twice)!r} stands twice", where=path, remedy="keep one")
+        raise DataError(f"duplicate key {one_line(twice)!r}", where=path, remedy="remove one of them")
     return found
 
 
 def _trec(columns: list[str]) -> bool:
-    """Whether the columns of a first line can only be those of a TREC file."""
+    """Return whether the columns of a first line match only the TREC formats."""
     if len(columns) == len(QRELS):
         return INTEGER.fullmatch(columns[-1]) is not None
     return len(columns) == len(RUN) and columns[1] == RUN[1]
 
 
 def _keyed(line: str, columns: ColumnNames) -> bool:
-    """Whether a line is an object whose names are those of columns: not one whose values are objects of passages."""
+    """Return whether a line is an object with column names as keys, rather than nested objects of passages."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -204,7 +201,7 @@ def _keyed(line: str, columns: ColumnNames) -> bool:
 
 
 def _is_header(line: str, columns: ColumnNames) -> bool:
-    """Whether a line names at least three columns, a query and a passage among them."""
+    """Return whether a line names at least three columns, including a query and a passage."""
     for delimiter in DELIMITERS:
         names = [name.strip().strip('"') for name in line.split(delimiter)]
         if len(names) > 2 and names_a_pair(names, columns):
@@ -213,34 +210,34 @@ def _is_header(line: str, columns: ColumnNames) -> bool:
 
 
 def check_ids(path: Path, line: int | None, *ids: str) -> None:
-    """Refuse ids that files cannot hold.
+    """Raise an error if an id cannot be represented in files.
 
     Raises:
-        DataError: one is empty, or holds white space, NUL, or half of a surrogate pair.
+        DataError: an id is empty, or contains white space, NUL or a lone surrogate.
     """
     for name in ids:
         if name.split() != [name]:
             said = f"id {one_line(name)!r} holds white space" if name.strip() else "an id is empty"
-            raise DataError(said, where=path, line=line, remedy="ids are words without spaces")
+            raise DataError(said, where=path, line=line, remedy="use ids without spaces")
         if "\0" in name or SURROGATE.search(name):
-            raise DataError(f"id {name!a} is no text", where=path, line=line, remedy="write ids in Unicode")
+            raise DataError(f"id {name!a} is not valid Unicode text", where=path, line=line, remedy="change the id")
 
 
-MAX_PIPE_BYTES = 1 << 33  # bytes
+MAX_PIPE_BYTES = 1 << 33
 COPY_BLOCK_BYTES = 1 << 20
-SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")  # where a shell puts them
-WRITE_IT = "write what it gives into a file first"
+SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")  # paths of shell pipes
+WRITE_IT = "write its content to a file first"
 
 
 @contextmanager
 def replayable(path: Path) -> Iterator[Path]:
-    """A path that can be read several times: the same, or for a pipe of the shell a copy of all that it gives.
+    """Yield a path that can be read several times: `path`, or a temporary copy of a shell pipe.
 
-    Errors that name the copy are made to name the pipe.
+    Errors that name the copy are changed to name the pipe.
 
     Raises:
-        DataError: the pipe gives nothing, or more than `MAX_PIPE_BYTES` bytes.
-        ProviderError: the disk has no room for the copy.
+        DataError: the pipe is empty, or has more than `MAX_PIPE_BYTES` bytes.
+        ProviderError: the copy cannot be written.
     """
     if not _of_the_shell(path):
         yield path
@@ -266,11 +263,11 @@ def _spool(path: Path, copy: Path) -> None:
     with disk(path, WRITE_IT, "cannot be copied"), path.open("rb") as pipe, copy.open("wb") as target:
         shutil.copyfileobj(_Limited(pipe, path), target, COPY_BLOCK_BYTES)
     if not copy.stat().st_size:
-        raise DataError("gives nothing; a pipe gives its content only once", where=path, remedy=WRITE_IT)
+        raise DataError("is empty; the content of a pipe can be read only once", where=path, remedy=WRITE_IT)
 
 
 class _Limited:
-    """A pipe up to `MAX_PIPE_BYTES` bytes."""
+    """A pipe that raises an error after `MAX_PIPE_BYTES` bytes."""
 
     def __init__(self, pipe: BinaryIO, path: Path) -> None:
         self._pipe, self._path, self._left = pipe, path, MAX_PIPE_BYTES
@@ -279,24 +276,25 @@ class _Limited:
         block = self._pipe.read(size)
         self._left -= len(block)
         if self._left < 0:
-            raise DataError(f"gives more than {MAX_PIPE_BYTES >> 30} GiB", where=self._path, remedy=WRITE_IT)
+            raise DataError(f"contains more than {MAX_PIPE_BYTES >> 30} GiB", where=self._path, remedy=WRITE_IT)
         return block
 
 
 GradeForm = Literal["gain", "raw", "binary"]
-RELEVANT = 4  # the lowest grade that counts where relevance is yes or no
+RELEVANT = 4  # lowest grade that counts as relevant in binary relevance
 
 
 @dataclass(frozen=True)
 class GradeFormat:
-    """How a grade is written.
+    """Numeric format of grades in a file.
 
     Attributes:
-        form: gain: grade - 1, so 0 to 4; raw: the grade, 1 to 5; binary: 1 for grades from `binary_at` on, else 0.
+        form: gain (grade - 1, so 0 to 4), raw (the grade, 1 to 5), or binary (1 for grades from `binary_at`, otherwise
+            0).
         binary_at: 2 to 5.
 
     Raises:
-        UsageError: `binary_at` divides nothing.
+        UsageError: `binary_at` is out of range.
     """
 
     form: GradeForm = "gain"
@@ -304,56 +302,58 @@ class GradeFormat:
 
     def __post_init__(self) -> None:
         if not MIN_GRADE < self.binary_at <= MAX_GRADE:
-            said = f"relevance from grade {self.binary_at} on divides nothing"
-            raise UsageError(said, remedy=f"--binary-at {MIN_GRADE + 1} to {MAX_GRADE}")
+            said = f"a relevance threshold of grade {self.binary_at} does not separate any grades"
+            raise UsageError(said, remedy=f"set --binary-at to {MIN_GRADE + 1}..{MAX_GRADE}")
 
     @property
     def offset(self) -> int:
-        """What a written number lacks to its grade; 0 for numbers that are no grades."""
+        """Difference between a grade and its number; 0 if numbers are not gains."""
         return MIN_GRADE if self.form == "gain" else 0
 
     def written(self, grade: int) -> int:
-        """The number that stands for `grade`."""
+        """Return the number that represents `grade`."""
         return int(grade >= self.binary_at) if self.form == "binary" else grade - self.offset
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The lowest and the highest number."""
+        """Lowest and highest number."""
         return self.written(MIN_GRADE), self.written(MAX_GRADE)
 
     @property
     def scale(self) -> GradeScale:
-        """What the numbers in a file mean to measures."""
-        from raggs.metrics.columns import GradeScale  # late: an export needs no columns
+        """Scale of the numbers for metrics."""
+        from raggs.metrics.columns import GradeScale  # imported lazily: an export does not need columns
 
         return GradeScale.of(*self.ends)
 
     def described(self) -> dict[str, object]:
-        """What a sidecar says of the numbers."""
+        """Return the description of the numbers for a sidecar."""
         low, high = self.ends
         relevant = self.written(RELEVANT) or 1
         known: dict[str, object] = {"scale": self.form, "minimum": low, "maximum": high}
         if self.form == "binary":
-            return {**known, "binary_at": self.binary_at, "meaning": f"1: grade {self.binary_at} or more of 5; 0: less"}
+            return {
+                **known,
+                "binary_at": self.binary_at,
+                "meaning": f"1: grade {self.binary_at} or higher; 0: lower",
+            }
         what = "gain = grade - 1" if self.form == "gain" else "grade"
-        threshold = f"give binary measures a threshold: P(rel={relevant})@10 counts grades {RELEVANT} and {MAX_GRADE}"
-        note = (
-            threshold if self.form == "gain" else f"tools take a label for a gain, and {low} for relevant; {threshold}"
-        )
+        threshold = f"set a threshold for binary metrics: P(rel={relevant})@10 counts grades {RELEVANT} and {MAX_GRADE}"
+        note = threshold if self.form == "gain" else f"tools read labels as gains, and {low} as relevant; {threshold}"
         meaning = f"{what}: utility for answering the query; {low} = not relevant, {high} = answers it"
         return {**known, "relevant": relevant, "meaning": meaning, "note": note}
 
 
-AS_GRADED = GradeFormat("raw")  # of a run, and of labels that are read as its grades
+AS_GRADED = GradeFormat("raw")  # format of a run, and of labels that are read as grades
 
 
 def stated_scale(labels: Path) -> GradeFormat | None:
-    """The scale that an export's sidecar states for a file of labels; None where none speaks of it."""
+    """Return the scale that a sidecar states for a file of labels; None without a sidecar."""
     return _scale(as_object(sidecar(labels).get("grades")))
 
 
 def sidecar(labels: Path) -> Mapping[str, object]:
-    """What an export's sidecar says of a file of labels; empty where none speaks of it."""
+    """Return the sidecar of a file of labels; empty if there is none."""
     for path in _sidecars(labels):
         meta = read_sidecar(path)
         if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):
@@ -362,7 +362,7 @@ def sidecar(labels: Path) -> Mapping[str, object]:
 
 
 def stated_labels(folder: Path) -> Path | None:
-    """The file of labels that the sidecar of an export names in its folder; None where none does."""
+    """Return the labels file that a sidecar in the folder names; None if there is none."""
     for path in sorted(folder.glob("*meta.json")):
         name = as_text(read_sidecar(path).get("labels"))
         parts = PurePosixPath(name or "..").parts
@@ -372,18 +372,18 @@ def stated_labels(folder: Path) -> Path | None:
 
 
 def stated_name(labels: Path) -> str | None:
-    """The format of the export that a file of labels is of; None where no sidecar says."""
+    """Return the export format of a file of labels; None without a sidecar."""
     return as_text(sidecar(labels).get("format"))
 
 
 def stated_format(path: Path) -> str | None:
-    """The format of the export that a sidecar is of, empty where it does not say; None where it is no sidecar."""
+    """Return the export format that a sidecar states, or empty if missing; None if the file is not a sidecar."""
     meta = read_sidecar(path)
     return (as_text(meta.get("format")) or "") if as_object(meta.get("files")) else None
 
 
 def read_sidecar(path: Path) -> Mapping[str, object]:
-    """What a sidecar says; nothing where it is missing, or no object of JSON."""
+    """Return the content of a sidecar; empty if it is missing or not a JSON object."""
     try:
         return as_object(json.loads(read_whole(path)))
     except (RaggsError, ValueError, RecursionError):

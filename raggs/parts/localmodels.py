@@ -1,18 +1,14 @@
-"""Language models that run on this machine, from a folder that the user has: texts in, numbers out, nobody is asked.
+"""Local ONNX models from a folder of the user.
 
-A model is a folder with an ONNX file and a tokenizer.json. Nothing is ever downloaded, and torch is never needed: the
-extra `local` brings onnxruntime and tokenizers, which are imported when a model is first used.
+A model is a folder with an ONNX file and a tokenizer.json. Nothing is downloaded, and torch is not needed: the extra
+`local` installs onnxruntime and tokenizers, which are imported when a model is first used.
 
-A model's folder: which files are the model, and what their content is.
+A model is identified by its content: the ONNX file, weight files whose names start with its name, and the tokenizer.
+The location of the folder does not matter.
 
-The model counts by its content: the ONNX file, the files of weights beside it whose names begin as its own does, and
-the tokenizer. Where the folder lies does not count.
-
-A model at work: texts become tokens, tokens become the numbers of one output.
-
-A text alone is worked on as it is; several are padded to the longest and masked, which can change last digits (and, of
-a model with quantized activations, more than those), so that whoever wants numbers that hang on one text alone asks for
-one at a time. The ONNX runtime raises classes of its own; each becomes a sentence that names the model's file.
+A single text is run without padding. Several texts are padded to the longest and masked. This can change the last
+digits, or more if the activations are quantized. For outputs that depend only on the text, run one text at a time. The
+ONNX runtime raises various exceptions; each becomes an error that names the model file.
 """
 
 from __future__ import annotations
@@ -37,19 +33,19 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-PACKAGES = ("onnxruntime", "tokenizers")  # whose versions can change a number's last digits
+PACKAGES = ("onnxruntime", "tokenizers")  # packages whose versions may affect the last digits
 TOKENIZER = "tokenizer.json"
 DEFAULT_MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 INSTALL = 'pip install ".[local]" in a clone of raggs'
-GET = "put a model's ONNX file and its tokenizer.json there; raggs downloads none"
+GET = "add the model's ONNX file and tokenizer.json; raggs does not download models"
 
 
 class ModelFolder:
-    """A folder, looked into when it is first asked about.
+    """The folder of a model; read at first use.
 
     Args:
-        path: of the folder.
-        file: the ONNX file in it; None: model.onnx, or onnx/model.onnx.
+        path: path of the folder.
+        file: name of the ONNX file in it; None: model.onnx, or onnx/model.onnx.
     """
 
     def __init__(self, path: Path, file: str | None = None) -> None:
@@ -58,42 +54,42 @@ class ModelFolder:
 
     @cached_property
     def model(self) -> Path:
-        """The ONNX file.
+        """Path of the ONNX file.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the file does not exist.
         """
         if not self.path.is_dir():
-            raise NotFoundError("no folder of a model", where=self.path, remedy=GET)
+            raise NotFoundError("model folder not found", where=self.path, remedy=GET)
         names = DEFAULT_MODEL_FILES if self._file is None else (self._file,)
         found = next((self.path / name for name in names if (self.path / name).is_file()), None)
         if found is None:
             others = sorted(path.relative_to(self.path).as_posix() for path in self.path.rglob("*.onnx"))
             remedy = f"set `file` to one of: {', '.join(others[:5])}" if others else GET
-            raise NotFoundError(f"the model's folder has no {' and no '.join(names)}", where=self.path, remedy=remedy)
+            raise NotFoundError(f"the model folder lacks {' or '.join(names)}", where=self.path, remedy=remedy)
         return found
 
     @cached_property
     def tokenizer(self) -> Path:
-        """The tokenizer's file, in the folder or beside the model.
+        """Path of the tokenizer file, in the folder or next to the model.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the file does not exist.
         """
         found = next(
             (place / TOKENIZER for place in (self.path, self.model.parent) if (place / TOKENIZER).is_file()), None
         )
         if found is None:
             raise NotFoundError(
-                f"the model's folder has no {TOKENIZER}",
+                f"the model folder lacks {TOKENIZER}",
                 where=self.path,
-                remedy="put the one that the model came with there",
+                remedy="add the tokenizer of the model",
             )
         return found
 
     @cached_property
     def content(self) -> str:
-        """The hash of all that can change what the model gives.
+        """Hash of all files that affect the output.
 
         Raises:
             NotFoundError: a file is missing or unreadable.
@@ -106,7 +102,7 @@ class ModelFolder:
             raise unreadable(error, self.path) from error
 
     def check(self) -> None:
-        """Find what is missing, without loading anything.
+        """Raise an error if something is missing, without loading the model.
 
         Raises:
             PrerequisiteError: the extra is not installed.
@@ -119,23 +115,23 @@ class ModelFolder:
 
 
 def not_installed(package: str) -> PrerequisiteError:
-    """What is said where a package of the extra is missing."""
-    return PrerequisiteError(f"{package}, which runs models of this machine, is not installed", remedy=INSTALL)
+    """Return the error for a missing package of the extra."""
+    return PrerequisiteError(f"{package}, which local models need, is not installed", remedy=INSTALL)
 
 
-QUIET = 4  # of the runtime's log: only what is fatal, which is raised anyway
+QUIET = 4  # log level of the runtime: only fatal errors, which are raised anyway
 INTEGER_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-MAX_TEXT_CHARS = 1 << 20  # characters of a text that are looked at; no model reads as many
+MAX_TEXT_CHARS = 1 << 20  # longer texts are truncated before tokenization; no model reads this many characters
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text, or a pair of texts, as a model reads it.
+    """A tokenized text, or pair of texts.
 
     Attributes:
-        ids: of the tokens.
-        types: which of both texts (0 or 1) each token is of.
-        unseen: how many tokens at the end no token attends to.
+        ids: token ids.
+        types: text (0 or 1) to which each token belongs.
+        unseen: number of final tokens that other tokens do not attend to.
     """
 
     ids: tuple[int, ...]
@@ -150,10 +146,10 @@ class LocalModel:
     """The model of a folder; loaded at first use.
 
     Args:
-        folder: of the model.
-        max_length: tokens that it reads of a text or a pair; what is longer is cut, of a pair the longer text first.
-        outputs: names of the output that is wanted, the first that there is; else its first one.
-        threads: None: as many as there are cores.
+        folder: folder of the model.
+        max_length: maximum number of tokens of a text or pair; the longer text of a pair is truncated first.
+        outputs: preferred output names, in order; default: the first output.
+        threads: None: one per core.
     """
 
     def __init__(
@@ -165,7 +161,7 @@ class LocalModel:
         self._threads = threads
 
     def encode(self, text: str, other: str | None = None) -> Tokens:
-        """A text, or a pair of texts, cut to the model's length.
+        """Return the tokens of a text, or pair of texts, truncated to the maximum length.
 
         Raises:
             PrerequisiteError, NotFoundError, DataError: the tokenizer cannot be loaded.
@@ -176,15 +172,15 @@ class LocalModel:
             return Tokens(tuple(found.ids), tuple(found.type_ids))
 
     def run(self, batch: Sequence[Tokens]) -> tuple[Vectors, Ints]:
-        """What the model gives for texts that are read together.
+        """Run the model on a batch of texts.
 
         Returns:
-            The output, float32, its first axis one entry a text; and the mask, shape (texts, longest text): 1 where a
-            token stands.
+            The output, float32, with one entry per text in its first axis; and the mask, shape (texts, longest text), 1
+            for tokens and 0 for padding.
 
         Raises:
             PrerequisiteError, NotFoundError, DataError: the model cannot be loaded.
-            ProviderError: it failed, or gave NaN or infinity.
+            ProviderError: the model failed, or returned NaN or infinity.
         """
         session, name = self._session, self.output
         mask = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
@@ -197,37 +193,37 @@ class LocalModel:
             (found,) = session.run([name], feed)
             numbers: Vectors = np.asarray(found, dtype=np.float32)
         if numbers.shape[:1] != (len(batch),):
-            raise self._wrong(f"gave {name!r} of shape {numbers.shape} for {len(batch)} texts")
+            raise self._wrong(f"returned {name!r} of shape {numbers.shape} for {len(batch)} texts")
         read = numbers[mask == 1] if numbers.shape[:2] == mask.shape and numbers.ndim > 2 else numbers
         if not np.isfinite(read).all():
-            raise self._wrong(f"gave {name!r} with nan or infinity")
+            raise self._wrong(f"returned {name!r} with nan or infinity")
         return numbers, mask
 
     @property
     def size(self) -> int | None:
-        """The length of the output's last axis; None where the model does not tell."""
+        """Size of the output's last axis; None if the model does not state it."""
         last = self._shapes[self.output][-1:]
         return last[0] if last and isinstance(last[0], int) else None
 
     def wrong_output(self, numbers: Vectors, wanted: str) -> ProviderError:
-        """What is said of an output that cannot be used."""
-        return self._wrong(f"gave {self.output!r} of shape {numbers.shape}, not {wanted}")
+        """Return the error for an unusable output."""
+        return self._wrong(f"returned {self.output!r} of shape {numbers.shape}, not {wanted}")
 
     def token(self, text: str) -> int:
-        """The id of a token.
+        """Return the id of a token.
 
         Raises:
-            DataError: the tokenizer has none of that name.
+            DataError: the tokenizer does not have the token.
         """
         found = self.find(text)
         if found is None:
             raise DataError(
-                f"the tokenizer has no token {text!r}", where=self.folder.tokenizer, remedy="name another one"
+                f"the tokenizer has no token {text!r}", where=self.folder.tokenizer, remedy="set another token"
             )
         return found
 
     def find(self, text: str) -> int | None:
-        """The id of a token; None where there is none."""
+        """Return the id of a token, or None."""
         found: int | None = self._tokenizer.token_to_id(text)
         return found
 
@@ -242,9 +238,11 @@ class LocalModel:
             found = Tokenizer.from_file(str(file))
             found.no_padding()
             found.enable_truncation(self._max_length)
-        except Exception as error:  # the library raises plain ones
+        except Exception as error:  # the library raises plain Exception
             raise DataError(
-                f"no tokenizer ({shorten(str(error), 200)})", where=file, remedy="take the one that the model came with"
+                f"not a valid tokenizer ({shorten(str(error), 200)})",
+                where=file,
+                remedy="use the tokenizer of the model",
             ) from error
         return found
 
@@ -261,9 +259,9 @@ class LocalModel:
         file = self.folder.model
         try:
             return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # of the runtime's many classes, which have no common one
+        except Exception as error:  # the runtime's exceptions have no common base class
             raise DataError(
-                f"no model that can be run ({shorten(str(error), 200)})", where=file, remedy="export it again to ONNX"
+                f"not a model ({shorten(str(error), 200)})", where=file, remedy="export it to ONNX again"
             ) from error
 
     @cached_property
@@ -272,11 +270,11 @@ class LocalModel:
 
     @property
     def output(self) -> str:
-        """The name of the output that is taken."""
+        """Name of the output that is used."""
         return next((name for name in self._outputs if name in self._shapes), next(iter(self._shapes)))
 
     def _feed(self, batch: Sequence[Tokens], mask: Ints) -> Iterator[tuple[str, Ints]]:
-        """The model's inputs by name."""
+        """Yield the model's inputs by name."""
         for wanted in self._session.get_inputs():
             kind = INTEGER_TYPES.get(wanted.type)
             match wanted.name:
@@ -291,13 +289,13 @@ class LocalModel:
                 case _:
                     kind = None
             if kind is None:
-                problem = f"wants the input {wanted.name!r} ({wanted.type}), which no text gives"
-                raise DataError(f"the model {problem}", where=self.folder.model, remedy="take a model of texts")
+                problem = f"needs the unsupported input {wanted.name!r} ({wanted.type})"
+                raise DataError(f"the model {problem}", where=self.folder.model, remedy="use a text model")
             yield wanted.name, numbers.astype(kind)
 
     @cached_property
     def _pad(self) -> int:
-        """The id of padding, which the mask hides; [PAD] as the tokenizer names it, else 0."""
+        """Id of the padding token, which the mask hides; 0 if the tokenizer has none."""
         names = ("[PAD]", "<pad>", "<|endoftext|>")
         return next((found for name in names if (found := self._tokenizer.token_to_id(name)) is not None), 0)
 
@@ -305,7 +303,7 @@ class LocalModel:
     def _told(self, what: str, about: str) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # of the runtime's and the tokenizer's many classes
+        except Exception as error:  # the runtime and the tokenizer raise various exceptions
             raise self._wrong(f"{what} {about} ({shorten(str(error), 200)})") from error
 
     def _wrong(self, problem: str) -> ProviderError:

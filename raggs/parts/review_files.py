@@ -1,15 +1,14 @@
-"""Files of grades from elsewhere, as rows: tables, JSON lines, and what Argilla and Label Studio write.
+"""Imports and exports human labels: tables, JSON lines, Argilla and Label Studio.
 
-Every form ends as cells under the names of reviews.jsonl; nothing here knows a run, so that whether a question exists
-is for others to say. A row whose grade is empty was left open: it is given, and says nothing. A line of reviews.jsonl
-itself is taken as it is. Texts of others are not interpreted: a cell that was guarded against spreadsheets loses its
-guard, and that is all.
+Import: all formats become cells with the column names of reviews.jsonl. This module has no access to the run, so the
+caller checks whether a query exists. A row with an empty grade was left open: it is returned without a label. Lines of
+reviews.jsonl are accepted unchanged. Texts are not interpreted; only the protection against spreadsheet formulas is
+removed.
 
-Reviews, and passages that nobody has read yet, as files for elsewhere; `read_rows` gives back what was said.
-
-A task carries ids and digests, so that its grade finds its way back whatever the ids are by then; it shows no machine's
-grade, rank or system. Argilla knows its users by UUIDs, so that names stand in the metadata of a record; Label Studio
-ignores the names of an annotation that it did not give itself.
+Export: labels, and passages without labels, as files for other tools. `read_rows` reads them back. A task contains ids
+and digests, so that its grade can be matched even if ids have changed. It contains no grade of a model, no rank and no
+system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio ignores the annotator
+names of imported annotations.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ from raggs.base.types import as_list, as_object
 from raggs.parts.reviews import HEX, GradeReview, Review, ReviewLine, passage_digest, question_digest
 
 REVIEW_SUFFIXES = (".csv", ".jsonl", ".jsonl.gz", ".json")
-GRADE_FIELD = "grade"  # the question, or the control, that asks for the grade where people label elsewhere
+GRADE_FIELD = "grade"  # name of the question or control for the grade in other tools
 NOTE = "note"
 INK = re.compile(r"\S")
 KINDS = {"grade", "order", "withdrawal"}
-DIGESTS = ("query", "passage")  # of texts; other tables hold the texts themselves under these names
+DIGESTS = ("query", "passage")  # columns of text digests; in other tables, they contain the texts
 DIGEST = re.compile(rf"[0-9a-f]{{{HEX}}}")
 
 
 @dataclass(frozen=True)
 class ReviewFileRow:
-    """What a file says of one passage.
+    """A row of a file: data on one passage.
 
     Attributes:
-        line: in the file, from 1.
-        cells: under the names of reviews.jsonl, as they were written.
-        review: the line itself, where the file is a reviews.jsonl.
+        line: line in the file, from 1.
+        cells: cells by column name of reviews.jsonl, as written.
+        review: parsed line, if the file is a reviews.jsonl.
     """
 
     path: Path
@@ -59,20 +58,20 @@ class ReviewFileRow:
     review: Review | None = None
 
     def wrong(self, message: str, remedy: str) -> DataError:
-        """What cannot be right here, as an error to raise."""
+        """Return an error about this row."""
         return DataError(message, where=self.path, line=self.line, remedy=remedy)
 
 
 def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[ReviewFileRow]:
-    """The rows of a file, in its order; the ending says whether it is a table, JSON lines or one JSON list.
+    """Yield the rows of a file, in order; the suffix selects table, JSON lines or JSON list.
 
     Args:
-        path: the file.
-        columns: which column is which, as `--column` says.
+        path: file to read.
+        columns: column names from `--column`.
 
     Raises:
-        UsageError: the ending says neither.
-        NotFoundError, DataError: the file cannot be read, or is not what its ending says; names the line.
+        UsageError: the suffix is unknown.
+        NotFoundError, DataError: the file cannot be read or does not match its suffix; the error names the line.
     """
     name = path.name.lower()
     if name.endswith(".csv"):
@@ -82,18 +81,18 @@ def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[ReviewF
         for line, found in _entries(path) if name.endswith(".json") else read_objects(path):
             yield from _of_object(found, path, line, known)
     else:
-        raise UsageError(f"{path}: no form of reviews", remedy=f"name a file that ends in {', '.join(REVIEW_SUFFIXES)}")
+        raise UsageError(f"{path}: unknown format of labels", remedy=f"use a file in {', '.join(REVIEW_SUFFIXES)}")
 
 
 def _of_table(path: Path, columns: ColumnNames) -> Iterator[ReviewFileRow]:
-    """The rows of a table under the names of reviews.jsonl."""
+    """Yield the rows of a table, with the column names of reviews.jsonl."""
     digests = _digests(path)
     table = open_table(path, (*REVIEW_ROLES, *digests), (GRADE_FIELD,), {**columns, **digests}, ",")
     yield from (ReviewFileRow(path, line, cells) for line, cells in table.rows)
 
 
 def _digests(path: Path) -> dict[str, str]:
-    """The columns `query` and `passage` of a table, where they hold digests and not texts."""
+    """Return the columns `query` and `passage` of a table if they contain digests rather than texts."""
     rows = table_cells_of(path, ",")
     names, first = ([cell.strip() for cell in next(rows, (0, []))[1]] for _ in range(2))
     return {name: name for name, cell in zip(names, first, strict=False) if name in DIGESTS and _is_digest(cell)}
@@ -104,7 +103,7 @@ def _is_digest(cell: object) -> bool:
 
 
 def _entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of a JSON list, each with the line on which it begins."""
+    """Yield the objects of a JSON list, each with its first line."""
     text = read_text(path)
     at, line = _next_non_blank(text, 0), 1
     if text[at : at + 1] != "[":
@@ -123,26 +122,26 @@ def _entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
         yield line, found
         at = _next_non_blank(text, at)
         if text[at : at + 1] not in {",", "]"}:
-            raise _no_list("a comma or the list's end is missing", path, line)
+            raise _no_list("a comma or the end of the list is missing", path, line)
         at = _next_non_blank(text, at + 1) if text[at] == "," else at
 
 
 def _no_list(said: str, path: Path, line: int) -> DataError:
-    remedy = "the file is a JSON list of records, or of tasks"
+    remedy = "use a JSON list of records or tasks"
     return DataError(f"not valid JSON ({said})", where=path, line=line, remedy=remedy)
 
 
 def _next_non_blank(text: str, start: int) -> int:
-    """Where the next character stands that is not blank."""
+    """Return the position of the next character that is not blank."""
     found = INK.search(text, start)
     return len(text) if found is None else found.start()
 
 
 def _of_object(found: Mapping[str, object], path: Path, line: int, known: ObjectColumns) -> Iterator[ReviewFileRow]:
-    """The rows of an object, whosever form it has.
+    """Yield the rows of an object in any format.
 
     Args:
-        known: the names of the fields of an object that is a row.
+        known: key names of an object that is a single row.
     """
     if isinstance(found.get("fields"), dict):
         yield from _of_argilla(found, path, line)
@@ -152,7 +151,7 @@ def _of_object(found: Mapping[str, object], path: Path, line: int, known: Object
         try:
             yield ReviewFileRow(path, line, {}, ReviewLine.model_validate_json(json.dumps(found)).root)
         except ValidationError as error:
-            raise DataError(first_fault(error), where=path, line=line, remedy="expected a line of reviews") from error
+            raise DataError(first_fault(error), where=path, line=line, remedy="see reviews.jsonl") from error
     else:
         digests = {name: found[name] for name in DIGESTS if _is_digest(found.get(name))}
         others = {name: value for name, value in found.items() if name not in digests}
@@ -160,7 +159,7 @@ def _of_object(found: Mapping[str, object], path: Path, line: int, known: Object
 
 
 def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[ReviewFileRow]:
-    """A row for each response to the question `grade`, with the note of the same user."""
+    """Yield a row for each response to the question `grade`, with the note of the same user."""
     metadata = as_object(found.get("metadata"))
     responses = as_object(found.get("responses"))
     ids = {name: metadata[name] for name in ("qid", "doc_id", "query", "passage") if name in metadata}
@@ -168,7 +167,7 @@ def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[
     for each in _mappings(responses.get(NOTE)):
         notes.setdefault(str(each.get("user_id") or ""), []).append(each.get("value"))
     names = [str(name) for name in as_list(metadata.get("who"))]
-    known: dict[str, list[int]] = {}  # of users that stand in the metadata, the places of their words
+    known: dict[str, list[int]] = {}  # indices of the labels of users named in the metadata
     for place, name in enumerate(names):
         known.setdefault(argilla_user(name), []).append(place)
     for each in _mappings(responses.get(GRADE_FIELD)):
@@ -184,14 +183,14 @@ def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[
 
 
 def argilla_user(name: str) -> str:
-    """The UUID that a reviewer has in records for Argilla."""
+    """Return the UUID of an annotator in Argilla records."""
     return str(uuid5(NAMESPACE_URL, name))
 
 
 def _of_label_studio(
     found: Mapping[str, object], data: Mapping[str, object], path: Path, line: int
 ) -> Iterator[ReviewFileRow]:
-    """A row for each annotation of a task that was not cancelled."""
+    """Yield a row for each annotation of a task that was not cancelled."""
     ids = {name: data[name] for name in ("qid", "doc_id", "query", "passage") if name in data}
     for each in _mappings(found.get("annotations")):
         if each.get("was_cancelled"):
@@ -228,7 +227,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Task:
-    """A passage for a question, with what people say of it; without words it is to be read."""
+    """A passage for a query, with its human labels; without labels, it is still to be labelled."""
 
     query: Query
     passage: Passage
@@ -236,7 +235,7 @@ class Task:
 
     @property
     def ids(self) -> dict[str, str]:
-        """What finds it again: both ids and both digests."""
+        """Identification: both ids and both digests."""
         return {
             "qid": self.query.qid,
             "doc_id": self.passage.doc_id,
@@ -246,7 +245,7 @@ class Task:
 
 
 def as_jsonl(tasks: Sequence[Task]) -> str:
-    """A line of reviews.jsonl for each word; an object with an empty grade for what is to be read."""
+    """Return a line of reviews.jsonl per label, and an object with an empty grade per unlabelled passage."""
     return "".join(
         line + "\n"
         for task in tasks
@@ -255,9 +254,9 @@ def as_jsonl(tasks: Sequence[Task]) -> str:
 
 
 def as_csv(tasks: Sequence[Task]) -> str:
-    """A row for each word, or for what is to be read; no cell is one that a spreadsheet would run."""
+    """Return a row per label or unlabelled passage, with cells protected against execution by spreadsheets."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # a cell with either end is quoted
+    writer = csv.writer(text, lineterminator="\r\n")  # the writer quotes a cell with either line end
     writer.writerow(COLUMNS)
     for task in tasks:
         for row in [_row(task, word) for word in task.words] or [_row(task, None)]:
@@ -266,12 +265,14 @@ def as_csv(tasks: Sequence[Task]) -> str:
 
 
 def as_argilla(tasks: Sequence[Task]) -> str:
-    """Records as Argilla's `records.to_json` writes them: fields `question`, `passage`; questions `grade`, `note`."""
+    """Return records in the format of Argilla's `records.to_json`: fields `question`, `passage`; questions `grade`,
+    `note`.
+    """
     return _dump_list(map(_record, tasks))
 
 
 def as_label_studio(tasks: Sequence[Task]) -> str:
-    """Tasks as Label Studio imports them, for controls `grade` (Choices or Rating) and `note` (TextArea)."""
+    """Return tasks for import into Label Studio, with controls `grade` (Choices or Rating) and `note` (TextArea)."""
     return _dump_list(map(_task, tasks))
 
 
@@ -284,7 +285,7 @@ EXPORT_FORMS: Mapping[str, Callable[[Sequence[Task]], str]] = {
 
 
 def grade_text(grade: int | None) -> str:
-    """A grade as people write it."""
+    """Return a grade in the format of exports."""
     return CANNOT_TELL if grade is None else str(grade)
 
 
@@ -297,7 +298,7 @@ def _row(task: Task, word: GradeReview | None) -> dict[str, object]:
 
 
 def _shown_fields(task: Task) -> dict[str, object]:
-    """What a reader sees, and what finds it again."""
+    """Return the texts that the annotator sees, and the ids and digests."""
     return {"question": task.query.text, "title": task.passage.title, "text": task.passage.text, **task.ids}
 
 

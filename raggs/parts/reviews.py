@@ -1,37 +1,27 @@
-"""Human labels: kept for good, one line per label, and folded to the labels that hold now.
+"""Human labels: append-only files, and the labels that are currently valid.
 
-reviews.jsonl in a folder of its own: lines are added, never changed.
+reviews.jsonl contains one line per label, with annotator, time, and what the annotator was shown. Lines are only added,
+never changed; a later line may replace an earlier one. `append` returns after the line is on disk, also with several
+writers. A last line that is truncated by a power failure is ignored by readers and removed by the next write. Names
+that differ only in case are the same annotator, in the spelling of the first line.
 
-Names that differ by case alone are one reviewer, under the spelling that came first.
+Queries and passages are identified by digests of their texts, not by ids. A passage with a changed text is another
+passage. The same passage in another run or file keeps its labels. The ids are stored for display, and to detect labels
+for outdated texts.
 
-A line is on the disk before `append` returns, whoever else writes at the same time. A last line that a power cut tore
-is dropped when the next one is added; whoever reads passes over it and can say so.
+`fold_reviews` computes the valid labels. The latest line of an annotator for an item counts, in file order, regardless
+of clocks. After a withdrawal, the previous label is valid again, and so is a label that the withdrawn one replaced. If
+annotators agree, their grade is used, otherwise the adjudicated grade, otherwise the lower median, which is reported as
+a conflict. "Cannot tell" is a valid answer but not a grade: an item with no other answers has no grade.
 
-The lines of reviews.jsonl: who said what of which passage, when, and what they had before their eyes.
+shown.jsonl records when an annotator was shown grades of a model or of others. A later label for the passage is not
+blind, even after a restart, an undo or on another day. The line is on disk before the grades are displayed.
 
-A question and a passage are known by what they say, not by their ids: a passage whose text changed is another one, and
-the same passage in another run, or cut from another file, takes its reviews along. The ids that were shown are kept for
-people and for finding what became stale. No line is ever changed; a later one may replace it.
+draws.jsonl records random samples with their inclusion probabilities. One line is a whole sample, so that its
+completeness can be checked. Labels given before a draw count if their item is drawn. Samples with the same seed are
+nested: the latest contains the earlier ones.
 
-What holds now: all lines of reviews.jsonl folded, by question and passage.
-
-Of each reviewer the latest word on an item counts, by the order of lines, whatever their clocks said. What was taken
-back was never said: the word before it holds again, and so does one whose place it took. Where several reviewers
-spoke, what they agree on holds; else what was settled; else the lower median, and the conflict stays visible.
-"Cannot tell" is an answer, but no grade: an item on which nobody could tell has none.
-
-What reviewers were shown of a machine's or others' words: shown.jsonl beside reviews.jsonl, lines are added alone.
-
-A grade that is given afterwards is not blind, even after a restart, an undo or on another day. A line is on the disk
-before its words are on a screen.
-
-draws.jsonl beside reviews.jsonl: which items chance chose to be read, and with which probabilities.
-
-A line is a whole draw, so that it is known whether it was read to its end, and what somebody had read before counts
-where chance hits it. Draws by one seed grow: the latest holds the earlier ones, and its chances are those of all of it.
-Lines are added, never changed.
-
-The lines of a plan: which passages to read next, and why. A queue for whoever reads, in the order of the file.
+A plan file lists passages to label next, with reasons, in order.
 """
 
 from __future__ import annotations
@@ -57,57 +47,57 @@ HEX = 32  # of 64 digits
 
 Digest = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{HEX}}}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, pattern=r"^\S(.*\S)?$")]
-Key = tuple[str, str]  # of a question and of a passage, by what they say
+Key = tuple[str, str]  # digests of query and passage
 
 
 def question_digest(query: Query) -> str:
-    """What a question is known by: 32 hex digits over its text as its author gave it."""
+    """Return the digest of a query: 32 hex digits of a hash of its original text."""
     return hash_bytes(query.text.encode())[:HEX]
 
 
 def passage_digest(passage: Passage) -> str:
-    """What a passage is known by: 32 hex digits over title and text as a judge reads them."""
+    """Return the digest of a passage: 32 hex digits of a hash of title and text as shown to a judge."""
     return hash_bytes(passage.content.encode())[:HEX]
 
 
 def key_of(query: Query, passage: Passage) -> Key:
-    """What a judgment of a passage for a question is filed under."""
+    """Return the key of judgments of a passage for a query."""
     return question_digest(query), passage_digest(passage)
 
 
 class _Line(Frozen):
-    """What every line says.
+    """Fields common to all lines.
 
-    `chance` is what estimates need: the known probability with which the item was drawn at random; None where somebody,
-    or a plan, chose it.
+    `chance` is the inclusion probability of a random sample, which estimates need; None if an annotator or a plan
+    selected the item.
     """
 
-    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line's form")
-    who: Name = Field(description="the reviewer, by the name that they gave")
-    at: AwareDatetime = Field(description="when, by the clock of the machine; the order of lines counts, not clocks")
-    qid: Identifier = Field(description="query id, as it was shown")
-    query: Digest = Field(description="digest of the question's text")
-    note: str = Field("", max_length=MAX_NOTE_CHARS, description="the reviewer's words")
-    seconds: float | None = Field(None, ge=0, description="from showing to answering")
-    prompt: str = Field("", description="the rubric that was shown: name and version")
-    blind: bool = Field(True, description="whether no machine's grade, rank or system was shown before")
-    chance: float | None = Field(None, gt=0, le=1, description="probability with which it was drawn; null if chosen")
-    replaces: str | None = Field(None, description="id of the reviewer's line that this one takes the place of")
+    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line format")
+    who: Name = Field(description="name of the annotator")
+    at: AwareDatetime = Field(description="time of the label (informative: the order of lines counts)")
+    qid: Identifier = Field(description="query id at the time of the label")
+    query: Digest = Field(description="digest of the query text")
+    note: str = Field("", max_length=MAX_NOTE_CHARS, description="note of the annotator")
+    seconds: float | None = Field(None, ge=0, description="seconds between display and answer")
+    prompt: str = Field("", description="name and version of the rubric that was shown")
+    blind: bool = Field(True, description="whether no model grade, rank or system was shown before")
+    chance: float | None = Field(None, gt=0, le=1, description="inclusion probability; null if not randomly drawn")
+    replaces: str | None = Field(None, description="id of the annotator's earlier line that this one replaces")
 
     @property
     def takes_back(self) -> bool:
-        """Whether it says nothing but that another line holds no longer."""
+        """Whether it only withdraws another line."""
         return False
 
-    _stored_id: str | None = PrivateAttr(None)  # of the line as it is stored, under another spelling of the name
+    _stored_id: str | None = PrivateAttr(None)  # id of the stored line, if the name was stored in another spelling
 
     @property
     def id(self) -> str:
-        """What other lines name this one by: 16 hex digits over all of it."""
+        """Id by which other lines refer to this one: 16 hex digits of a hash of the line."""
         return self._stored_id or hash_value(self.model_dump(mode="json"))[:16]
 
     def spelled(self, name: str) -> Self:
-        """Return the line with its reviewer's name in another spelling, under the same id."""
+        """Return the line with another spelling of its annotator's name, with the same id."""
         if name == self.who:
             return self
         found = self.model_copy(update={"who": name})
@@ -116,52 +106,52 @@ class _Line(Frozen):
 
 
 class GradeReview(_Line):
-    """A grade for a passage, or that one cannot tell."""
+    """A grade of a passage, or "cannot tell"."""
 
     kind: Literal["grade"] = "grade"
-    doc_id: Identifier = Field(description="as it was shown")
+    doc_id: Identifier = Field(description="passage id at the time of the label")
     passage: Digest = Field(description="digest of the passage's title and text")
-    span: Span | None = Field(None, description="where in the corpus it stands, where known")
-    grade: Grade | None = Field(description="1 (not relevant) to 5 (answers); null: cannot tell")
-    settles: bool = Field(False, description="decides where reviewers, or a reviewer and a model, differ")
+    span: Span | None = Field(None, description="position in the corpus, if known")
+    grade: Grade | None = Field(description="1 (not relevant) to 5 (answers the query); null: cannot tell")
+    settles: bool = Field(False, description="whether it adjudicates differing grades of annotators or a model")
 
     @property
     def key(self) -> Key:
-        """What it is filed under."""
+        """Key of the item."""
         return self.query, self.passage
 
 
 class OrderReview(_Line):
-    """A few passages from best to worst. Those in one group are equal."""
+    """An order of a few passages from best to worst. Passages of one group are tied."""
 
     kind: Literal["order"] = "order"
-    shown: tuple[Identifier, ...] = Field(min_length=2, description="in the order of presentation")
-    passages: tuple[Digest, ...] = Field(description="digests, in the order of `shown`")
-    order: tuple[tuple[Identifier, ...], ...] = Field(description="groups of equals, best first")
+    shown: tuple[Identifier, ...] = Field(min_length=2, description="passage ids in the order of presentation")
+    passages: tuple[Digest, ...] = Field(description="passage digests, in the order of `shown`")
+    order: tuple[tuple[Identifier, ...], ...] = Field(description="groups of tied passages, best first")
 
     @model_validator(mode="after")
     def _of_the_same(self) -> Self:
         ordered = [doc_id for group in self.order for doc_id in group]
         if len(self.passages) != len(self.shown) or sorted(ordered) != sorted(set(self.shown)) or not all(self.order):
-            raise ValueError("an order holds each passage that was shown once, and a digest of each is given")
+            raise ValueError("an order must contain each shown passage exactly once, with one digest per passage")
         return self
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The group of each passage, 0 the best, in the order of presentation."""
+        """Group number of each passage (0 is best), in the order of presentation."""
         group = {doc_id: place for place, members in enumerate(self.order) for doc_id in members}
         return tuple(group[doc_id] for doc_id in self.shown)
 
 
 class Withdrawal(_Line):
-    """An earlier line of the same reviewer no longer holds: `replaces` names it."""
+    """Withdrawal of an earlier line of the same annotator, named by `replaces`."""
 
     kind: Literal["withdrawal"] = "withdrawal"
-    replaces: str = Field(description="id of the line")
+    replaces: str = Field(description="id of the withdrawn line")
 
     @property
     def takes_back(self) -> bool:
-        """It does."""
+        """True."""
         return True
 
 
@@ -173,7 +163,7 @@ class ReviewLine(RootModel[Annotated[Review, Field(discriminator="kind")]]):
 
 
 def digests(passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Of each passage."""
+    """Return the digest of each passage."""
     return tuple(map(passage_digest, passages))
 
 
@@ -182,12 +172,12 @@ Settlement = Literal["one", "agreed", "settled", "median"]
 
 @dataclass(frozen=True)
 class SettledGrade:
-    """The grade of a passage by people.
+    """The human grade of a passage.
 
     Attributes:
         grade: 1 to 5.
-        by: who gave grades, in the order of their words.
-        how: by one reviewer, by several of one mind, by a decision among them, or by their lower median.
+        by: annotators who gave grades, in the order of their labels.
+        how: one annotator, several who agree, adjudicated, or lower median.
     """
 
     grade: int
@@ -196,21 +186,21 @@ class SettledGrade:
 
     @property
     def conflict(self) -> bool:
-        """Whether reviewers differ, and nobody has decided."""
+        """Whether annotators differ and the item was not adjudicated."""
         return self.how == "median"
 
 
 @dataclass
 class CurrentReviews:
-    """All that people say now.
+    """All labels that are currently valid.
 
     Attributes:
-        grades: by item, each reviewer's word on it.
-        blind: by item, what each said before they had seen a machine's grade; also where they changed it afterwards.
-        orders: each reviewer's orders, by question and the passages that were shown.
-        latest_order: of each reviewer who gave orders, the latest.
-        settling: by item, the decision between differing words.
-        unmatched: ids that withdrawals and replacements name, of lines that there are not.
+        grades: latest label per item and annotator.
+        blind: latest label per item and annotator that was given before seeing a model grade, even if changed later.
+        orders: orders by query and set of passages, per annotator.
+        latest_order: latest order per annotator.
+        settling: adjudicated grade per item.
+        unmatched: ids in withdrawals and replacements that no line has.
     """
 
     grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
@@ -221,7 +211,7 @@ class CurrentReviews:
     unmatched: list[str] = field(default_factory=list)
 
     def settled(self, key: Key) -> SettledGrade | None:
-        """The grade that holds for an item; None where nobody gave one."""
+        """Return the valid grade of an item; None without one."""
         words = [word for word in self.grades.get(key, {}).values() if word.grade is not None]
         decided = self.settling.get(key)
         if decided is not None and decided.grade is not None:
@@ -236,21 +226,21 @@ class CurrentReviews:
         return SettledGrade(median_low(grades), by, "median")
 
     def items(self) -> dict[Key, SettledGrade]:
-        """Every item that has a grade."""
+        """Return every item that has a grade."""
         keys = dict.fromkeys([*self.grades, *self.settling])
         return {key: settled for key in keys if (settled := self.settled(key)) is not None}
 
     @property
     def unseen(self) -> CurrentReviews:
-        """What people said before they had seen what a machine said, also where they changed it afterwards."""
+        """Labels given before seeing a model grade, even if changed later."""
         settling = {key: word for key, word in self.settling.items() if word.blind}
         return replace(self, grades=self.blind, settling=settling)
 
     def stale(self, present: Mapping[tuple[str, str], Key]) -> list[GradeReview]:
-        """Words on passages, or for questions, whose text is another one now. They are kept, and do not count.
+        """Return labels of passages or queries whose text has changed since. They are kept, but not used.
 
         Args:
-            present: by query id and passage id, what is filed under these ids now.
+            present: current keys, by query id and passage id.
         """
         known = set(present.values())
         return [
@@ -262,7 +252,7 @@ class CurrentReviews:
 
 
 def fold_reviews(reviews: Iterable[Review]) -> CurrentReviews:
-    """What holds after all lines, in their order."""
+    """Return the labels that are valid after all lines, in file order."""
     found, named = CurrentReviews(), [(line.id, line) for line in reviews]
     for review in lines_in_force([each for each in named if each[1].blind], []):
         if isinstance(review, GradeReview) and not review.settles:
@@ -277,36 +267,36 @@ def fold_reviews(reviews: Iterable[Review]) -> CurrentReviews:
 
 
 def standing_reviews(reviews: Iterable[Review]) -> Iterator[Review]:
-    """Grades and orders that nobody took back, and whose place none such took; in their order."""
+    """Yield valid grades and orders (not withdrawn or replaced), in file order."""
     yield from lines_in_force([(line.id, line) for line in reviews], [])
 
 
 class ReviewKey(Protocol):
-    """What of a line decides whether it, and others, hold."""
+    """The fields of a line that determine which lines are valid."""
 
     @property
     def who(self) -> str:
-        """The reviewer."""
+        """Annotator."""
 
     @property
     def replaces(self) -> str | None:
-        """The line whose place it takes, or that it takes back."""
+        """Id of the line that this one replaces or withdraws."""
 
     @property
     def takes_back(self) -> bool:
-        """Whether it does nothing else."""
+        """Whether it only withdraws that line."""
 
 
 S = TypeVar("S", bound=ReviewKey)
 
 
 def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
-    """Like `standing_reviews`, for lines with their ids.
+    """Yield the valid lines (see `standing_reviews`), for lines with their ids.
 
-    `unmatched` gets each id that a line names if no earlier line of the same key has it.
+    `unmatched` receives each id that a line names if no earlier line of the same annotator has it.
     """
     places = dict[str, int]()
-    names = dict[int, int]()  # by line, the line that it names
+    names = dict[int, int]()  # index of the line that each line replaces or withdraws
     for number, (name, line) in enumerate(lines):
         if line.replaces is not None:
             old = places.get(line.replaces)
@@ -322,7 +312,7 @@ def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iter
 
 def _note_grade(found: CurrentReviews, review: GradeReview) -> None:
     if review.settles:
-        found.settling.pop(review.key, None)  # so that the latest decision stands last
+        found.settling.pop(review.key, None)  # so that the latest decision comes last
         found.settling[review.key] = review
     else:
         _note_word(found.grades, review)
@@ -330,20 +320,20 @@ def _note_grade(found: CurrentReviews, review: GradeReview) -> None:
 
 def _note_word(grades: dict[Key, dict[str, GradeReview]], review: GradeReview) -> None:
     words = grades.setdefault(review.key, {})
-    words.pop(review.who, None)  # so that the latest word stands last
+    words.pop(review.who, None)  # so that the latest label comes last
     words[review.who] = review
 
 
 REVIEWS_FILE, LOCK = "reviews.jsonl", ".lock"
-LOCK_TIMEOUT_S = 10.0  # seconds; a line takes some milliseconds
-FILE_REMEDY = "nobody but raggs should write here; delete the line, or bring the file back from a copy"
+LOCK_TIMEOUT_S = 10.0  # a write takes some milliseconds
+FILE_REMEDY = "only raggs should write this file; delete the line, or restore the file from a backup"
 
 
 class ReviewStore:
-    """All that was ever said, in the order in which it was said.
+    """All label lines, in the order in which they were written.
 
     Args:
-        folder: made at the first line.
+        folder: folder of reviews.jsonl; created with the first line.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -351,29 +341,29 @@ class ReviewStore:
         self.path = folder / REVIEWS_FILE
         self._lock = RLock()
         self._held: tuple[int, CurrentReviews] | None = None
-        self._names: dict[str, str] = {}  # first spelling, by the name without case
+        self._names: dict[str, str] = {}  # first spelling, by case-folded name
 
     def read(self) -> list[Review]:
-        """All lines, oldest first; none where nothing was said.
+        """Return all lines, oldest first; empty if there are none.
 
         Raises:
-            DataError: a line cannot be right; names it. A torn last line is none.
+            DataError: a line is invalid; the error names it. A truncated last line is ignored.
         """
         return [self._unified(line.root) for line in read_torn(self.path, ReviewLine, FILE_REMEDY)]
 
     def lines(self) -> Iterator[Review]:
-        """The same one by one, for whoever keeps little of them.
+        """Return an iterator over all lines, for callers that do not keep them.
 
         Raises:
-            DataError: as `read`.
+            DataError: see `read`.
         """
         return (line for line, _ in self.since(0))
 
     def held(self) -> CurrentReviews:
-        """What holds now, folded again only after a line was added; nobody may change it.
+        """Return the valid labels; cached until a line is added, so callers must not modify them.
 
         Raises:
-            DataError: as `read`.
+            DataError: see `read`.
         """
         with self._lock:
             size = self.size
@@ -383,22 +373,22 @@ class ReviewStore:
 
     @property
     def size(self) -> int:
-        """Bytes of the file; 0 where there is none."""
+        """Size of the file in bytes; 0 if it does not exist."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def since(self, byte: int) -> Iterator[tuple[Review, int]]:
-        """Each whole line from a byte at which one begins, and the byte at which it ends.
+        """Return an iterator over complete lines from a byte offset, each with its end offset.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         return ((self._unified(line.root), end) for line, end in read_on(self.path, ReviewLine, FILE_REMEDY, byte))
 
     def spelling(self, name: str) -> str:
-        """Return the spelling under which the words of a reviewer are known; `name` itself if there are none.
+        """Return the known spelling of an annotator's name; `name` itself if there are no labels of that name.
 
         Raises:
-            DataError: as `read`.
+            DataError: see `read`.
         """
         if not self._names:
             for _ in self.lines():
@@ -410,7 +400,7 @@ class ReviewStore:
 
     @property
     def torn(self) -> bool:
-        """Whether the last line is torn, so that it does not count."""
+        """Whether the last line is truncated and therefore ignored."""
         if not self.path.exists() or not self.path.stat().st_size:
             return False
         with self.path.open("rb") as file:
@@ -418,26 +408,27 @@ class ReviewStore:
             return file.read(1) != b"\n"
 
     def append(self, *reviews: Review) -> None:
-        """Add lines; they are on the disk when this returns.
+        """Add lines; they are on disk when this returns.
 
         Raises:
-            ProviderError: the disk refuses, or the folder is read-only.
-            BusyError: another process has held the file for 10 s.
+            ProviderError: the file cannot be written, or the folder is read-only.
+            BusyError: another process has locked the file for 10 s.
         """
         append_lines(self.path, reviews)
 
 
 def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
-    """Add lines to a file of a folder of reviews, which is made where there is none; one process writes at a time.
+    """Add lines to a file in a reviews folder, which is created if missing; only one process writes at a time.
 
     Raises:
-        ProviderError: the disk refuses, or the folder is read-only.
-        BusyError: another process has held the folder for 10 s.
+        ProviderError: the file cannot be written, or the folder is read-only.
+        BusyError: another process has locked the folder for 10 s.
     """
     folder = path.parent
-    from filelock import FileLock, Timeout  # late: from then on it listens to all that is opened; readers lock nothing
+    # imported lazily: it installs hooks on file operations, and readers need no lock
+    from filelock import FileLock, Timeout
 
-    with disk(folder, "name a folder that can be written: --reviews DIR"):
+    with disk(folder, "set a writable folder: --reviews DIR"):
         new = not path.exists()
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -446,7 +437,7 @@ def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
                     file.append(line)
                 file.sync()
         except Timeout as error:
-            raise BusyError("another process holds the reviews", where=path, remedy="try again") from error
+            raise BusyError("another process has locked the labels", where=path, remedy="try again") from error
         if new:
             sync_folder(folder)
 
@@ -455,20 +446,20 @@ SHOWN_FILE = "shown.jsonl"
 
 
 class ShownRecord(Frozen):
-    """Somebody was shown what others, or a machine, said of a passage."""
+    """A record that an annotator was shown grades of others or of a model for a passage."""
 
-    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line's form")
-    who: Name = Field(description="the reviewer")
-    at: AwareDatetime = Field(description="when, by the clock of the machine")
-    query: Digest = Field(description="digest of the question's text")
+    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line format")
+    who: Name = Field(description="name of the annotator")
+    at: AwareDatetime = Field(description="time, by the machine's clock")
+    query: Digest = Field(description="digest of the query text")
     passage: Digest = Field(description="digest of the passage's title and text")
 
 
 class ShownStore:
-    """Who was shown what, in a folder of reviews.
+    """Records of grades that annotators were shown, in a reviews folder.
 
     Args:
-        folder: made at the first line.
+        folder: folder of shown.jsonl; created with the first line.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -476,18 +467,18 @@ class ShownStore:
         self._read, self._known, self._lock = 0, dict[str, set[Key]](), RLock()
 
     def knows(self, who: str, key: Key) -> bool:
-        """Whether a reviewer was shown words on an item.
+        """Return whether an annotator was shown grades for an item.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         return key in self.of(who)
 
     def of(self, who: str) -> Collection[Key]:
-        """The items on which a reviewer was shown words.
+        """Return the items for which an annotator was shown grades.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         with self._lock:
             if (size := self.path.stat().st_size if self.path.exists() else 0) < self._read:
@@ -499,10 +490,10 @@ class ShownStore:
             return self._known.get(who, ())
 
     def note(self, line: ShownRecord) -> None:
-        """Add a line, once for each reviewer and item; it is on the disk when this returns.
+        """Add a line, once per annotator and item; it is on disk when this returns.
 
         Raises:
-            ProviderError, BusyError: as `ReviewStore.append`.
+            ProviderError, BusyError: see `ReviewStore.append`.
         """
         with self._lock:
             if not self.knows(line.who, (line.query, line.passage)):
@@ -515,35 +506,37 @@ DrawUnit = Literal["passage", "question"]
 
 
 class DrawnItem(Frozen):
-    """A passage that chance chose, for its question."""
+    """A randomly drawn passage, for its query."""
 
-    query: Digest = Field(description="digest of the question's text")
+    query: Digest = Field(description="digest of the query text")
     passage: Digest = Field(description="digest of the passage's title and text")
-    chance: float = Field(gt=0, le=1, description="probability with which it was drawn")
+    chance: float = Field(gt=0, le=1, description="inclusion probability")
 
     @property
     def key(self) -> Key:
-        """What its reviews are filed under."""
+        """Key of the item."""
         return self.query, self.passage
 
 
 class Draw(Frozen):
-    """All that chance chose at once."""
+    """A random sample."""
 
-    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line's form")
-    unit: DrawUnit = Field(description="what was drawn: passages, or questions with all their passages")
-    seed: int = Field(description="of the numbers by which it was drawn")
-    items: tuple[DrawnItem, ...] = Field(min_length=1, description="questions in the order of their numbers")
+    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line format")
+    unit: DrawUnit = Field(description="sampling unit: passages, or queries with all their passages")
+    seed: int = Field(description="random seed of the draw")
+    items: tuple[DrawnItem, ...] = Field(
+        min_length=1, description="drawn passages; for queries, in the order of the queries' random numbers"
+    )
 
 
 @dataclass(frozen=True)
 class CompletedDraw:
-    """What of a draw was read to its end.
+    """The completely labelled part of a sample.
 
     Attributes:
-        chance: by item.
-        unread: how many items of the draw nobody has read; what was begun after the first of them does not count.
-        among: how many items it was drawn from; each that was drawn stands for one over its chance.
+        chance: inclusion probability per item.
+        unread: number of drawn items without a label; of drawn queries, only those before the first such item count.
+        among: number of items in the sampled population; a drawn item represents one over its probability.
     """
 
     chance: dict[Key, float]
@@ -552,24 +545,25 @@ class CompletedDraw:
 
 
 def read_draws(folder: Path) -> list[Draw]:
-    """All draws, oldest first; none where there was none.
+    """Return all samples, oldest first; empty if there are none.
 
     Raises:
-        DataError: a line cannot be right; names it.
+        DataError: a line is invalid; the error names it.
     """
     return list(read_torn(folder / DRAWS_FILE, Draw, FILE_REMEDY))
 
 
 def note_draw(folder: Path, draw: Draw) -> None:
-    """Add a draw, unless it is the last one.
+    """Add a sample, unless it equals the last one.
 
     Raises:
-        ProviderError: the disk refuses, or the folder is read-only.
-        BusyError: another process has held the folder for 10 s.
+        ProviderError: the file cannot be written, or the folder is read-only.
+        BusyError: another process has locked the folder for 10 s.
     """
-    from filelock import FileLock, Timeout  # late: from then on it listens to all that is opened; readers lock nothing
+    # imported lazily: it installs hooks on file operations, and readers need no lock
+    from filelock import FileLock, Timeout
 
-    with disk(folder, "name a folder that can be written: --reviews DIR"):
+    with disk(folder, "set a writable folder: --reviews DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(folder / LOCK, timeout=LOCK_TIMEOUT_S):
@@ -578,17 +572,17 @@ def note_draw(folder: Path, draw: Draw) -> None:
                         file.append(draw)
                         file.sync()
         except Timeout as error:
-            raise BusyError("another process holds the reviews", where=folder, remedy="try again") from error
+            raise BusyError("another process has locked the labels", where=folder, remedy="try again") from error
 
 
 def completed_draw(draw: Draw, present: Collection[Key], read: Collection[Key]) -> CompletedDraw:
-    """What of a draw can be counted: all of it once it is read; of questions, those before the first that is not.
+    """Return the usable part of a sample: all of it once labelled; for queries, those before the first unlabelled one.
 
-    The questions of a draw stand in the order of the numbers that drew them: the first ones are a smaller draw.
+    Queries are stored in the order of their random numbers, so that the first ones are a smaller random sample.
 
     Args:
-        present: items of the pools; others have gone, or their text is another one now.
-        read: items on which somebody said something.
+        present: items of the pools; other items no longer exist, or their text has changed.
+        read: items with at least one label.
     """
     items = [item for item in draw.items if item.key in present]
     unread = [item for item in items if item.key not in read]
@@ -608,9 +602,9 @@ def completed_draw(draw: Draw, present: Collection[Key], read: Collection[Key]) 
 def latest(
     draws: Sequence[Draw], unit: DrawUnit, present: Collection[Key], read: Collection[Key]
 ) -> tuple[CompletedDraw | None, int]:
-    """What counts of the draws of a kind, and how many items of the latest are unread.
+    """Return the usable part of the samples of a unit, and the number of unlabelled items in the latest sample.
 
-    The latest of which all was read counts; of questions, the one with the most that were read whole.
+    The latest complete sample is used; for queries, the one with the most completely labelled queries.
     """
     mine = [draw for draw in draws if draw.unit == unit and any(item.key in present for item in draw.items)]
     found = [completed_draw(draw, present, read) for draw in reversed(mine)]
@@ -620,63 +614,61 @@ def latest(
 
 
 def ever_drawn(draws: Sequence[Draw], present: Collection[Key], read: Collection[Key]) -> set[Key]:
-    """Every item of draws that were read to their end; of one that was not, what was read before would be too many."""
+    """Return every item of completed samples; items of incomplete ones could be biased by labels given before the
+    draw.
+    """
     return {key for draw in draws for key in completed_draw(draw, present, read).chance}
 
 
 class PlanItem(Frozen):
-    """A passage to be read for a question."""
+    """A passage to be labelled for a query."""
 
-    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line's form")
-    qid: Identifier = Field(description="query id, as the run has it")
-    query: Digest = Field(description="digest of the question's text")
-    doc_id: Identifier = Field(description="as the run has it")
+    v: int = Field(1, ge=1, le=1, strict=True, description="version of the line format")
+    qid: Identifier = Field(description="query id in the run")
+    query: Digest = Field(description="digest of the query text")
+    doc_id: Identifier = Field(description="passage id in the run")
     passage: Digest = Field(description="digest of the passage's title and text")
-    worth: float = Field(ge=0, description="what reading it does for the verdicts, by expectation; 0: nothing")
-    chance: float | None = Field(
-        None, gt=0, le=1, description="probability with which it was drawn at random; null if chosen for its worth"
-    )
-    unit: DrawUnit = Field("passage", description="what was drawn, where chance is given")
-    seed: int | None = Field(None, description="of the numbers by which it was drawn, where chance is given")
-    read: bool = Field(
-        False, description="somebody has read it: it stands here since chance hit it, and nobody is asked again"
-    )
-    seconds: float = Field(gt=0, description="that reading it is expected to take")
-    why: str = Field(description="for people: what makes it worth reading")
+    worth: float = Field(ge=0, description="expected effect of a label on the verdicts; 0: none")
+    chance: float | None = Field(None, gt=0, le=1, description="inclusion probability; null if selected by worth")
+    unit: DrawUnit = Field("passage", description="sampling unit, if chance is set")
+    seed: int | None = Field(None, description="random seed of the draw, if chance is set")
+    read: bool = Field(False, description="whether the passage already has a label and is not shown again")
+    seconds: float = Field(gt=0, description="expected reading time in seconds")
+    why: str = Field(description="reason for the selection, in words")
 
     @property
     def key(self) -> Key:
-        """What its reviews are filed under."""
+        """Key of the item."""
         return self.query, self.passage
 
 
 def write_plan(path: Path, items: Iterable[PlanItem], option: str = "--out") -> WrittenFile:
-    """Write a plan, whole or not at all.
+    """Write a plan atomically.
 
     Args:
-        option: by which the file was named, for the remedy.
+        option: command-line option of the file, for the remedy.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the file cannot be written.
     """
-    with disk(path, f"name a file that can be written: {option} FILE"):
+    with disk(path, f"set a writable file: {option} FILE"):
         return write_records(path, items)
 
 
 def read_plan(path: Path) -> list[PlanItem]:
-    """The items of a plan, in its order.
+    """Return the items of a plan, in order.
 
     Raises:
-        NotFoundError: there is no such file.
-        DataError: a line is none of a plan, an item stands twice, or there is none.
+        NotFoundError: the file does not exist.
+        DataError: a line is invalid, an item is duplicate, or the plan is empty.
     """
     items = list(read_records(path, PlanItem))
     if not items:
-        raise DataError("a plan of nothing", where=path, remedy="raggs review plan RUN makes one")
+        raise DataError("the plan is empty", where=path, remedy="create a plan: raggs review plan RUN")
     seen: set[Key] = set()
     for number, item in enumerate(items, start=1):
         if item.key in seen:
-            said = f"query {item.qid} and passage {item.doc_id} stand twice"
-            raise DataError(said, where=path, line=number, remedy="raggs review plan RUN writes it anew")
+            said = f"query {item.qid} and passage {item.doc_id} occur twice"
+            raise DataError(said, where=path, line=number, remedy="create the plan again: raggs review plan RUN")
         seen.add(item.key)
     return items

@@ -1,22 +1,13 @@
-"""White-space columns of large files, a chunk of bytes at a time and without a Python object a line.
+"""Reads labels and lists into columns, from files (TREC, BEIR, CSV, ranx JSON; optionally gzipped) and from memory.
 
-Only what is sure is taken: plain ASCII, the same number of columns in each line, no comment. At the first oddity
-`OddError` is raised, and the caller reads the file line by line instead, which either names the fault or knows how to
-read it. So a fast way and a slow one give the same columns, and an error always has its line.
+Large TREC files have a fast parser, which reads white-space columns in chunks of bytes, without a Python object per
+line. It accepts only plain ASCII with the same number of columns in each line and without comments. For any other input
+it raises `OddError`, and the caller uses the line-by-line parser, which handles the input or reports the line of the
+error. Both parsers return the same columns.
 
-Judgments in the formats of the field, into columns: TREC qrels, BEIR tables, CSV with a header, ranx JSON.
-
-TREC qrels into columns: the fast way. It has no slow way of its own; see `read_labels`.
-
-Runs in the formats of the field, into columns: TREC, CSV with a header, ranx JSON; plain or ``.gz``.
-
-TREC runs into columns: the fast way, and `raggs.base.trec` where that is not sure.
-
-Judgments and lists that are in memory already: mappings, rows, and tables of whatever library, into columns.
-
-No library of tables is imported: a table is asked for its rows (``to_dicts``, ``to_pylist``, ``to_dict("records")``).
-Columns are called as in files, and numbers are checked as there, so that the same content gives the same columns. An id
-may be a whole number, as tables make them of digits; it stands for its digits.
+In-memory inputs are mappings, rows, or tables of any library. Table libraries are not imported; rows are read through
+``to_dicts``, ``to_pylist`` or ``to_dict("records")``. Column names and numbers are checked as in files, so that equal
+content yields equal columns. An integer id, as tables make from digits, is converted to a string.
 """
 
 from __future__ import annotations
@@ -44,26 +35,27 @@ from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, re
 from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, usual_scale
 from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
 
-CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
-QUERY, DOC = 0, 2  # columns, in qrels as in runs
-MAX_TOKEN_BYTES = 256  # bytes of an id or number; wider ones are odd
-EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the nearest double (Clinger 1990)
-DIGITS = 18  # more may overflow
+CHUNK = 1 << 22  # bytes; its arrays fit into the CPU cache
+QUERY, DOC = 0, 2  # columns of both qrels and runs
+MAX_TOKEN_BYTES = 256  # maximum length of an id or number in the fast parser
+EXACT = 2**53  # integers up to here, divided by an exact power of ten, yield the nearest double (Clinger 1990)
+DIGITS = 18  # more digits may overflow
 
-TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])  # exact; a vectorised power need not be
+# exact values; a vectorised power is not always exact
+TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])
 
 
 N = TypeVar("N", np.int64, np.float64)
 
 
 class OddError(Exception):
-    """The fast way is not sure."""
+    """The fast parser does not support the input."""
 
 
 class RunFileTable(NamedTuple, Generic[N]):
-    """The rows of a file: its queries in the order of their first sight; each row's query, passage and number.
+    """Rows of a file: queries in the order of first occurrence; query, passage and number of each row.
 
-    `rank`: of each row; empty if it was not asked for, NaN if a rank of the same chunk is no number.
+    `rank` is empty if not requested, and NaN if any rank of the same chunk is not a number.
     """
 
     known: list[bytes]
@@ -81,14 +73,14 @@ def read_table(
     size: int = CHUNK,
     rank: int | None = None,
 ) -> RunFileTable[N]:
-    """A file of `columns` columns (or a ``.gz`` of one), read `size` bytes at a time.
+    """Return the rows of a file with `columns` columns, optionally gzipped, read `size` bytes at a time.
 
-    Its numbers stand in column `place`, its ranks in column `rank`.
+    Numbers are in column `place`, ranks in column `rank`.
 
     Raises:
-        OddError: it is odd, holds nothing, or is an archive that swells beyond measure.
-        DataError: it is no file.
-        OSError, EOFError, zlib.error: it cannot be read.
+        OddError: the input is unsupported or empty, or the archive expands beyond the limit.
+        DataError: the path is not a file.
+        OSError, EOFError, zlib.error: the file cannot be read.
     """
     known: dict[bytes, int] = {}
     queries, docs, found, ranks = [], [], [], []
@@ -112,13 +104,13 @@ def read_table(
 
 
 def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
-    """The file in chunks of whole lines, of about `size` bytes each; it is best when their arrays fit into a cache."""
+    """Yield the file in chunks of whole lines, of about `size` bytes each; fastest if their arrays fit into a cache."""
     rest = b""
     while block := file.read(size):
         cut = block.rfind(b"\n") + 1
         if not cut:
             rest += block
-            if len(rest) > CHUNK:  # no line of ids is as long
+            if len(rest) > CHUNK:  # longer than any valid line
                 raise OddError
             continue
         yield rest + block[:cut]
@@ -128,7 +120,7 @@ def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
 
 
 def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
-    """The bytes, and where each column begins and ends: two arrays of shape (lines, columns)."""
+    """Return the bytes, and start and end of each column: two arrays of shape (lines, columns)."""
     if not chunk.isascii():
         raise OddError
     buffer = np.frombuffer(chunk + b"\n" * MAX_TOKEN_BYTES, dtype=np.uint8)
@@ -140,7 +132,7 @@ def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
 
 
 def _columns_by_single_blanks(text: Buffer, columns: int) -> tuple[Ints, Ints] | None:
-    """Where columns begin and end, where one blank or tab stands between two; None where it does not."""
+    """Return start and end of each column if columns are separated by single blanks or tabs, otherwise None."""
     ends = np.flatnonzero(text <= ord(" "))
     lines, more = divmod(len(ends), columns)
     signs = text[ends]
@@ -156,10 +148,10 @@ def _columns_by_single_blanks(text: Buffer, columns: int) -> tuple[Ints, Ints] |
 
 
 def _columns_by_white_space(text: Buffer, columns: int) -> tuple[Ints, Ints]:
-    """Where columns begin and end, whatever white space stands between them.
+    """Return start and end of each column, for any white space between columns.
 
     Raises:
-        OddError: a line has other columns, or there is another control character.
+        OddError: a line has another number of columns, or there is another control character.
     """
     lines = np.flatnonzero(text == ord("\n"))
     usual = len(lines) + np.count_nonzero(text == ord("\t")) + np.count_nonzero(text == ord("\r"))
@@ -179,7 +171,7 @@ def _columns_by_white_space(text: Buffer, columns: int) -> tuple[Ints, Ints]:
 
 
 def ids(buffer: Buffer, starts: Ints, ends: Ints) -> ByteTexts:
-    """The texts between `starts` and `ends`, padded with NUL to a multiple of a word."""
+    """Return the texts between `starts` and `ends`, padded with NUL to a multiple of the word size."""
     lengths = ends - starts
     width = -(-int(lengths.max()) // HASH_WORD_BYTES) * HASH_WORD_BYTES
     if width > MAX_TOKEN_BYTES:
@@ -192,13 +184,13 @@ def ids(buffer: Buffer, starts: Ints, ends: Ints) -> ByteTexts:
 
 
 def _masks(width: int) -> Keys:
-    """Row n keeps the first n bytes of a text of `width` bytes."""
+    """Return masks: row n keeps the first n bytes of a text of `width` bytes."""
     kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
     return kept.view(np.uint64)
 
 
 def number_ids(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
-    """A number for each id, new ones in the order of their first sight; quick where equal ids stand together."""
+    """Return a number for each id, in the order of first occurrence; fast if equal ids are adjacent."""
     changed = np.ones(len(ids), dtype=bool)
     words = ids.view(np.uint64).reshape(len(ids), -1)
     changed[1:] = (words[1:] != words[:-1]).any(axis=1)
@@ -208,7 +200,7 @@ def number_ids(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
 
 
 def parse_numbers(texts: ByteTexts) -> Floats:
-    """Decimal texts as the nearest doubles."""
+    """Return decimal texts as the nearest doubles."""
     columns = np.ascontiguousarray(texts.view(np.uint8).reshape(len(texts), -1).T)
     value = np.zeros(len(texts), dtype=np.int64)
     digits, decimals, dots = (np.zeros(len(texts), dtype=np.int8) for _ in range(3))
@@ -216,7 +208,7 @@ def parse_numbers(texts: ByteTexts) -> Floats:
     for place, column in enumerate(columns):
         if not column.any():
             break
-        figure = column - np.uint8(ord("0"))  # wraps around below "0", so one comparison is enough
+        figure = column - np.uint8(ord("0"))  # wraps around below "0", so that one comparison is enough
         digit, dot = figure < 10, column == ord(".")
         np.copyto(value, value * 10 + figure, where=digit)
         digits += digit
@@ -253,11 +245,13 @@ def _parsed(texts: ByteTexts) -> Floats:
 
 
 LABEL_COLUMNS, GRADE = 4, 3
-EXACT_DIGITS = 9  # more are no grade
+EXACT_DIGITS = 9  # more digits are not a grade
 
 
 class LabelColumns(NamedTuple):
-    """Labels as columns: the sorted queries; each label's query among them, non-decreasing; its grade; its passage."""
+    """Labels as columns: the sorted query ids; for each label, the index of its query (non-decreasing), grade and
+    passage.
+    """
 
     qids: tuple[str, ...]
     query: Ints
@@ -266,7 +260,7 @@ class LabelColumns(NamedTuple):
 
 
 def quick_labels(path: Path) -> LabelColumns | None:
-    """The labels in a file, or in a ``.gz`` of one; None where it is odd, empty or cannot be read."""
+    """Return the labels of a file, optionally gzipped; None if it is unsupported, empty or unreadable."""
     try:
         known, query, docs, grade, _ = read_table(path, LABEL_COLUMNS, GRADE, _grades)
     except (OddError, OSError, EOFError, zlib.error):
@@ -288,27 +282,27 @@ def _grades(texts: ByteTexts) -> Ints:
 
 
 def _sorted_places(known: list[bytes]) -> Ints:
-    """Shape (queries,): the place of each query in the order of all."""
+    """Return the rank of each query in sorted order, shape (queries,)."""
     places = np.empty(len(known), dtype=np.int64)
     places[np.argsort(np.array(known))] = np.arange(len(known))
     return places
 
 
 NAME_IT = (
-    "raggs eval and raggs sweep take --scale 0-{high} for labels that start from 0, --scale 1-5 to insist; for other "
-    "commands, a label 0 says that they start from 0"
+    "for raggs eval and raggs sweep, set --scale 0-{high} if labels start at 0, or --scale 1-5; for other "
+    "commands, a label 0 shows that they start at 0"
 )
 
 
 def read_labels(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Label]:
-    """The labels of a file in any known format; line 0 where the format has no lines.
+    """Yield the labels of a file in any supported format; line 0 for formats without lines.
 
     Args:
-        path: the file.
-        columns: which column of a table is which, as `--column` says.
+        path: file to read.
+        columns: column names from `--column`.
 
     Raises:
-        NotFoundError, DataError: the file cannot be read, or a line of it cannot be right.
+        NotFoundError, DataError: the file cannot be read, or a line is invalid.
     """
     with replayable(path) as file:
         match shape_of(file, columns):
@@ -323,16 +317,16 @@ def read_labels(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Label
 
 
 def read_judgments(path: Path, scale: GradeScale | None = None, columns: ColumnNames = NO_COLUMNS) -> Qrels:
-    """The judgments in a file.
+    """Return the judgments in a file.
 
     Args:
-        path: the file.
-        scale: what the grades mean; if it is left out, `usual_scale` says.
-        columns: which column of a table is which, as `--column` says.
+        path: file to read.
+        scale: scale of the grades; None: derived by `usual_scale`.
+        columns: column names from `--column`.
 
     Raises:
-        NotFoundError, DataError: as `read_labels`; a grade outside the scale; no label at all; labels from which
-            the scale cannot be guessed.
+        NotFoundError, DataError: see `read_labels`; or a grade is outside the scale, there are no labels, or the scale
+            is ambiguous.
     """
     with replayable(path) as file:
         return _judgments(file, scale, columns)
@@ -340,22 +334,22 @@ def read_judgments(path: Path, scale: GradeScale | None = None, columns: ColumnN
 
 def _judgments(path: Path, scale: GradeScale | None, columns: ColumnNames) -> Qrels:
     if shape_of(path, columns) is Shape.TREC and (quick := quick_labels(path)) is not None:
-        with suppress(DataError):  # the other way names the line
+        with suppress(DataError):  # the other parser names the line
             return Qrels(*quick, scale or _guess_scale(quick.grade, path))
     labels = list(read_labels(path, columns))
     if not labels:
-        raise DataError("holds no labels", where=path, remedy="one label a line: qid 0 docid grade")
+        raise DataError("contains no labels", where=path, remedy="write one label per line: qid 0 docid grade")
     grades = np.array([label.grade for label in labels], dtype=np.int64)
     known = scale or _guess_scale(grades, path)
     outside = np.flatnonzero(~known.holds(grades))
     if len(outside):
         wrong = labels[int(outside[0])]
         raise DataError(
-            f"query {wrong.qid}, passage {wrong.doc_id}: grade {wrong.grade} lies outside the scale "
+            f"query {wrong.qid}, passage {wrong.doc_id}: grade {wrong.grade} is outside the scale "
             f"{known.low} to {known.high}",
             where=path,
             line=wrong.line or None,
-            remedy="correct it, or name the scale, e.g. --scale 0-7",
+            remedy="correct it, or set the scale, e.g. --scale 0-7",
         )
     return Qrels.from_columns([one.qid for one in labels], [one.doc_id for one in labels], grades, known)
 
@@ -365,10 +359,10 @@ def _guess_scale(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path)
 
 
 def _label(cell: NumberCell, path: Path) -> Label:
-    value = cell.value.removesuffix(".0")  # as libraries of tables write whole numbers
+    value = cell.value.removesuffix(".0")  # table libraries write integers in this form
     if not INTEGER.fullmatch(value):
         message = f"grade {cell.value!r} of query {cell.qid}, passage {cell.doc_id} is not an integer"
-        raise DataError(message, where=path, line=cell.line or None, remedy="grades are whole numbers")
+        raise DataError(message, where=path, line=cell.line or None, remedy="use whole numbers as grades")
     return Label(cell.line, cell.qid, cell.doc_id, int(value))
 
 
@@ -376,20 +370,20 @@ RUN_COLUMNS, RANK, SCORE = 6, 3, 4
 
 
 def read_trec_run(path: Path, size: int = CHUNK) -> Run:
-    """The run in a file, or in a ``.gz`` of one.
+    """Return the run of a TREC file, optionally gzipped.
 
     Raises:
-        NotFoundError, DataError: as `raggs.base.trec.read_scored`.
+        NotFoundError, DataError: see `raggs.base.trec.read_scored`.
     """
     run = quick_run(path, size)
     return _read_run_by_line(path) if run is None else run
 
 
 def quick_run(path: Path, size: int = CHUNK) -> Run | None:
-    """The run in a file, read `size` bytes at a time; None where it is odd, empty, wrong or cannot be read.
+    """Return the run of a file, read `size` bytes at a time; None if unsupported, empty, invalid or unreadable.
 
     Raises:
-        DataError: its scores rise with the rank.
+        DataError: its scores increase with the rank.
     """
     try:
         found = read_table(path, RUN_COLUMNS, SCORE, parse_numbers, size, RANK)
@@ -402,7 +396,7 @@ def quick_run(path: Path, size: int = CHUNK) -> Run | None:
 
 
 def rank_order(query: Ints, rank: Floats, score: Floats) -> RankOrder:
-    """What `RankOrder` finds in the rows of a file, all at once."""
+    """Return the `RankOrder` of the rows of a file, computed at once."""
     found = RankOrder()
     turn = np.sign(np.diff(rank)) * np.sign(np.diff(score))
     turn[query[1:] != query[:-1]] = 0
@@ -422,34 +416,34 @@ def _read_run_by_line(path: Path) -> Run:
 
 
 def read_run(path: Path, columns: ColumnNames = NO_COLUMNS) -> Run:
-    """The run in a file.
+    """Return the run of a file in any supported format.
 
     Args:
-        path: the file.
-        columns: which column of a table is which, as `--column` says.
+        path: file to read.
+        columns: column names from `--column`.
 
     Raises:
-        NotFoundError, DataError: the file cannot be read, or a line of it cannot be right; it holds no rows; its
-            scores rise with the rank.
+        NotFoundError, DataError: the file cannot be read, a line is invalid, there are no rows, or scores increase with
+            the rank.
     """
     with replayable(path) as file:
         return _read(file, columns)
 
 
 def read_two_logits(path: Path) -> tuple[Run, Vectors]:
-    """Return the run in a table or JSON lines with two logits a passage: `logit_no` and `logit_yes`.
+    """Return the run of a table or JSON-lines file with two logits per passage: `logit_no` and `logit_yes`.
 
     Returns:
-        The run, whose scores are logit_yes - logit_no, and the logits, shape (rows, 2), no before yes, float32.
+        The run, whose scores are logit_yes - logit_no, and the logits (no, yes), shape (rows, 2), float32.
 
     Raises:
-        NotFoundError, DataError: as `read_run`; the file is of another form, or lacks one of the columns.
+        NotFoundError, DataError: see `read_run`; or the file has another format, or lacks one of the columns.
     """
     with replayable(path) as file:
         shape = shape_of(file, {"score": "logit_yes"})
-        remedy = "give a table or JSON lines with qid, doc_id, logit_no and logit_yes"
+        remedy = "use a table or JSON lines with qid, doc_id, logit_no and logit_yes"
         if shape not in (Shape.LINES, Shape.TABLE):
-            raise DataError("holds no two logits a passage", where=path, remedy=remedy)
+            raise DataError("does not contain two logits per passage", where=path, remedy=remedy)
         cells = line_cells if shape is Shape.LINES else table_cells
         try:
             no, yes = (list(cells(file, {"score": name}, graded=False)) for name in ("logit_no", "logit_yes"))
@@ -458,7 +452,7 @@ def read_two_logits(path: Path) -> tuple[Run, Vectors]:
             raise
     pairs = np.array([[_score(a, path), _score(b, path)] for a, b in zip(no, yes, strict=True)], dtype=np.float64)
     if not len(pairs):
-        raise DataError("holds no rows", where=path, remedy="one passage a line")
+        raise DataError("contains no rows", where=path, remedy="write one passage per line")
     run = Run.from_columns([cell.qid for cell in yes], [cell.doc_id for cell in yes], pairs[:, 1] - pairs[:, 0])
     return run, pairs.astype(np.float32)
 
@@ -474,7 +468,7 @@ def _read(path: Path, columns: ColumnNames) -> Run:
         case Shape.TREC:
             run = read_trec_run(path)
     if not len(run.query):
-        raise DataError("holds no rows", where=path, remedy="one passage a line: qid Q0 docid rank score tag")
+        raise DataError("contains no rows", where=path, remedy="one passage per line: qid Q0 docid rank score tag")
     return run
 
 
@@ -497,15 +491,15 @@ def _score(cell: NumberCell, path: Path) -> float:
 
 T = TypeVar("T")
 Triple = tuple[str, str, object]
-MAX_SHOWN_CHARS = 60  # letters of a wrong value
-ID = "ids are texts, or whole numbers"
+MAX_SHOWN_CHARS = 60  # characters of a wrong value in a message
+ID = "use strings or whole numbers as ids"
 
 
 def rows_of(given: object, what: str) -> Iterator[object]:
-    """The rows of a table, or of any iterable.
+    """Return an iterator over the rows of a table, or of any iterable.
 
     Args:
-        what: what it holds, for the error.
+        what: content of the table, for the error.
 
     Raises:
         UsageError: it has no rows.
@@ -515,33 +509,33 @@ def rows_of(given: object, what: str) -> Iterator[object]:
         if callable(method):
             return iter(method(*arguments))
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        said = f"{what}: {describe_value(given)} holds no rows"
-        raise UsageError(said, remedy="give a mapping, a table, or an iterable of mappings")
+        said = f"{what}: {describe_value(given)} does not contain rows"
+        raise UsageError(said, remedy="pass a mapping, a table, or an iterable of mappings")
     return iter(given)
 
 
 def as_id(value: object, what: str) -> str:
-    """An id as the files have it.
+    """Return an id in the format of the files.
 
     Raises:
-        DataError: it is none.
+        DataError: the value is not an id.
     """
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{what}: {describe_value(value)} is no id", remedy=ID)
+        raise DataError(f"{what}: {describe_value(value)} is not an id", remedy=ID)
     return str(value)
 
 
 def as_real(value: object, what: str) -> float:
-    """A finite number.
+    """Return a finite number.
 
     Raises:
-        DataError: it is none.
+        DataError: the value is not a finite number.
     """
     try:
         found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer with hundreds of digits
         found = math.inf
     if not math.isfinite(found):
         raise DataError(f"{what}: {describe_value(value)} is not a finite number", remedy="remove or repair it")
@@ -549,45 +543,45 @@ def as_real(value: object, what: str) -> float:
 
 
 def describe_value(value: object) -> str:
-    """A value as a message may hold it, with its type where that says more."""
+    """Return a value and its type for a message."""
     return f"{shorten(repr(value), MAX_SHOWN_CHARS)} ({type(value).__name__})"
 
 
 def qrels_of(given: object, scale: GradeScale | None = None) -> Qrels:
-    """The judgments of ``{qid: {doc_id: grade}}``, or of rows or a table with a query, a passage and a grade each.
+    """Return the judgments of ``{qid: {doc_id: grade}}``, or of rows or a table with query, passage and grade.
 
     Args:
-        scale: what the grades mean; where it is left out, what files with such grades would mean.
+        scale: scale of the grades; None: derived as for files.
 
     Raises:
-        UsageError: it holds no rows.
-        DataError: a row lacks a column or holds what cannot be right; no label at all.
+        UsageError: there are no rows.
+        DataError: a row lacks a column or has an invalid value, or there are no labels.
     """
     found = _columns(given, "judgments", LABEL_ROLES, as_real)
     if not found[0]:
-        raise DataError("the judgments hold no label", remedy="give {qid: {doc_id: grade}}")
+        raise DataError("the judgments contain no label", remedy="pass {qid: {doc_id: grade}}")
     return Qrels.from_columns(*found, scale)
 
 
 def run_of(given: object, name: str) -> Run:
-    """The lists of ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}`` (best first), or of rows or a table.
+    """Return the lists of ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}`` (best first), or of rows or a table.
 
     Args:
-        name: of the system, for messages.
+        name: name of the system, for messages.
 
     Raises:
-        UsageError, DataError: as `qrels_of`.
+        UsageError, DataError: see `qrels_of`.
     """
     if isinstance(given, Mapping) and not _table(given):
         given = {qid: _score_by_position(found) for qid, found in given.items()}
     found = _columns(given, f"run {name}", RUN_ROLES, as_real)
     if not found[0]:
-        raise DataError(f"run {name} holds no rows", remedy="give {qid: [doc_id, ...]}")
+        raise DataError(f"run {name} contains no rows", remedy="pass {qid: [doc_id, ...]}")
     return Run.from_columns(*found)
 
 
 def _score_by_position(found: object) -> object:
-    """A list of ids as scores that fall."""
+    """Return a list of ids with decreasing scores."""
     if isinstance(found, Mapping):
         return found
     return [(each, -place) for place, each in enumerate(rows_of(found, "a list"))]
@@ -617,14 +611,14 @@ def _nested(given: Mapping[object, object], what: str) -> Iterator[Triple]:
         pairs = inner.items() if isinstance(inner, Mapping) else inner
         if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
             raise DataError(
-                f"{what}: query {qid} has no passages but {describe_value(inner)}", remedy="give {qid: {doc_id: 1}}"
+                f"{what}: query {qid} has {describe_value(inner)} instead of passages", remedy="pass {qid: {doc_id: 1}}"
             )
         for doc_id, value in pairs:
             yield qid, as_id(doc_id, f"{what}, query {qid}"), value
 
 
 def _flat(given: object, what: str, roles: tuple[str, ...]) -> Iterator[Triple]:
-    places: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the names of a row, those of its query, passage and number
+    places: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the keys of a row, its keys of query, passage and number
     for place, row in enumerate(rows_of(given, what)):
         at = f"{what}, row {place}"
         if isinstance(row, tuple | list) and len(row) == 3:
@@ -635,20 +629,20 @@ def _flat(given: object, what: str, roles: tuple[str, ...]) -> Iterator[Triple]:
                 places[names] = _role_names(names, roles, at)
             if places[names] != next(iter(places.values())):
                 first = " or ".join(next(iter(places.values())))
-                raise DataError(f"{at}: other names than in the first row ({first})", remedy="name all rows alike")
+                raise DataError(
+                    f"{at}: other keys than in the first row ({first})", remedy="use equal keys in all rows"
+                )
             qid, doc_id, value = (row[name] for name in places[names])
         else:
-            raise DataError(
-                f"{at}: {describe_value(row)} is no row", remedy="a row names a query, a passage and a number"
-            )
+            raise DataError(f"{at}: {describe_value(row)} is not a row", remedy="use rows of query, passage and number")
         yield as_id(qid, at), as_id(doc_id, at), value
 
 
 def _role_names(names: tuple[str, ...], roles: tuple[str, ...], at: str) -> tuple[str, ...]:
-    """The names of a row that hold its query, passage and number.
+    """Return the keys of a row for query, passage and number.
 
     Raises:
-        DataError: one is missing, or two mean the same.
+        DataError: one is missing, or two have the same meaning.
     """
     texts = [str(name) for name in names]
     try:

@@ -1,14 +1,13 @@
-"""Working parts from what names them: a corpus, an embedder, a retriever, a judge, each made when it is asked for.
+"""Creates parts from their settings: corpora, embedders, retrievers, judges and others.
 
-It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
-the parts are is said here too, so that who uses them imports this room alone.
+A workspace does not depend on runs, run configurations or stages. The caller specifies each part and owns the results.
+The types of the parts are re-exported, so that callers only import this module.
 
-A corpus as it was named: its passages one by one as its source gives them, or all of them on this disk.
+`OpenCorpus` returns the passages of a corpus one by one from its source, or all of them from a local copy. The copy is
+made once per source content and settings, and shared by all callers.
 
-The copy on the disk is made once for a source's content and a corpus's settings, whoever asks for it.
-
-Whatever a part needs of another one it is given here, so a retriever or a judge may be made of others by their
-settings alone. Nothing is opened, loaded or imported before it is asked for.
+A part gets the other parts that it needs from the workspace, so retrievers and judges can be composed by settings.
+Nothing is opened, loaded or imported before it is used.
 """
 
 from __future__ import annotations
@@ -78,10 +77,10 @@ class OpenCorpus:
     """One corpus. Nothing is read before it is needed.
 
     Args:
-        spec: of the corpus.
-        cache: where copies are kept.
-        hear: is told of the reading, and of passages that were left out.
-        context: what the corpus may use.
+        spec: settings of the corpus.
+        cache: cache of local copies.
+        hear: receives progress, and notices on skipped passages.
+        context: resources for the corpus.
     """
 
     def __init__(
@@ -95,14 +94,14 @@ class OpenCorpus:
 
     @property
     def place(self) -> Path | str:
-        """Where the corpus lies, for messages."""
+        """Location of the corpus, for messages."""
         return place_of(self._spec)
 
     def passages(self, *, whole: bool) -> Passages:
-        """The passages, from their own source where that gives single ones and the `whole` corpus is not needed.
+        """Return the passages, directly from a source that supports lookups unless the `whole` corpus is needed.
 
         Raises:
-            RaggsError: as `store`; or the source's server has not what is asked of it.
+            RaggsError: see `store`; or the server lacks a required index or field.
         """
         source = self._source
         if isinstance(source, RemoteCorpus) and not whole:
@@ -111,7 +110,7 @@ class OpenCorpus:
 
     @cached_property
     def store(self) -> PassageStore:
-        """All passages, on this disk.
+        """All passages, from the local copy.
 
         Raises:
             NotFoundError, DataError: the corpus is missing, malformed or empty, or changed while it was read.
@@ -139,7 +138,7 @@ class OpenCorpus:
         return store
 
     def documents(self) -> Iterator[Document | Passage]:
-        """Documents whole, where the source knows them; else its passages one by one.
+        """Yield whole documents if the source has them, otherwise its passages.
 
         Raises:
             NotFoundError, DataError: the corpus is missing or malformed.
@@ -149,12 +148,12 @@ class OpenCorpus:
         self._tell([*source.outside(), *source.notes()])
 
     def empty(self) -> DataError:
-        """What is said of a corpus without passages."""
-        return DataError("the corpus holds no passages", where=self.place, remedy="add at least one")
+        """Return the error for a corpus without passages."""
+        return DataError("the corpus contains no passages", where=self.place, remedy="add at least one passage")
 
     @property
     def key(self) -> str:
-        """A hash of all that its passages depend on, of which no copy need be made.
+        """Hash of everything that determines the passages; needs no local copy.
 
         Raises:
             NotFoundError, DataError: the corpus is missing.
@@ -167,7 +166,7 @@ class OpenCorpus:
         return hash_value([FORMAT, source.causes(), content, *([] if cuts is None else [cuts])])[:24]
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         if "_remote" in self.__dict__:
             self._tell_replaced(self._source)
         for part in ("store", "_remote"):
@@ -184,11 +183,11 @@ class OpenCorpus:
     def _remote(self) -> Passages:
         source = self._source
         if not isinstance(source, RemoteCorpus):
-            raise TypeError("this corpus does not give single passages")
+            raise TypeError("this corpus does not support lookups of single passages")
         return source.remote()
 
     def _some(self, source: Corpus) -> Iterator[Passage]:
-        """The passages of a corpus that has any."""
+        """Yield the passages of a corpus; raise an error if there are none."""
         number = 0
         for number, passage in enumerate(source.passages(), start=1):  # noqa: B007 - counted for the check below
             yield passage
@@ -198,7 +197,7 @@ class OpenCorpus:
             raise error
 
     def _tell(self, sentences: Sequence[str]) -> None:
-        """Each sentence once."""
+        """Send each notice once."""
         for sentence in sentences:
             if sentence not in self._told:
                 self._told.add(sentence)
@@ -214,13 +213,13 @@ class OpenCorpus:
 
 
 def replaced_characters_notice(what: str, ids: Sequence[str]) -> Notice:
-    """What is told of texts that came in with characters which are none."""
+    """Return the notice for texts in which invalid characters were replaced."""
     shown = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
-    return Notice(f"{plural(len(ids), what)} with U+FFFD in place of what is no character: {shown}")
+    return Notice(f"{plural(len(ids), what)} with invalid characters, replaced by U+FFFD: {shown}")
 
 
 def place_of(spec: AdapterConfig) -> Path | str:
-    """Where the thing that a spec names lies, for messages: its path or address, else its type."""
+    """Return the location of a configured part for messages: its path or address, otherwise its type."""
     return getattr(spec, "path", None) or getattr(spec, "shown", None) or spec.type
 
 
@@ -228,18 +227,17 @@ Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
 
 
 class Workspace:
-    """The parts of one invocation, each made when it is asked for: models, corpora, embedders, retrievers, judges.
+    """The parts of one invocation, each created on request: models, corpora, embedders, retrievers, judges.
 
-    What its language models spend counts together, in one ledger, within one budget. It is closed at the end of a
-    ``with`` block, or by `close`, and not used again.
+    All calls of its language models share one ledger and one budget. Close it with a ``with`` block or `close`.
 
     Args:
-        folder: below it lies the cache.
-        llm: how language models are asked.
-        budget: what may be spent.
-        batch: how questions that can wait are asked by batches; None: directly.
-        keeps_answers: whether paid answers are kept in the cache.
-        hear: is told what takes its time.
+        folder: parent folder of the cache.
+        llm: settings of language models.
+        budget: spending limits.
+        batch: settings of provider batches for calls that can wait; None: direct calls only.
+        keeps_answers: whether paid answers are cached.
+        hear: receives progress and notices.
     """
 
     def __init__(
@@ -266,28 +264,28 @@ class Workspace:
 
     @cached_property
     def llm(self) -> LLM:
-        """Language models. Making it touches neither disk nor network."""
+        """Language models. Creating them needs neither disk nor network."""
         answers = self.answers if self.keeps_answers else None
         return LLM(self.settings, self._budget, answers, self.ledger, self._batch, self._waiting, self.notify)
 
     @property
     def answers(self) -> Path:
-        """The folder of paid answers."""
+        """Folder of cached answers."""
         return self.cache.at("llm").folder
 
     @property
     def has_answers(self) -> bool:
-        """Whether anything was ever answered here."""
+        """Whether the cache contains any answers."""
         return self.answers.is_dir() and any(self.answers.iterdir())
 
     @contextmanager
     def rehearsal(self, *, remembers: bool = True) -> Iterator[DryRunLLM]:
-        """The same models, which ask nobody and count; closed at the end of the block.
+        """Yield dry-run models, which count calls without making any; closed at the end of the block.
 
         Args:
-            remembers: whether they answer what was paid for.
+            remembers: whether cached answers are used.
         """
-        from raggs.llm.rehearsal import DryRunLLM  # late: it brings the ways to providers
+        from raggs.llm.rehearsal import DryRunLLM  # imported lazily: it imports the clients of providers
 
         llm = DryRunLLM(self.settings, self.answers if remembers else None)
         try:
@@ -297,30 +295,30 @@ class Workspace:
 
     @property
     def concurrency(self) -> int:
-        """Calls that may be on their way at once."""
+        """Maximum number of concurrent calls."""
         return self.settings.concurrency
 
     @cached_property
     def loop(self) -> asyncio.Runner:
-        """The event loop in which everything that waits is awaited."""
+        """Event loop for all coroutines."""
         return open_loop()
 
     def arrive(self) -> None:
-        """Let calls on their way arrive, after which all that was paid for is booked."""
+        """Wait for running calls, so that all paid calls are in the ledger."""
         if "llm" in self.__dict__:
             self.loop.run(self.llm.arrive())
 
     def affords(self) -> float:
-        """How many more calls the budget is likely to pay for; inf where nobody asks a language model.
+        """Return the estimated number of further calls within the budget; inf if no language model is used.
 
-        0 where money is limited and no price is known yet.
+        The result is 0 if a budget is set and no price is known yet.
         """
         return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
 
-    # --- parts that ask them, or may; `llm`: other language models than one's own ---
+    # --- parts that may call language models; `llm` replaces the workspace's models ---
 
     def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
-        """An embedder, one for each of its settings; its model is loaded at first use."""
+        """Return the embedder of these settings, shared by all callers; its model is loaded at first use."""
 
         def make() -> Embedder:
             return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
@@ -328,11 +326,11 @@ class Workspace:
         return make() if llm else self._embedders(spec, make)
 
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
-        """A rewriter of questions."""
+        """Return a rewriter of queries."""
         return rewriters.REGISTRY.of(spec)(spec, RewriterContext(llm or self.llm))
 
     def asker(self, spec: AdapterConfig, llm: LLM | None = None) -> Asker:
-        """Who makes questions of documents."""
+        """Return an asker, which writes questions about documents."""
         return askers.REGISTRY.of(spec)(spec, AskerContext(llm or self.llm))
 
     def judge(
@@ -344,11 +342,11 @@ class Workspace:
         questions: Callable[[], Iterable[Query]] | None = None,
         grades: Prompt | None = None,
     ) -> Judge:
-        """A judge that is asked by these prompts, where it is a model.
+        """Return a judge; judges that call models use these prompts.
 
         Args:
-            questions: gives those that are judged, where they are known.
-            grades: the prompt by which several passages are graded together, where that is wanted.
+            questions: returns the queries that are judged, if known.
+            grades: prompt for grading several passages in one call; None to grade them one by one.
         """
         context = JudgeContext(
             llm=llm or self.llm,
@@ -362,11 +360,11 @@ class Workspace:
         return judges.REGISTRY.of(spec)(spec, context)
 
     def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
-        """A reranker; its model is loaded at first use.
+        """Return a reranker; its model is loaded at first use.
 
         Args:
-            keeps: whether what a model of this machine has read is looked up and kept, as far as the workspace keeps
-                answers; without, each time is that of the work.
+            keeps: whether outputs of local models are cached, if the workspace caches answers; without a cache,
+                measured latencies are those of the computation.
         """
         context = RerankerContext(
             llm or self.llm,
@@ -379,24 +377,26 @@ class Workspace:
     # --- corpora, and what searches them ---
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
-        """A corpus."""
+        """Return a corpus."""
         return self._own(OpenCorpus(spec, self.cache, self.hear, self.cutting))
 
     @property
     def cutting(self) -> CorpusContext:
-        """What a corpus may use: chunkers that pay nobody. One that asks models gives what it cut before."""
+        """Resources for corpora: chunkers without paid calls; those that call models only return cached boundaries."""
         context = ChunkerContext(self._unpaid, self._asking(pays=False))
         return CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
 
     def chunker(self, spec: ChunkerConfig) -> Chunker:
-        """A chunker; what it needs is loaded at first use. It may be paid, and its embedder too."""
+        """Return a chunker, which may make paid calls; its resources are loaded at first use."""
         return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self._lent, self._asking(pays=True)))
 
     def _asking(self, *, pays: bool) -> ModelAccess:
         return ModelAccess(lambda: self.llm, lambda: self.loop, self.cache.at("cuts"), pays)
 
     def _lent(self, spec: EmbedderConfig) -> Embedder:
-        """An embedder of pieces, whose vectors are kept by text; those of a paid one are among the answers already."""
+        """Return an embedder of pieces with a cache of vectors by text; vectors of paid models are cached as
+        answers.
+        """
         made = self.embedder(spec)
         if made.models or not self.keeps_answers:
             return made
@@ -406,20 +406,20 @@ class Workspace:
 
     @property
     def pieces_found(self) -> int:
-        """Vectors that chunkers were lent and that need not be made."""
+        """Number of vectors that chunkers found in the cache."""
         return sum(each.found for each in self._lending.values())
 
     def _unpaid(self, spec: EmbedderConfig) -> Embedder:
-        """An embedder of this machine, since a corpus is read before a user agreed to any cost.
+        """Return a local embedder, because a corpus is read before the user has confirmed any cost.
 
         Raises:
-            ConfigError: it is paid.
+            ConfigError: the embedder is paid.
         """
         found = self._lent(spec)
         if found.models:
             raise ConfigError(
-                f"a corpus is cut before anything may be paid for, and {found.models[0]} is paid",
-                remedy="name an embedder of this machine in corpus.chunker, such as {type: wordllama}",
+                f"the chunker of a corpus must not make paid calls, but {found.models[0]} is paid",
+                remedy="set a local embedder in corpus.chunker, such as {type: wordllama}",
             )
         return found
 
@@ -430,7 +430,7 @@ class Workspace:
         queries: Collection[str],
         embedder: Embedder | None,
     ) -> Mapping[str, Retriever]:
-        """Retrievers by name; see `retriever`."""
+        """Return retrievers by name (see `retriever`)."""
         return {name_of(spec): self.retriever(spec, passages, queries, embedder) for spec in specs}
 
     def retriever(
@@ -442,12 +442,12 @@ class Workspace:
         *,
         by_text: bool = False,
     ) -> Retriever:
-        """A retriever over `passages`; its index is built or opened at first search.
+        """Return a retriever over `passages`; its index is built or opened at the first search.
 
         Args:
-            queries: the ids of all questions that it may be asked.
-            embedder: by which those questions were embedded.
-            by_text: whether passages' vectors are kept by text too, since other corpora share texts with this one.
+            queries: ids of all queries that may be searched for.
+            embedder: embedder of those queries.
+            by_text: whether passage vectors are also cached by text, because other corpora share texts with this one.
         """
         context = RetrieverContext(
             passages=passages,
@@ -464,32 +464,32 @@ class Workspace:
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
     def _embed(self, embedder: Embedder, *, by_text: bool) -> Callable[[Sequence[str]], Vectors]:
-        """What makes vectors of passages; answers that were paid are kept by text in any case."""
+        """Return the function that embeds passages; paid vectors are always cached by text."""
         if not by_text or embedder.models:
             return embedder.embed
         return KeptEmbedder(embedder, self.cache.at("vectors")).embed
 
     def vectors(self, store: PassageStore, embedder: Embedder) -> VectorIndex:
-        """The vectors of a corpus, made once."""
-        from raggs.parts.indexes.vectors import open_vectors  # late: it brings numpy
+        """Return the vectors of a corpus, computed once."""
+        from raggs.parts.indexes.vectors import open_vectors  # imported lazily: it imports numpy
 
         cache = self.cache.at("vectors")
         return open_vectors(cache, embedder.identity, embedder.dims, store, embedder.embed, self.building)
 
     def vectors_begun(self, store: PassageStore, embedder: Embedder) -> int:
-        """How many passages of a corpus, from its first one, have vectors already."""
-        from raggs.parts.indexes.vectors import rows_done  # late: it brings numpy
+        """Return how many passages of a corpus, from its first one, already have vectors."""
+        from raggs.parts.indexes.vectors import rows_done  # imported lazily: it imports numpy
 
         return rows_done(self.cache.at("vectors"), embedder.identity, embedder.dims, store)
 
-    # --- who listens, and the end ---
+    # --- listeners and closing ---
 
     def notify(self, message: str) -> None:
-        """Tell the listener what the user should know."""
+        """Send a notice for the user."""
         self.hear(Notice(message))
 
     def building(self, what: str, done: int, total: int) -> None:
-        """Tell the listener how far something is that is made once."""
+        """Send the progress of a build."""
         self.hear(BuildProgress(what, done, total))
 
     def _waiting(self, what: str, done: int, total: int) -> None:
@@ -500,7 +500,7 @@ class Workspace:
         return part
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close everything that is open."""
         for each in self._lending.values():
             each.close()
         if "llm" in self.__dict__:
@@ -518,24 +518,24 @@ class Workspace:
 
 
 def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
-    """The prompts by which a judge grades and orders, by name or path.
+    """Return the prompts for grading and ordering, by name or path.
 
     Raises:
-        NotFoundError, ConfigError: there is none, or it lacks a part.
+        NotFoundError, ConfigError: a prompt does not exist, or lacks a part.
     """
     return load_prompt(grade, "grade"), load_prompt(order, "order")
 
 
 def open_queries(spec: AdapterConfig, hear: ProgressListener = ignore_progress) -> Mapping[str, Query]:
-    """All questions by id, sorted by id; see `open_numbered`."""
+    """Return all queries by id, sorted by id (see `open_numbered`)."""
     return {qid: query for qid, (_, query) in open_numbered(spec, hear).items()}
 
 
 def open_numbered(spec: AdapterConfig, hear: ProgressListener = ignore_progress) -> Mapping[str, tuple[int, Query]]:
-    """All questions by id, sorted by id, each after its line.
+    """Return line number and query by id, sorted by id.
 
     Args:
-        hear: is told of questions that hold characters which are none.
+        hear: receives a notice on queries with replaced characters.
 
     Raises:
         NotFoundError, DataError: the file is missing or malformed (see `load_numbered`).
@@ -543,13 +543,13 @@ def open_numbered(spec: AdapterConfig, hear: ProgressListener = ignore_progress)
     try:
         found = load_numbered(queries.REGISTRY.of(spec)(spec), place_of(spec))
     except NotFoundError as error:
-        error.remedy = f"{error.remedy or 'check queries.path'}; raggs questions makes some of the documents"
+        error.remedy = f"{error.remedy or 'check queries.path'}; to generate queries, run raggs questions"
         raise
     if broken := [qid for qid, (_, query) in found.items() if REPLACEMENT_CHAR in query.model_dump_json()]:
-        hear(replaced_characters_notice("question", broken))
+        hear(replaced_characters_notice("query", broken))
     return found
 
 
 def read_whole(specs: Iterable[RetrieverConfig]) -> bool:
-    """Whether any of these retrievers reads the whole corpus."""
+    """Return whether any of these retrievers reads the whole corpus."""
     return any(retrievers.REGISTRY.of(spec).whole_corpus(spec) for spec in specs)

@@ -1,25 +1,24 @@
-"""The HTML report of a golden set, in one file: sections, one class each.
+"""The HTML report of a golden set, in one file: one class per section.
 
-base, page            what a section is; sections to one HTML file with a strict content policy
+base, page            base class of sections; rendering of sections to one HTML file with a strict content policy
 sections              the sections, with their templates, styles and scripts
-figures               SVG figures; `sheets`: queries in the page as compact JSON
+figures               SVG figures
 surveying             statistics of a golden set: labels, pools, sources, languages
 
-A section takes `ReportFacts` (opened and scored before) and returns typed data, which its template draws. Nothing
-is scored here. Sentences come from `raggs.evaluation`, `raggs.sweeps` and `raggs.runs.manifests.messages` if they exist
-there. To add a section, write in the folder `sections`:
+A section receives `ReportFacts`, which are already opened and scored, and returns typed data for its template. No
+scores are computed here. Sentences are taken from `raggs.evaluation`, `raggs.sweeps` and
+`raggs.runs.manifests.messages` if available there. To add a section, create in the folder `sections`:
 
-    mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, or None: nothing to say
-    mine.html    its template: `data` is the part; macros of `page/macros.html` draw tables, figures, chips
-    mine.css     if needed; and mine.js, which reads the part's JSON by `raggs.data("mine")` if SCRIPTED = True
+    mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, or None to omit the section
+    mine.html    its template: `data` is the part; macros of `page/macros.html` render tables, figures, chips
+    mine.css     optional; and mine.js, which reads the part's JSON by `raggs.data("mine")` if SCRIPTED = True
 
-`raggs.table` (page.js) draws a sortable table whose rows are drawn as they come into view. `raggs.link(qid)` links to
-a question (`raggs.asks(qid, text)` with its text), and the section "questions" learns by `raggs.listen` which one is
-wanted.
+`raggs.table` (page.js) renders a sortable table, row by row as it becomes visible. `raggs.link(qid)` links to a query
+(`raggs.asks(qid, text)` includes its text). The section "questions" receives the selected query by `raggs.listen`.
 
-Then add a line to the table below, whose order is that of the page. Everything that users wrote (titles, ids,
-questions, passages, notes) is hostile: templates escape it, scripts set it as `textContent`, and the policy of the
-page lets no other script run.
+Then add a line to the table below, which defines the order of the page. All user content (titles, ids, queries,
+passages, notes) is untrusted: templates escape it, scripts set it as `textContent`, and the content policy blocks
+other scripts.
 """
 
 from __future__ import annotations

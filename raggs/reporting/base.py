@@ -1,6 +1,7 @@
-"""What a section of the report is: typed data from `ReportFacts`, drawn by the template that lies beside its module.
+"""Sections of the report: base class and input data.
 
-Which comparison a decision is about: the best of the other systems against the baseline, by the first measure.
+A section converts `ReportFacts` to typed data. The template next to its module renders them. `deciding_comparisons`
+selects the comparison of a decision: the best other system against the baseline, by the primary metric.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from raggs.sweeps.models import SweepReport
 
 @dataclass(frozen=True)
 class JudgeValidation:
-    """The judge held against people, where they graded any of it.
+    """Comparison of the judge with human labels, if there are any.
 
     Attributes:
-        trust: what the judge may be used for.
+        trust: validity of the judge per use.
         said: the same in sentences.
-        document: all of the check; None where nothing could be compared.
-        why: why nothing could be compared; empty where it was.
+        document: complete report of the check; None if nothing could be compared.
+        why: reason why nothing could be compared; empty otherwise.
     """
 
     trust: tuple[JudgeValidity, ...] = ()
@@ -49,22 +50,22 @@ class JudgeValidation:
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """All that a report may say, opened and scored before.
+    """Inputs of a report, opened and scored in advance.
 
     Attributes:
-        place: the golden set as the user named it, for commands.
-        golden: the golden set, which streams its questions and passages.
-        run: the run that made it; None where it is a file of labels.
-        report: the evaluation of the systems; None where there are no grades yet.
-        missing: why there is no evaluation; empty where there is one.
-        sweeps: reports of sweeps over the set.
-        people: the judge held against people.
-        texts: whether passages may be shown. A section that shows any leaves them out where this is False.
-        command: what makes this report again.
-        systems: what each system returned; None: the run's own retrievers and their fusion.
-        reviews: people's words, where there are any.
-        judged: the grades as columns, where the evaluation has read them already.
-        diagnoses: reports of diagnoses; `undiagnosed`: sentences on those that are left out.
+        place: golden set as named by the user, for commands.
+        golden: golden set, which streams its queries and passages.
+        run: run that created the golden set; None for a file of labels.
+        report: evaluation of the systems; None if there are no grades yet.
+        missing: reason for a missing evaluation; empty otherwise.
+        sweeps: reports of sweeps with the set.
+        people: comparison of the judge with human labels.
+        texts: whether passages may be shown; if False, sections omit them.
+        command: command that creates this report again.
+        systems: results of each system; None: the run's own retrievers and their fusion.
+        reviews: human labels, if there are any.
+        judged: grades as columns, if the evaluation has already read them.
+        diagnoses: reports of diagnoses; `undiagnosed`: sentences on omitted ones.
     """
 
     place: str
@@ -84,7 +85,7 @@ class ReportFacts:
 
     @cached_property
     def judgments(self) -> Judgments | None:
-        """All grades; None where there are none yet, which the decision says."""
+        """All grades; None if there are none yet, which the decision section reports."""
         try:
             found = self.judged or self.golden.judgments()
         except NotFoundError:
@@ -92,15 +93,15 @@ class ReportFacts:
         return found if found.qrels.qids else None
 
     def views(self, depth: int) -> Iterator[QuestionView]:
-        """Every question; the texts of passages are left out where they may not be shown.
+        """Yield every query; texts of passages are omitted if they may not be shown.
 
-        What the pools are made of is counted on the way, so that who has read all questions has `pools` for nothing.
+        Pool statistics are counted along the way, so that `pools` needs no second pass.
 
         Args:
-            depth: hits of each system.
+            depth: hits per system.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         tally = PoolTally(None if self.judgments is None else self.judgments.qrels.scale.relevant)
         for view in GoldenQuestions(self.golden, self.systems, self.reviews, depth=depth):
@@ -115,10 +116,10 @@ class ReportFacts:
 
     @cached_property
     def pools(self) -> PoolSurvey | None:
-        """The pools of the run; None of files, and where nothing was pooled yet.
+        """Pools of the run; None for a file of labels, or before pooling.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         if not self._counted:
             deque(self.views(depth=0), maxlen=0)
@@ -126,12 +127,12 @@ class ReportFacts:
 
     @cached_property
     def costs(self) -> LedgerTotals:
-        """What the run has cost, by its ledger; zeros for a file of labels."""
+        """Cost of the run, from its ledger; zeros for a file of labels."""
         return LedgerTotals() if self.run is None else costs(self.run.store)
 
 
 class ReportSection(ABC):
-    """One subject of the report. The first line of its docstring says which question it answers."""
+    """One topic of the report. The first line of its docstring is the question that it answers."""
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
@@ -139,21 +140,21 @@ class ReportSection(ABC):
 
     @abstractmethod
     def data(self, facts: ReportFacts) -> ReportPart | None:
-        """What the template is given as `data`; None leaves the section out.
+        """Return the template variable `data`; None omits the section.
 
         Raises:
-            DataError: a file of the run cannot be right.
+            DataError: a file of the run is invalid.
         """
 
     @classmethod
     def resource(cls, ending: str) -> str:
-        """The text of the file beside the section's module: template, style or script; empty where there is none."""
+        """Return the template, style or script next to the section's module; empty if missing."""
         place = files(cls.__module__.rpartition(".")[0]) / f"{cls.NAME}.{ending}"
         return place.read_text(encoding="utf-8") if place.is_file() else ""
 
 
 def deciding_comparisons(report: EvalReport) -> list[ComparisonPart]:
-    """The comparisons by the measure that decides, best first; none where nothing was compared."""
+    """Return the comparisons by the primary metric, best first; empty if nothing was compared."""
     measure = report.measures[0]
     sign = 1.0 if report.higher_is_better[measure] else -1.0
     known = [part for part in report.comparisons if part.measure == measure and part.difference is not None]
@@ -161,6 +162,6 @@ def deciding_comparisons(report: EvalReport) -> list[ComparisonPart]:
 
 
 def is_ahead(part: ComparisonPart, report: EvalReport) -> bool:
-    """Whether a system's mean is the better one, sure or not."""
+    """Return whether a system's mean is better, regardless of significance."""
     sign = 1.0 if report.higher_is_better[part.measure] else -1.0
     return sign * (part.difference or 0.0) > 0

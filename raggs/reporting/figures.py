@@ -1,8 +1,6 @@
-"""The figures of an evaluation, as SVG for a page: means and differences with intervals, scores over cutoffs, recall.
+"""SVG figures of an evaluation: means and differences with intervals, scores over cutoffs, recall; and stacked bars.
 
-Each is drawn from the report alone; one without anything to show is left out.
-
-Bars that are stacked of pieces: how much of a whole is what.
+Figures are drawn only from the report; a figure without data is omitted.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
 
 
 class SvgFigure(ReportPart):
-    """A drawing, and what it shows in words."""
+    """A drawing and its caption."""
 
     words: str
     svg: str
 
 
 def figures(report: EvalReport) -> Iterator[SvgFigure]:
-    """All that there is something to show in, what decides first."""
+    """Yield all figures with data, the one of the primary metric first."""
     measure = report.measures[0]
     yield from _means(report, measure)
     yield from _differences(report, measure)
@@ -47,8 +45,8 @@ def _differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
         if part.measure == measure and part.difference is not None
     ]
     if rows:
-        words = f"{measure} against {report.comparisons[0].baseline}, query by query"
-        told = f"mean paired difference, {report.confidence:.0%} interval; grey: it may be chance"
+        words = f"{measure} per query, compared with {report.comparisons[0].baseline}"
+        told = f"mean paired difference, {report.confidence:.0%} interval; grey: not significant"
         yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=True)))
 
 
@@ -58,23 +56,23 @@ def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
         Curve((system,), points) for system, part in found if len(points := _defined_points(part.means.items())) > 1
     ]
     if lines:
-        words = f"{found[0].part.measure} over the cutoff"
+        words = f"{found[0].part.measure} by cutoff"
         ticks = sorted({x for line in lines for x, _ in line.points})
         drawn = curves(words, lines, ("k, passages in the prompt", found[0].part.measure), ticks, coloured=True)
         yield SvgFigure(words=words, svg=inlined(drawn))
 
 
 def _recall(report: EvalReport) -> Iterator[SvgFigure]:
-    """How many queries are served how well: the share of them with at least some recall."""
+    """Yield the curve of the share of queries with at least a given recall."""
     lines = [(each.name, each.robustness[-1]) for each in report.systems if each.robustness]
     if lines:
-        words = f"share of the queries with at least so much {lines[0][1].measure}"
+        words = f"share of queries with at least the given {lines[0][1].measure}"
         named = [
             Curve((name,), _defined_points((float(at), each) for at, each in part.shares.items()))
             for name, part in lines
         ]
         ticks = sorted({x for line in named for x, _ in line.points})
-        drawn = curves(words, named, (lines[0][1].measure, "share of the queries"), ticks, coloured=True)
+        drawn = curves(words, named, (lines[0][1].measure, "share of queries"), ticks, coloured=True)
         yield SvgFigure(words=words, svg=inlined(drawn))
 
 
@@ -82,11 +80,11 @@ def _defined_points(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float
     return tuple((x, y) for x, y in points if y is not None)
 
 
-BAR_WIDTH = 1000.0  # of a bar, in its own units
+BAR_WIDTH = 1000.0  # width of a full bar, in its own units
 
 
 class BarSegment(ReportPart):
-    """A piece of a bar; `start` and `width` in units of which a bar has 1000, `text` its value as it is written."""
+    """A segment of a bar; `start` and `width` in units of 1/1000 of the bar, `text` is the formatted value."""
 
     kind: str
     text: str
@@ -95,11 +93,11 @@ class BarSegment(ReportPart):
 
 
 def stacked(values: Sequence[tuple[str, float, str]], whole: float) -> tuple[BarSegment, ...]:
-    """Pieces side by side.
+    """Return adjacent segments.
 
     Args:
-        values: kind, value and its text of each.
-        whole: what fills a bar; above 0.
+        values: kind, value and text of each segment.
+        whole: value of a full bar; above 0.
     """
     pieces, start = [], 0.0
     for kind, value, text in values:

@@ -1,13 +1,11 @@
-"""Sections to one HTML file that needs nothing else: no address is asked, and no script runs but the page's own.
+"""Renders sections to one self-contained HTML file: no network access, and no scripts other than the page's own.
 
-The policy names the hashes of the one style and the one script; whatever a passage may smuggle in would not run. The
-same facts give the same bytes.
+The content policy lists the hashes of the only style and the only script, so that injected scripts do not run. Equal
+facts yield equal bytes.
 
-Sheets of questions as a page holds thousands of them: each text once, and rows of numbers that point to it.
-
-What a page may weigh is stated: all texts of passages together take at most `MAX_TEXT_BYTES` bytes, so that many
-passages are shown by their beginnings and few are whole. A question is a JSON text of its own, which the page's script
-reads when the question is opened.
+Query sheets are packed, because a page may contain thousands: each text is stored once, and rows refer to it by number.
+The size is limited: the texts of all passages together take at most `MAX_TEXT_BYTES` bytes. With many passages, texts
+are truncated. Each query is a separate JSON text, which the page's script parses when the query is opened.
 """
 
 from __future__ import annotations
@@ -32,22 +30,22 @@ from raggs.reporting.base import ReportFacts, ReportSection
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MAX_TEXT_BYTES = 6_000_000  # bytes of all passages' texts
-MAX_PASSAGE_CHARS = 4_000  # characters of one
-MAX_REASON_CHARS = 300  # of a judge's reason
-MAX_BYTES_PER_CHAR = 3  # bytes of a character, at most, of nearly all scripts
+MAX_TEXT_BYTES = 6_000_000  # total of all passage texts
+MAX_PASSAGE_CHARS = 4_000  # per passage
+MAX_REASON_CHARS = 300  # per reason of a judge
+MAX_BYTES_PER_CHAR = 3  # upper bound for nearly all scripts
 
 PackedRow = list[object]
 
 
 def safe_json(value: object) -> str:
-    """JSON in which what would turn the order of letters is an escape that stays one when it is read."""
+    """Return JSON in which characters that change the text direction remain escaped after parsing."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return COMMANDS.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
 
 
 class SheetPacking:
-    """The passages and names that packed sheets point to.
+    """Passages and names to which packed sheets refer by number.
 
     Args:
         texts: whether passages are shown.
@@ -60,11 +58,11 @@ class SheetPacking:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Who gave grades, and systems, by number."""
+        """Names of judges, annotators and systems, by number."""
         return tuple(map(escape_controls, self._names))
 
     def passages(self) -> Iterator[tuple[str, str, str, str, int]]:
-        """Each passage by number: id, title, place, beginning of its text, and how many characters were left out."""
+        """Yield each passage by number: id, title, position, truncated text, and the number of omitted characters."""
         most = self._most()
         for row in (row for _, row in self._passages.values()):
             text = row.text[:most]
@@ -77,23 +75,23 @@ class SheetPacking:
             )
 
     def _most(self) -> int:
-        """Characters of each text, so that all of them fit."""
+        """Return the maximum length of a text with which all texts fit into the limit."""
         lengths = sorted(len(row.text) for _, row in self._passages.values())
         left, most = MAX_TEXT_BYTES // MAX_BYTES_PER_CHAR if self._wide() else MAX_TEXT_BYTES, MAX_PASSAGE_CHARS
         for number, length in enumerate(lengths):
-            most = left // (len(lengths) - number)  # what short texts leave is for the long ones
+            most = left // (len(lengths) - number)  # space that short texts do not need is available to longer ones
             if length > most:
                 return min(most, MAX_PASSAGE_CHARS)
             left -= length
         return MAX_PASSAGE_CHARS
 
     def _wide(self) -> bool:
-        """Whether many characters take more than a byte."""
+        """Return whether many characters take more than one byte."""
         some = "".join(row.text for _, row in [*self._passages.values()][:100])
         return len(some.encode()) > 1.5 * len(some)
 
     def pack(self, sheet: QuestionSheet) -> str:
-        """The sheet as `questions.js` unpacks it."""
+        """Return the sheet in the format that `questions.js` unpacks."""
         head: PackedRow = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, sheet.stopped, sheet.pool]
         places = {row.id: place for place, row in enumerate(sheet.rows)}
         rows = [_without_empty_end(self._row(row, places)) for row in sheet.rows]
@@ -108,7 +106,7 @@ class SheetPacking:
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), row.score or 0, row.sigma or 0]
         of_rank: PackedRow = (
             [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
-        )  # the fused rank, of what has none
+        )  # fused rank of an unranked passage
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
         return [
             self._number(row),
@@ -124,7 +122,7 @@ class SheetPacking:
         ]
 
     def _hit(self, hit: int | str) -> int:
-        """A row by its number; a passage that has none by -1 less its number."""
+        """Return the number of a row; -1 minus the passage number for a passage without a row."""
         return hit if isinstance(hit, int) else -1 - self._number(SheetPassage(hit))
 
     def _number(self, row: SheetPassage) -> int:
@@ -137,19 +135,19 @@ class SheetPacking:
 
 
 def _without_empty_end(row: PackedRow) -> PackedRow:
-    """Without what is empty at its end."""
+    """Return the row without empty values at its end."""
     end = len(row)
     while end and not row[end - 1]:
         end -= 1
     return row[:end]
 
 
-MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # as JSON writes what HTML would read
+MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # JSON escapes of characters with a meaning in HTML
 
 
 @dataclass(frozen=True)
 class RenderedSection:
-    """A section as it stands in the page."""
+    """A rendered section."""
 
     name: str
     title: str
@@ -158,11 +156,11 @@ class RenderedSection:
 
 
 def report_page(facts: ReportFacts) -> str:
-    """The page.
+    """Return the page.
 
     Raises:
-        DataError: a file of the run cannot be right.
-        PrerequisiteError: a section of a package cannot be loaded.
+        DataError: a file of the run is invalid.
+        PrerequisiteError: a section of another package cannot be loaded.
     """
     kinds = [REGISTRY.load(name) for name in REGISTRY]
     found = [(kind, part) for kind in kinds if (part := kind().data(facts)) is not None]
@@ -190,7 +188,7 @@ def _render_section(kind: type[ReportSection], part: ReportPart) -> RenderedSect
 
 
 def embedded(value: object) -> str:
-    """JSON that may stand in a page: nothing in it is markup, and what turns the order of letters is an escape."""
+    """Return JSON for embedding in HTML: without markup, and with escaped text direction characters."""
     text = safe_json(value)
     for char, escape in MARKUP.items():
         text = text.replace(char, escape)
@@ -198,7 +196,7 @@ def embedded(value: object) -> str:
 
 
 def _joined_resources(kinds: Sequence[type[ReportSection]], ending: str) -> str:
-    """The page's own style or script, then those of its sections."""
+    """Return the page's own style or script, followed by those of its sections."""
     own = (files("raggs.reporting") / "page" / f"page.{ending}").read_text(encoding="utf-8")
     return "\n".join(filter(None, [own, *(kind.resource(ending) for kind in kinds)]))
 
@@ -222,5 +220,5 @@ def _templates() -> Environment:
 
 
 def _safe_text(value: object) -> object:
-    """Texts without what would turn the order of letters; markup of the page's own as it is."""
+    """Return strings with escaped text direction characters; markup of the page is unchanged."""
     return value if hasattr(value, "__html__") or not isinstance(value, str) else escape_controls(value)

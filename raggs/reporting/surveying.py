@@ -1,8 +1,8 @@
-"""What a golden set is made of: labels, pools, who found what, near-duplicates, languages, tokens.
+"""Statistics of a golden set: labels, pools, contributions of retrievers, near-duplicates, languages, tokens.
 
-Pools are counted while the questions pass by, which the report shows anyway: reading them again would take as long.
+Pools are counted while the report reads the queries, because a second pass would take as long.
 
-Counts are over (query, passage) pairs unless something else is said; near-duplicates count as what they are, passages.
+Counts are over (query, passage) pairs unless stated otherwise; near-duplicates count as separate passages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class QuerySpread:
-    """A number of each query, over the queries."""
+    """Distribution of a number over the queries."""
 
     name: str
     median: float
@@ -39,19 +39,21 @@ class QuerySpread:
 
     @classmethod
     def of(cls, name: str, values: Ints | Floats | Sequence[int]) -> QuerySpread:
-        """Of at least one value."""
+        """Return the distribution of at least one value."""
         found = np.asarray(values, dtype=np.float64)
         return cls(name, float(np.median(found)), float(found.mean()), float(found.min()), float(found.max()))
 
 
 @dataclass(frozen=True)
 class LabelMix:
-    """The label mix.
+    """Label mix of a golden set.
 
     Attributes:
-        grades: by grade, how many judgments have it, the highest first.
-        spreads: over queries: of each relevant grade, of all relevant ones, of judged passages, and the prevalence.
+        grades: number of judgments per grade, highest grade first.
+        spreads: distributions over queries: per relevant grade, all relevant grades, judged passages.
+        prevalence: distribution of the relevant share of judged passages.
         without: queries without a relevant passage.
+        queries: number of queries.
     """
 
     grades: Mapping[int, int]
@@ -63,17 +65,20 @@ class LabelMix:
 
 @dataclass(frozen=True)
 class RetrieverSurvey:
-    """What one retriever brought into the pools; `alone`: what no other one did. None: nothing has a grade yet."""
+    """Contribution of a retriever to the pools; `alone` counts passages that no other retriever found.
+
+    `relevant` and `relevant_alone` are None before grading.
+    """
 
     name: Annotated[str, Column("retriever")]
     passages: Annotated[int, Column("passages")]
-    alone: Annotated[int, Column("it alone")]
+    alone: Annotated[int, Column("unique")]
     relevant: Annotated[int | None, Column("relevant")]
     relevant_alone: int | None
 
     @property
-    def share(self) -> Annotated[str | None, Column("of these it alone")]:
-        """Of the relevant passages, those that it alone brought."""
+    def share(self) -> Annotated[str | None, Column("unique relevant")]:
+        """Relevant passages that only this retriever found, as number and share."""
         return f"{(alone := self.relevant_alone or 0)} ({alone / self.relevant:.0%})" if self.relevant else None
 
 
@@ -82,12 +87,12 @@ class PoolSurvey:
     """The pools of a run.
 
     Attributes:
-        depth: passages of each query.
-        passages: all of them; `distinct` passages of the corpus are among them.
-        duplicates: those that stand beside a representative of their near-duplicates.
-        sources: by retriever.
-        overlap: by pair of retrievers, the share of what any of both brought that both did.
-        tokens: of `sampled` passages; None where there are none.
+        depth: passages per query.
+        passages: number of pooled passages; `distinct` of them are different passages of the corpus.
+        duplicates: near-duplicates of another passage in the pool.
+        sources: contributions by retriever.
+        overlap: for each pair of retrievers, passages found by both as a share of those found by either.
+        tokens: tokens per passage of `sampled` passages; None without passages.
     """
 
     depth: QuerySpread
@@ -101,13 +106,13 @@ class PoolSurvey:
 
 
 def labels_of(judgments: Judgments) -> LabelMix:
-    """The label mix of judgments."""
+    """Return the label mix of judgments."""
     qrels = judgments.qrels
     counts, scale = qrels.counts, qrels.scale
     relevant = list(range(scale.high, scale.relevant - 1, -1))
     total, good = counts.sum(axis=1), counts[:, scale.relevant - scale.low :].sum(axis=1)
     spreads = [QuerySpread.of(f"grade {grade}", counts[:, grade - scale.low]) for grade in relevant]
-    spreads += [QuerySpread.of(f"relevant (grade {scale.relevant} or more)", good)] if len(relevant) > 1 else []
+    spreads += [QuerySpread.of(f"relevant (grade {scale.relevant} or higher)", good)] if len(relevant) > 1 else []
     return LabelMix(
         grades={grade: int(counts[:, grade - scale.low].sum()) for grade in range(scale.high, scale.low - 1, -1)},
         spreads=(*spreads, QuerySpread.of("judged passages", total)),
@@ -119,10 +124,10 @@ def labels_of(judgments: Judgments) -> LabelMix:
 
 @dataclass
 class PoolTally:
-    """Counts while questions pass.
+    """Counts pool statistics while queries are read.
 
     Attributes:
-        relevant: the lowest grade that is; None where there are no grades yet.
+        relevant: lowest relevant grade; None before grading.
     """
 
     relevant: int | None = None
@@ -134,7 +139,7 @@ class PoolTally:
     texts: dict[str, str] = field(default_factory=dict)
 
     def see(self, view: QuestionView) -> None:
-        """Count the pool of a question, with the texts of its passages."""
+        """Count the pool of a query, and store the texts of its passages."""
         if view.passages:
             self.depth.append(len(view.passages))
         for passage in view.passages:
@@ -156,7 +161,7 @@ class PoolTally:
 
 
 def pools_of(tally: PoolTally) -> PoolSurvey | None:
-    """The pools of a run; None where nothing was pooled yet."""
+    """Return the pools of a run; None before pooling."""
     if not tally.depth:
         return None
     names = sorted({name for name, _ in tally.brought})
@@ -164,19 +169,19 @@ def pools_of(tally: PoolTally) -> PoolSurvey | None:
     size = {each.name: each.passages for each in sources}
     drawn = _sample_texts(tally.texts)
     return PoolSurvey(
-        depth=QuerySpread.of("passages of a pool", tally.depth),
+        depth=QuerySpread.of("passages per pool", tally.depth),
         passages=sum(tally.depth),
         distinct=len(tally.texts),
         duplicates=tally.duplicates,
         sources=sources,
         overlap={(a, b): _share(tally.both[a, b], size[a] + size[b]) for a, b in combinations(names, 2)},
-        tokens=QuerySpread.of("tokens of a passage", count_tokens(drawn)) if drawn else None,
+        tokens=QuerySpread.of("tokens per passage", count_tokens(drawn)) if drawn else None,
         sampled=len(drawn),
     )
 
 
 def languages_of(run: OpenedRun) -> Mapping[str, int]:
-    """By language, how many questions; empty where none was read yet."""
+    """Return the number of queries per language; empty before the embed stage."""
     if not run.file("embed").is_file():
         return {}
     found = Counter(record.language for record in run.typed("embed", EmbedRecord))
@@ -198,7 +203,7 @@ def _share(both: int, sum_of_sizes: int) -> float:
 
 
 def _sample_texts(texts: Mapping[str, str]) -> list[str]:
-    """Some texts, the same ones each time."""
+    """Return a reproducible sample of texts."""
     ids = sorted(texts)
     places = np.random.default_rng(SEED).permutation(len(ids))[:SAMPLE]
     return [texts[ids[place]] for place in places.tolist()]

@@ -1,8 +1,8 @@
-"""Human labels in a browser: what each annotator is asked next, and the page that asks.
+"""Human labels in a browser: the queue of each annotator, and the page for labelling.
 
-session             who is asked what, and what happens to the labels; it knows no HTTP
-server              HTTP: requests in, answers of the session out; access control
-pool, ordering      the passages that may be graded, and those to be ordered
-deciding, agreeing  labels that differ, and how they are adjudicated; agreement of annotators
+session             the queue, and how labels are stored; independent of HTTP
+server              HTTP routes and access control
+pool, ordering      passages to grade, and batches to order
+deciding, agreeing  adjudication of differing labels; agreement of annotators
 page                HTML, styles and scripts
 """

@@ -1,9 +1,9 @@
-"""How far people agree: with each other, and with themselves where a passage came twice. Aggregates, no single word.
+"""Agreement of annotators with each other and with themselves, and the rubric that is shown to them.
 
-What the grades mean, in people's words: the lines of the prompt by which a run's judge grades.
+Agreement is reported only as aggregates, without single labels.
 
-People and judge are to answer the same question, so that a run's own prompt is shown, whoever wrote it. Where the five
-lines cannot be told from its text, the text is shown as it is, rather than the meanings of another prompt.
+The rubric is taken from the prompt of the run's judge, so that annotators and judge answer the same question. If the
+five grade definitions cannot be extracted from its text, the full text is shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEED = 0
 
 
 class AgreementCoefficient(Frozen):
-    """A coefficient with its interval of 95%; null where it is not defined."""
+    """A coefficient with its 95% interval; null if undefined."""
 
     value: float | None
     low: float | None
@@ -40,14 +40,14 @@ class AgreementCoefficient(Frozen):
 
 
 class ReviewerAgreement(Frozen):
-    """One reviewer.
+    """Statistics of an annotator.
 
     Attributes:
-        graded, unsure: words that hold, with a grade and without.
-        mean: of the grades.
-        lenient: mean of the grades less those of others on the same passages; null where nobody else spoke.
-        again, same: passages that came twice, and those of them with the same grade.
-        drift: mean of the second grades less the first; null where none came twice.
+        graded, unsure: number of valid labels with and without a grade.
+        mean: mean grade.
+        lenient: mean difference to the grades of others on the same passages; null without others.
+        again, same: number of repeated passages, and of those with the same grade.
+        drift: mean of the second grades minus the first; null without repetitions.
     """
 
     who: str
@@ -61,7 +61,7 @@ class ReviewerAgreement(Frozen):
 
 
 class ReviewerPair(Frozen):
-    """Two reviewers: Cohen's kappa with quadratic weights, and the table of their grades on the same passages."""
+    """Two annotators: Cohen's kappa with quadratic weights, and the contingency table of their grades."""
 
     one: str
     other: str
@@ -70,11 +70,11 @@ class ReviewerPair(Frozen):
 
 
 class AgreementReport(Frozen):
-    """All of it.
+    """Agreement of all annotators.
 
     Attributes:
-        alpha: Krippendorff's, ordinal, over everybody.
-        stale: words on passages, or for questions, whose text is another one now; they count nowhere.
+        alpha: Krippendorff's alpha, ordinal, over all annotators.
+        stale: number of labels for passages or queries whose text has changed; they are not used.
     """
 
     alpha: AgreementCoefficient
@@ -84,9 +84,9 @@ class AgreementReport(Frozen):
 
 
 class LabelKey(NamedTuple):
-    """What of a line agreement is told by, in little memory: a page is asked for while many grade.
+    """Fields of a line that agreement needs; small, because it is computed while many annotators work.
 
-    `of`: the number of the item; its key, where the text is another one now; None where it says nothing of this pool.
+    `of` is the number of the item, its key if the text has changed, or None for lines on other pools.
     """
 
     who: str
@@ -97,11 +97,11 @@ class LabelKey(NamedTuple):
     blind: bool = True
 
 
-LabelsByItem = dict[int | Key, dict[str, LabelKey]]  # by item and reviewer, the word that holds
+LabelsByItem = dict[int | Key, dict[str, LabelKey]]  # valid label by item and annotator
 
 
 def agreed(pool: ReviewPool, lines: Iterable[Review]) -> AgreementReport:
-    """How far people agree on the passages of a pool; each line is looked at once and let go."""
+    """Return the agreement of annotators on a pool, from an iterator over lines."""
     present = {(item.qid, item.doc_id) for item in pool.items}
     said = [(line.id, _label_key(pool, line, present)) for line in lines]
     held = [*lines_in_force(said, [])]
@@ -138,7 +138,7 @@ def _latest(held: Iterable[LabelKey]) -> LabelsByItem:
 
 
 def _grades(here: Sequence[int], words: LabelsByItem, blind: LabelsByItem, who: str) -> dict[int, int]:
-    """By item what somebody said before they saw a machine's grade, where they said that; else what they say."""
+    """Return the grades of an annotator by item; labels from before seeing a model's grade have priority."""
     said = ((of, blind.get(of, {}).get(who, words[of][who])) for of in here if who in words[of])
     return {of: word.grade for of, word in said if word.grade is not None}
 
@@ -162,7 +162,7 @@ def _reviewer_agreement(
 
 
 def _repeated(held: Sequence[LabelKey], who: str) -> Iterator[tuple[int, int]]:
-    """First and next grade of one's passages that came again; what was taken back or replaced is none."""
+    """Yield consecutive grades of repeated passages of an annotator; only valid lines count."""
     said: dict[int, list[int]] = {}
     for word in held:
         if word.who == who and word.blind and word.grade is not None and isinstance(word.of, int):
@@ -209,13 +209,13 @@ DEFAULT_PROMPT = "grade@1"
 
 @dataclass(frozen=True)
 class Rubric:
-    """What is shown beside a passage.
+    """Rubric shown next to a passage.
 
     Attributes:
-        name: of the prompt, with the beginning of its digest where it is a file.
-        meanings: by language, what each grade means; none where the prompt does not say it line by line.
-        texts: by language, the prompt's own text, where there are no meanings.
-        notes: what whoever serves the page must know.
+        name: name of the prompt, with the start of its digest for a file.
+        meanings: meaning of each grade by language; empty if the prompt does not list them.
+        texts: full text of the prompt by language, if there are no meanings.
+        notes: remarks for the person who starts the server.
     """
 
     name: str
@@ -225,25 +225,23 @@ class Rubric:
 
 
 def rubric_of(prompt: Prompt) -> dict[str, dict[int, str]]:
-    """By language, the meaning of each grade, best first; without the languages that do not tell all five."""
+    """Return the meaning of each grade by language, best first; languages without all five are omitted."""
     found = {language: _lines(part.system) or _lines(part.user) for language, part in prompt.templates.items()}
     return {language: lines for language, lines in found.items() if lines}
 
 
 def rubric_of_runs(runs: Sequence[OpenedRun]) -> Rubric:
-    """The rubric by which the judge of the first run grades, and a note where that of another run is another one."""
+    """Return the rubric of the first run's judge, with a note if other runs use another prompt."""
     names = list(dict.fromkeys(_prompt_name(run) for run in runs))
-    notes = [f"the runs were graded by several prompts ({', '.join(names)}): the page shows the first"] * (
-        len(names) > 1
-    )
+    notes = [f"the runs used several grading prompts ({', '.join(names)}); the page shows the first"] * (len(names) > 1)
     try:
         prompt = load_prompt(names[0], "grade")
     except RaggsError as error:
-        said = f"the prompt of the run cannot be read ({error}): the page shows the meanings of {DEFAULT_PROMPT}"
+        said = f"the prompt of the run cannot be read ({error}); the page shows {DEFAULT_PROMPT}"
         return Rubric(DEFAULT_PROMPT, rubric_of(load_prompt(DEFAULT_PROMPT, "grade")), notes=(*notes, said))
     sent = {*_digests(runs[0])}
     if sent and prompt.sha256 not in sent:
-        notes.append(f"{names[0]} has changed since the judge graded by it")
+        notes.append(f"{names[0]} has changed since the judge used it")
     meanings = rubric_of(prompt)
     texts = {} if meanings else {language: part.system or part.user for language, part in prompt.templates.items()}
     shipped = names[0] == prompt.name
@@ -251,7 +249,7 @@ def rubric_of_runs(runs: Sequence[OpenedRun]) -> Rubric:
 
 
 def _prompt_name(run: OpenedRun) -> str:
-    """The name, or the path, of the prompt by which a run's judge graded, or is to grade."""
+    """Return the name or path of the grading prompt of a run's judge."""
     lock = run.manifest.stages.get("judge")
     settings = run.manifest.config.get("judge") if lock is None else lock.params
     found = settings.get("prompt") if isinstance(settings, dict) else None
@@ -259,7 +257,7 @@ def _prompt_name(run: OpenedRun) -> str:
 
 
 def _digests(run: OpenedRun) -> Iterator[str]:
-    """Of the prompts that the judge, or the members of a panel, were asked by."""
+    """Yield the digests of the prompts of the judge or its members."""
     lock = run.manifest.stages.get("judge")
     yield from () if lock is None else _prompts_in(lock.components.get("judge"))
 
@@ -279,5 +277,6 @@ def _lines(text: str) -> dict[int, str]:
     lines = {int(grade): " ".join(words.split()).rstrip("| ") for grade, _, words in found}
     if len(found) != len(GRADES) or set(lines) != set(GRADES):
         return {}
-    steps = all(mark in (".", ")") for _, mark, _ in found) and list(lines) == [*GRADES]  # 1. do this 2. do that
+    # a numbered list of steps, not of grades
+    steps = all(mark in (".", ")") for _, mark, _ in found) and list(lines) == [*GRADES]
     return {} if steps else lines

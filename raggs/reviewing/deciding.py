@@ -1,22 +1,17 @@
-"""Where grades differ, side by side, and what was decided: for whoever settles it, after everybody has spoken.
+"""Adjudication of differing grades, display of model grades after labelling, and browsing of runs.
 
-Others' words and a model's are shown one passage at a time, and never of one that the same person may still be asked to
-grade: such passages wait, and are counted. What is shown is noted first, so that no later grade of it passes for blind.
+Adjudication: grades of others and of models are shown one passage at a time. Passages that the same annotator may still
+have to label are not shown; they are only counted. The display is recorded first, so that later labels of the passage
+do not count as blind.
 
-Where those who graded a passage differ: two people, or people and a model; most important first.
+Disputes are items on which annotators, or annotators and a model, differ. They are ordered by importance: by the effect
+on comparisons of systems, or by the difference of the grades.
 
-What is important is told by whoever weighs them: what a decision would do to the verdicts on systems, or else how far
-the grades are apart.
+`RunBrowser` shows the results of runs, read-only and only if enabled. Blind annotators must not see them: a server that
+offers it stores every label as not blind. Lists are built at the first visit; a query is read when it is opened.
 
-Look: what runs decided, question by question, to read. Nothing here writes, and it is offered only when asked for.
-
-Whoever grades blind must not see it: a server that offers it notes every word as given with a machine's before the
-eyes. Lists are made once for a run, at the first visit; a question is read when it is opened.
-
-What the model said of a passage, for somebody who has graded it: only then, and only where whoever serves allows it.
-
-The grade from before stays as the blind one. A change afterwards is a line of its own, which takes its place and is
-marked as not blind. What is shown is noted first.
+`ModelLabelReveal` shows a model's grade to an annotator who has labelled the passage, if the server allows it. The
+first label stays as the blind one. A change is a separate line that replaces it and is marked as not blind.
 """
 
 from __future__ import annotations
@@ -45,11 +40,11 @@ Kind = Literal["people", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """An item on which grades differ, and nobody has decided.
+    """An item with differing grades that is not adjudicated.
 
     Attributes:
-        kind: whether people differ, or people of one mind and a model.
-        grades: of everybody, people first, then models.
+        kind: whether annotators differ, or annotators who agree and a model.
+        grades: all grades, human ones first.
     """
 
     number: int
@@ -59,17 +54,17 @@ class Dispute:
 
     @property
     def apart(self) -> int:
-        """Grades between the lowest and the highest."""
+        """Difference between the highest and the lowest grade."""
         return max(self.grades) - min(self.grades)
 
 
 class DecisiveVerdict(Frozen):
-    """The verdict for which deciding an item does most.
+    """The comparison on which adjudicating an item has the largest effect.
 
     Attributes:
-        one, other, measure: two systems, and by what they are compared.
-        apart: how far they are, as labels stand.
-        moves: how far a grade that somebody gave moves that, at most.
+        one, other, measure: two systems and the metric.
+        apart: current difference.
+        moves: maximum change of the difference by one of the given grades.
     """
 
     one: str
@@ -81,13 +76,13 @@ class DecisiveVerdict(Frozen):
 
 @dataclass(frozen=True)
 class DisputeWeights:
-    """What deciding is worth.
+    """Importance of disputes.
 
     Attributes:
-        told: by what, or why not by what it would do to verdicts; a sentence.
-        impact: whether it is by that.
-        worth: by item, 0 and up.
-        why: by item, the verdict that it is about.
+        told: sentence on how importance is measured, or why not by verdicts.
+        impact: whether importance is the effect on comparisons.
+        worth: importance by item, at least 0.
+        why: comparison with the largest effect, by item.
     """
 
     told: str
@@ -100,7 +95,7 @@ Weigh = Callable[[tuple[Dispute, ...]], DisputeWeights]
 
 
 def disputes(pool: ReviewPool, undecided: Mapping[int, Sequence[int]], machine: ModelJudges) -> Iterator[Dispute]:
-    """Every item on which somebody differs, among those on which nobody has decided, with people's grades."""
+    """Yield every item with differing grades, among the items that are not adjudicated."""
     judged = machine.all_grades()
     for number, people in undecided.items():
         grades = (*people, *(grade for row in judged if (grade := row[number])))
@@ -110,14 +105,14 @@ def disputes(pool: ReviewPool, undecided: Mapping[int, Sequence[int]], machine: 
 
 
 def by_size(_: tuple[Dispute, ...]) -> DisputeWeights:
-    """Weigh by how far the grades are apart alone."""
-    return DisputeWeights("no systems are compared")
+    """Weigh disputes only by the difference of their grades."""
+    return DisputeWeights("without a comparison of systems")
 
 
 class WeighedDisputes:
-    """Disputes by their worth; weighed again only when there are others than before.
+    """Disputes with their importance, which is computed again only for new disputes.
 
-    Deciding one leaves the others' worth nearly as it was, and weighing a large run takes seconds.
+    Adjudicating one dispute hardly changes the importance of others, and weighing a large run takes seconds.
     """
 
     def __init__(self, weigh: Weigh) -> None:
@@ -125,7 +120,7 @@ class WeighedDisputes:
         self.weights = DisputeWeights("")
 
     def weighed(self, found: Iterable[Dispute]) -> tuple[Dispute, ...]:
-        """All of them, weighed where that is needed; in no order."""
+        """Return all disputes, unordered; importance is updated if necessary."""
         all_of = tuple(found)
         keys = frozenset(each.key for each in all_of)
         if not keys <= self._known or not self.weights.told:
@@ -133,7 +128,7 @@ class WeighedDisputes:
         return all_of
 
     def place(self, each: Dispute) -> tuple[float, int, int]:
-        """Where one stands among the others, smaller first: by its worth, then the farthest apart."""
+        """Return the sort key of a dispute: by importance, then by difference of grades."""
         return -self.weights.worth.get(each.key, 0.0), -each.apart, each.number
 
 
@@ -141,7 +136,7 @@ DisputeFilter = Literal["all", "people", "model"]
 
 
 class Difference(Frozen):
-    """An item on which people, or people and a model, differ. `why`: what deciding would do to verdicts."""
+    """An item with differing grades. `why` is the effect of adjudication on a comparison."""
 
     kind: Kind
     view: ItemView
@@ -150,15 +145,15 @@ class Difference(Frozen):
 
 
 class Differences(Frozen):
-    """What is to be decided.
+    """The state of adjudication.
 
     Attributes:
-        line: that was just noted.
-        people, model: how many of each kind, besides those that wait.
-        waiting: how many the reviewer may still be asked to grade.
-        impact: whether they stand by what deciding would do to verdicts; else by how far the grades are apart.
-        told: by which verdicts, or why not.
-        first: the most important of those asked for.
+        line: line that was just stored.
+        people, model: number of disputes by kind, without waiting ones.
+        waiting: number of disputes that the annotator may still have to label.
+        impact: whether disputes are ordered by the effect on comparisons; otherwise by the difference of grades.
+        told: sentence on how importance is measured.
+        first: most important of the requested disputes.
     """
 
     line: str | None
@@ -171,7 +166,7 @@ class Differences(Frozen):
 
 
 class Adjudication:
-    """Differences, and decisions."""
+    """Disputes and their adjudication."""
 
     def __init__(self, session: Session, machine: ModelJudges, weigh: Weigh = by_size) -> None:
         self._session, self._machine = session, machine
@@ -187,17 +182,17 @@ class Adjudication:
         line: str | None = None,
         first: Key | None = None,
     ) -> Differences:
-        """What a reviewer is to decide next.
+        """Return the next dispute for an annotator.
 
         Args:
-            wanted: the kind of difference.
+            wanted: kind of dispute.
             later: items that come last.
-            line: that was just noted.
-            first: an item that comes before all others.
+            line: line that was just stored.
+            first: item that comes before all others.
 
         Raises:
-            DataError: a run's file is not what it was.
-            ProviderError: the disk refuses to note what is shown.
+            DataError: a file of a run has changed.
+            ProviderError: the record of the display cannot be written.
         """
         with self._lock:
             found = self._weighed.weighed(disputes(self._pool, self._session.undecided(), self._machine))
@@ -220,24 +215,25 @@ class Adjudication:
             )
 
     def settle(self, who: str, item: str, grade: int | None, note: str) -> str:
-        """Decide on an item; the line. A decision that is sent twice is noted once.
+        """Store an adjudicated grade and return its line id. A repeated request is stored once.
 
         Raises:
-            UsageError: the grade is none, somebody else has decided meanwhile, or the reviewer is still to grade it.
-            NotFoundError: there is no such item.
-            ProviderError: the disk refuses; nothing is noted.
+            UsageError: the grade is invalid, the item is already adjudicated, or its grades were not shown to the
+                annotator.
+            NotFoundError: the item does not exist.
+            ProviderError: the file cannot be written; nothing is stored.
         """
         if grade is None or not MIN_GRADE <= grade <= MAX_GRADE:
-            raise UsageError(f"a decision is a grade in {MIN_GRADE}..{MAX_GRADE}")
+            raise UsageError(f"an adjudicated grade must be in {MIN_GRADE}..{MAX_GRADE}")
         with self._lock:
             number = self._session.number(item)
             asked, before, note = self._pool.items[number], self._session.decision(number), clean_unicode(note)
             if before is not None and (before.who, before.grade, before.note) == (who, grade, note):
                 return before.line
             if before is not None:
-                raise UsageError(f"{before.who} has decided meanwhile: {before.grade}")
+                raise UsageError(f"already adjudicated by {before.who}: {before.grade}")
             if not self._session.shown.knows(who, asked.key):
-                raise UsageError("what others said of it was not shown; load the page again")
+                raise UsageError("the other grades were not shown; reload the page")
             review = GradeReview(
                 who=who,
                 at=datetime.now(UTC),
@@ -255,15 +251,15 @@ class Adjudication:
             return review.id
 
     def reopen(self, who: str, line: str | None = None) -> Key:
-        """Take one's own decision back, the latest or one by its line; what it was on.
+        """Withdraw an adjudication of the annotator, the latest or the given line, and return its item.
 
         Raises:
-            UsageError: it does not hold, or is another's.
+            UsageError: there is no such adjudication by this annotator.
         """
         with self._lock:
             found = next((made for made in self._session.decided_by(who) if line in (None, made.line)), None)
             if found is None:
-                raise UsageError("there is nothing to take back")
+                raise UsageError("there is no decision to undo")
             self._store.append(self._session.withdrawal(who, found.item, found.line))
             return self._pool.items[found.item].key
 
@@ -293,7 +289,7 @@ def _line(brief: QuestionBrief) -> dict[str, object]:
 
 
 class RunQuestionList(Frozen):
-    """The questions of a run, and what all the runs are called."""
+    """The queries of a run, and the names of all runs."""
 
     runs: tuple[str, ...]
     run: int
@@ -301,11 +297,11 @@ class RunQuestionList(Frozen):
 
 
 class RunBrowser:
-    """Runs to look at.
+    """Read-only access to the results of runs.
 
     Args:
-        runs: those that are graded.
-        store: of people's words, which stand beside the judge's.
+        runs: runs with grades.
+        store: human labels, which are shown next to the judge's.
     """
 
     def __init__(self, runs: Sequence[OpenedRun], store: ReviewStore) -> None:
@@ -314,11 +310,11 @@ class RunBrowser:
         self._opened = dict[int, GoldenQuestions]()
 
     def questions(self, run: int) -> RunQuestionList:
-        """The questions of a run, by its number.
+        """Return the queries of a run, by its number.
 
         Raises:
-            NotFoundError: there is no such run.
-            DataError: a line of it cannot be right.
+            NotFoundError: the run does not exist.
+            DataError: a line is invalid.
         """
         with self._lock:
             if run not in self._lists:
@@ -327,11 +323,11 @@ class RunBrowser:
             return self._lists[run]
 
     def sheet(self, run: int, qid: str) -> bytes:
-        """A question, as JSON of a `QuestionSheet`.
+        """Return a query as JSON of a `QuestionSheet`.
 
         Raises:
-            NotFoundError: there is no such run or question.
-            DataError: a line cannot be right.
+            NotFoundError: the run or the query does not exist.
+            DataError: a line is invalid.
         """
         with self._lock:
             questions = self._of(run)
@@ -340,14 +336,14 @@ class RunBrowser:
 
     def _of(self, run: int) -> GoldenQuestions:
         if not 0 <= run < len(self._runs):
-            raise NotFoundError(f"there is no run {run + 1} here")
+            raise NotFoundError(f"run {run + 1} does not exist")
         if run not in self._opened:
             self._opened[run] = GoldenQuestions(RunGolden(self._runs[run]))
         return self._opened[run]
 
 
 class RevealedItem(Frozen):
-    """An item with what its reviewer said last, and what the models said. `line`: of the reviewer's word."""
+    """An item with the annotator's latest label and the models' grades. `line` is the id of the label."""
 
     view: ItemView
     line: str
@@ -356,23 +352,23 @@ class RevealedItem(Frozen):
 
 
 class ModelLabelReveal:
-    """The models' words, after one's own.
+    """Display of the models' grades after labelling.
 
     Args:
-        allowed: whether anybody may see them.
+        allowed: whether the server allows it.
     """
 
     def __init__(self, session: Session, machine: ModelJudges, allowed: bool) -> None:
         self._session, self._machine, self._allowed = session, machine, allowed
 
     def reveal(self, who: str, item: str | None) -> RevealedItem:
-        """What the models said of an item; of the one that the reviewer graded last where it is left out.
+        """Return the models' grades of an item; default: the item that the annotator labelled last.
 
         Raises:
-            UsageError: nobody may see it, or the reviewer has not graded it.
-            NotFoundError: there is no such item.
-            DataError: a run's file is not what it was.
-            ProviderError: the disk refuses to note that it is shown.
+            UsageError: it is not allowed, or the annotator has not labelled the item.
+            NotFoundError: the item does not exist.
+            DataError: a file of a run has changed.
+            ProviderError: the record of the display cannot be written.
         """
         number, own = self._own(who, item)
         self._session.show(who, number)
@@ -384,18 +380,18 @@ class ModelLabelReveal:
         )
 
     def change(self, who: str, item: str, grade: int | None, note: str) -> RevealedItem:
-        """Give another grade after the model's was seen; None: cannot tell. What says the same is not noted.
+        """Store another grade after the model's was shown; None means "cannot tell". An unchanged label is not stored.
 
         Raises:
-            UsageError: the grade is none, or the model's was not seen.
-            NotFoundError, DataError, ProviderError: as `reveal`.
+            UsageError: the grade is invalid, or the model's was not shown.
+            NotFoundError, DataError, ProviderError: see `reveal`.
         """
         if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
             raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}")
         number, own = self._own(who, item)
         asked, note = self._session.pool.items[number], clean_unicode(note)
         if not self._session.shown.knows(who, asked.key):
-            raise UsageError("the model's word on it was not shown; load the page again")
+            raise UsageError("the model's grade was not shown; reload the page")
         if (own.grade, own.note) != (grade, note or own.note):
             changed = own.model_copy(
                 update={
@@ -412,9 +408,9 @@ class ModelLabelReveal:
 
     def _own(self, who: str, item: str | None) -> tuple[int, GradeReview]:
         if not self._allowed:
-            raise UsageError("nobody sees the model's words here", remedy="raggs review serve RUN --reveal")
+            raise UsageError("model grades are hidden on this server", remedy="raggs review serve RUN --reveal")
         number = self._session.latest(who) if item is None else self._session.number(item)
         own = None if number is None else self._session.word(who, number)
         if number is None or own is None:
-            raise UsageError("the model's word is shown after one's own; grade it first")
+            raise UsageError("grade the passage first; the model's grade is shown afterwards")
         return number, own

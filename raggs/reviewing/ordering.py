@@ -1,6 +1,6 @@
-"""Five passages of a question to be put in order, equals allowed: batch after batch of what a run would rank.
+"""Human orders: batches of five passages of a query, with ties, from the passages that a run ranks.
 
-Each batch is shown in an order of the reviewer's own. What a reviewer has put in order already is not asked again.
+Each batch is shown in a random order per annotator. Batches that an annotator has already ordered are not repeated.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from raggs.reviewing.pool import ItemView, ReviewItem, ReviewPool, view_of
 from raggs.runs.manifests.open_run import OpenedRun
 
 AT_ONCE = 5
-Batch = tuple[int, ...]  # numbers of items
+Batch = tuple[int, ...]  # item numbers
 
 
 class OrderingTask(Frozen):
-    """Passages to be put in order, none where all is done; how far one is; and the line that was just noted."""
+    """Passages to order (none if all batches are done), the progress, and the line that was just stored."""
 
     line: str | None
     views: tuple[ItemView, ...]
@@ -43,7 +43,7 @@ class OrderingTask(Frozen):
 
 
 def kept_of(runs: Sequence[OpenedRun]) -> set[tuple[str, str]]:
-    """Query id and passage id of what runs rank; nothing where none has come so far."""
+    """Return query id and passage id of the passages that runs rank; empty before the prune stage."""
     done = (run for run in runs if run.file("prune").is_file())
     return {(record.qid, record.doc_id) for run in done for record in run.typed("prune", PruneRecord) if record.kept}
 
@@ -52,8 +52,8 @@ class OrderingSession:
     """Batches of a pool.
 
     Args:
-        kept: query id and passage id of what is put in order; empty: all of the pool.
-        blind: whether nobody here can see what a machine said.
+        kept: query id and passage id of the passages to order; empty: the whole pool.
+        blind: whether grades of models are hidden from all annotators.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class OrderingSession:
                 yield tuple(shuffled[start : start + AT_ONCE])
 
     def upcoming(self, who: str, line: str | None = None) -> OrderingTask:
-        """What a reviewer is to put in order next."""
+        """Return the next batch of an annotator."""
         held = self._held()
         order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
         left = [self._batches[place] for place in order if not self._done(held, who, self._batches[place])]
@@ -87,18 +87,18 @@ class OrderingSession:
     def note(
         self, who: str, shown: Sequence[str], order: Sequence[Sequence[str]], note: str, seconds: float | None
     ) -> OrderingTask:
-        """Note an order: groups of equals, best first. One that is sent twice is noted once.
+        """Store an order: groups of ties, best first. A repeated request is stored once.
 
         Raises:
-            UsageError: it does not hold each passage that was shown once, or they are not of one question.
-            NotFoundError: there is no such passage.
-            ProviderError: the disk refuses; nothing is noted.
+            UsageError: the order does not contain each shown passage once, or the passages are of several queries.
+            NotFoundError: a passage does not exist.
+            ProviderError: the file cannot be written; nothing is stored.
         """
         items = {each: self._item(each) for each in shown}
         if len({item.question for item in items.values()}) != 1 or not {each for row in order for each in row} <= {
             *items
         }:
-            raise UsageError("an order is of the passages that were shown, all of one question")
+            raise UsageError("an order must contain the shown passages of a single query")
         first = next(iter(items.values()))
         try:
             review = OrderReview(
@@ -114,7 +114,7 @@ class OrderingSession:
                 blind=self._blind and not any(item.key in self._shown.of(who) for item in items.values()),
             )
         except ValidationError as error:
-            raise UsageError("an order holds each passage that was shown once") from error
+            raise UsageError("an order must contain each shown passage exactly once") from error
         with self._lock:
             before = self._held().orders.get((review.query, frozenset(review.passages)), {}).get(who)
             if before is not None and (before.order, before.seconds) == (review.order, review.seconds):
@@ -123,23 +123,23 @@ class OrderingSession:
         return self.upcoming(who, review.id)
 
     def undo(self, who: str, line: str | None = None) -> OrderingTask:
-        """Take one's own order back, the latest or one by its line.
+        """Withdraw an order of the annotator, the latest or the given line.
 
         Raises:
-            UsageError: it does not hold, or is another's.
+            UsageError: there is no such order by this annotator.
         """
         held = self._held()
         mine = (row[who] for row in held.orders.values() if who in row)
         found = held.latest_order.get(who) if line is None else next((each for each in mine if each.id == line), None)
         if found is None:
-            raise UsageError("there is nothing to take back")
+            raise UsageError("there is no order to undo")
         self._store.append(
             Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
         )
         return self.upcoming(who)
 
     def _held(self) -> CurrentReviews:
-        """The orders that hold: grades, of which there are many more, are passed over as they are read."""
+        """Return the valid orders; grades, which are far more frequent, are skipped while reading."""
         with self._lock:
             if self._store.size < self._read:
                 self._lines, self._read, self._orders = [], 0, CurrentReviews()
@@ -155,7 +155,7 @@ class OrderingSession:
     def _item(self, each: str) -> ReviewItem:
         number = self._pool.numbers.get((each[:HEX], each[HEX:]))
         if number is None:
-            raise NotFoundError("there is no such passage here; load the page again")
+            raise NotFoundError("unknown passage; reload the page")
         return self._pool.items[number]
 
     def _done(self, held: CurrentReviews, who: str, batch: Batch) -> bool:

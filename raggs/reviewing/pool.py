@@ -1,13 +1,12 @@
-"""The passages that may be graded: an index of the runs' pools, made once; their texts stay on the disk.
+"""The passages to label: an index of the runs' pools. Texts stay on disk.
 
-An item is a question with a passage, known by what they say, so that the same passage in two runs, or under two ids,
-is read once. Near-duplicates are not asked: their representative stands for them.
+An item is a query with a passage, identified by their texts. The same passage in two runs, or under two ids, is
+labelled once. Near-duplicates are represented by one passage.
 
-What machines said of a pool: their grades in memory, their words on the disk until somebody may see them.
+`ModelJudges` provides the models' grades: grades in memory, reasons on disk until they may be shown. Grades are read at
+first use, because labelling does not need them. Human grades in a run are ignored.
 
-Read when it is first asked for, since grading needs none of it. Grades that people gave in a run are no machine's.
-
-An item as a reviewer sees it: question and passage, cleaned, and nothing of any machine's.
+`ItemView` is an item as annotators see it: cleaned query and passage, without any output of models.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from raggs.parts.reviews import Key, PlanItem, passage_digest, question_digest
 from raggs.runs.manifests.open_run import OpenedRun
 from raggs.stats.correction import sampling_numbers
 
-CHANGED = "the run has changed since; start the page again"
+CHANGED = "the run has changed; restart the server"
 
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A line of a pool: the file's number, and the byte at which it begins."""
+    """Position of a pool line: number of the file and byte offset."""
 
     file: int
     byte: int
@@ -46,14 +45,14 @@ class FilePosition:
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """A passage that is to be graded for a question.
+    """A passage to be graded for a query.
 
     Attributes:
-        key: what its reviews are filed under.
-        qid: of the question, as the run has it.
-        doc_id: of the passage, as the run has it.
-        question: number of its question.
-        place: where its text is.
+        key: key of its labels.
+        qid: query id in the run.
+        doc_id: passage id in the run.
+        question: number of the query.
+        place: position of its text.
     """
 
     key: Key
@@ -64,14 +63,14 @@ class ReviewItem:
 
 
 class ReviewPool:
-    """What can be asked, by number.
+    """Items by number.
 
     Attributes:
-        items: in the order of the runs.
-        questions: their texts, by number.
-        numbers: of each item, by its key.
-        chances: the probability with which each was drawn at random; None where it was not.
-        planned: whether the order of the items is the order of the work.
+        items: items in the order of the runs.
+        questions: query texts, by number.
+        numbers: item numbers by key.
+        chances: inclusion probability of randomly drawn items; None for others.
+        planned: whether items are to be labelled in this order.
     """
 
     def __init__(
@@ -89,41 +88,43 @@ class ReviewPool:
         self._files, self._sources = files, sources
 
     def sampled(self, count: int, seed: int) -> ReviewPool:
-        """`count` items drawn at random, each with the same known probability; by one seed, more hold fewer.
+        """Return `count` randomly drawn items with equal known probability; samples with the same seed are nested.
 
         Raises:
-            UsageError: there are not so many.
+            UsageError: there are fewer items.
         """
         total = len(self.items)
         if not 1 <= count <= total:
-            raise UsageError(f"{count} of {total} passages cannot be drawn", remedy="ask for fewer: --sample N")
+            raise UsageError(f"cannot draw {count} of {total} passages", remedy="draw fewer: --sample N")
         lot = sampling_numbers(seed, ("".join(item.key) for item in self.items))
         drawn = sorted(np.argsort(lot, kind="stable")[:count].tolist())
         items = [self.items[number] for number in drawn]
         return ReviewPool(self._files, items, self.questions, self._sources, [count / total] * count)
 
     def planned_by(self, plan: Sequence[PlanItem]) -> ReviewPool:
-        """The items of a plan that nobody had read, in its order, with the chances that it gives.
+        """Return the unlabelled items of a plan, in its order and with its probabilities.
 
         Raises:
-            UsageError: none of them is in the pools, or all are read.
+            UsageError: none of them is in the pools, or all are labelled.
         """
         left = [item for item in plan if not item.read]
         if plan and not left:
-            raise UsageError("people have read all of the plan", remedy="raggs review plan RUN says what is next")
+            raise UsageError("all items of the plan are labelled", remedy="create a new plan: raggs review plan RUN")
         here = [(self.numbers[item.key], item.chance) for item in left if item.key in self.numbers]
         if not here:
-            raise UsageError("no passage of the plan is in these runs' pools", remedy="raggs review plan RUN makes one")
+            raise UsageError(
+                "no passage of the plan is in these runs' pools", remedy="create a plan: raggs review plan RUN"
+            )
         items = [self.items[number] for number, _ in here]
         return ReviewPool(
             self._files, items, self.questions, self._sources, [chance for _, chance in here], planned=True
         )
 
     def passage(self, number: int) -> Passage:
-        """The passage of an item.
+        """Return the passage of an item.
 
         Raises:
-            DataError: the run's file is not what it was.
+            DataError: the file of the run has changed.
         """
         item = self.items[number]
         found = self._read(item.place)
@@ -132,7 +133,7 @@ class ReviewPool:
         return found
 
     def around(self, passage: Passage) -> tuple[Passage | None, Passage | None]:
-        """What stands before and after a passage in its source, as far as it is in a pool."""
+        """Return the passages before and after a passage in its source, if they are in a pool."""
         if passage.span is None:
             return None, None
         row = self._sources.get(passage.span.source, [])
@@ -152,7 +153,7 @@ class ReviewPool:
 
 
 class _Building:
-    """Items and places as they are found, run after run."""
+    """Collects items and positions, run by run."""
 
     def __init__(self) -> None:
         self.items = dict[Key, ReviewItem]()
@@ -179,30 +180,30 @@ class _Building:
 
 
 def open_pool(runs: Sequence[OpenedRun]) -> ReviewPool:
-    """The passages of runs' pools.
+    """Return the passages of the runs' pools.
 
     Raises:
         NotFoundError: a run has no pool yet.
-        DataError: a line of it cannot be right.
-        UsageError: there is nothing to grade.
+        DataError: a line is invalid.
+        UsageError: the pools are empty.
     """
     building = _Building()
     for number, run in enumerate(runs):
         building.add(run, number)
     if not building.items:
-        raise UsageError("the runs' pools are empty", remedy="raggs run --config CONFIG fills them")
+        raise UsageError("the runs' pools are empty", remedy="fill them: raggs run --config CONFIG")
     sources = {name: sorted(row.values(), key=lambda entry: entry[0]) for name, row in building.sources.items()}
     return ReviewPool([run.file("merge") for run in runs], [*building.items.values()], building.texts, sources)
 
 
 def located(run: OpenedRun) -> Iterator[tuple[int, MergeRecord]]:
-    """The records of a run's pool, each with the byte at which its line begins."""
-    records = run.typed("merge", MergeRecord)  # says it where there is none
+    """Yield the records of a run's pool, each with the byte offset of its line."""
+    records = run.typed("merge", MergeRecord)  # raises an error if the file is missing
     yield from zip(_line_starts(run.file("merge")), records, strict=True)
 
 
 def _line_starts(path: Path) -> Iterator[int]:
-    """The first byte of each line that is not blank."""
+    """Yield the byte offset of each line that is not blank."""
     begin = 0
     with path.open("rb") as file:
         for line in file:
@@ -212,7 +213,7 @@ def _line_starts(path: Path) -> Iterator[int]:
 
 
 class ItemLabel(Frozen):
-    """What one said of an item; a null grade: cannot tell. `model`: whether it is a machine."""
+    """A label of an item; a null grade means "cannot tell". `model`: whether it is from a model."""
 
     who: str
     grade: int | None
@@ -222,7 +223,7 @@ class ItemLabel(Frozen):
 
 @dataclass(frozen=True)
 class _Graded:
-    """A run's grades by item, 0 where there is none, and the byte at which each begins in its file."""
+    """Grades of a run by item (0: none), and the byte offset of each in its file."""
 
     path: Path
     grades: NDArray[np.int8]
@@ -237,18 +238,18 @@ class ModelJudges:
         self._graded: list[_Graded] | None = None
 
     def all_grades(self) -> list[list[int]]:
-        """For each run with a judge, the grade of each item; 0 where it has none.
+        """Return the grades of all items for each run with a judge; 0 for items without a grade.
 
         Raises:
-            DataError: a run's file cannot be right.
+            DataError: a file of a run is invalid.
         """
         return [graded.grades.tolist() for graded in self._rows()]
 
     def voices(self, number: int) -> tuple[ItemLabel, ...]:
-        """What was said of an item, with reasons.
+        """Return the models' grades of an item, with reasons.
 
         Raises:
-            DataError: a run's file is not what it was.
+            DataError: a file of a run has changed.
         """
         return tuple(_voice(graded, number) for graded in self._rows() if graded.grades[number])
 
@@ -271,7 +272,7 @@ class ModelJudges:
         return found
 
     def _numbers(self, place: int) -> Mapping[tuple[str, str], int]:
-        """The items of a run, by its ids."""
+        """Return the item numbers of a run, by query id and passage id."""
         if len(self._runs) == 1:
             return {(item.qid, item.doc_id): number for number, item in enumerate(self._pool.items)}
         return dict(self._searched(self._runs[place]))
@@ -301,7 +302,7 @@ COMMON = frozenset(word for words in FUNCTION_WORDS.values() for word in words.s
 
 
 class ItemView(Frozen):
-    """An item as a reviewer sees it: nothing of any machine's."""
+    """An item as annotators see it, without any output of models."""
 
     item: str
     question: str
@@ -313,7 +314,7 @@ class ItemView(Frozen):
 
 
 def view_of(pool: ReviewPool, number: int) -> ItemView:
-    """An item as the page shows it."""
+    """Return an item as the page shows it."""
     item, passage = pool.items[number], pool.passage(number)
     question = pool.questions[item.question]
     return ItemView(
@@ -328,6 +329,6 @@ def view_of(pool: ReviewPool, number: int) -> ItemView:
 
 
 def terms_of(question: str) -> tuple[str, ...]:
-    """The words of a question that say what it is about, in lower case and without accents."""
+    """Return the content words of a query, in lower case and without accents."""
     words = WORD_PATTERN.findall(fold_accents(clean_unicode(question).lower()))
     return tuple(dict.fromkeys(word for word in words if word not in COMMON and (len(word) > 2 or word.isdigit())))

@@ -1,11 +1,9 @@
-"""The page's HTTP: requests in, a session's answers out. Files of the page are those of the package, by fixed names.
+"""HTTP server of the labelling page: routes and access control. Static files are read from the package by fixed names.
 
-Each handler reads a typed request and calls one method; errors become one sentence with the status that fits.
+Each handler validates a typed request and calls one method. Errors become a one-sentence answer with a suitable status.
 
-Who may come in: the holder of the token, who gets a cookie for it; from this page only, not too much, not too often.
-
-It stands before everything else as an ASGI application of its own, so that no route can be forgotten. What it refuses
-is told in one sentence. TLS is a proxy's work.
+`AccessGate` admits only browsers with the token, which is then stored in a cookie. It rejects cross-site, large and
+frequent requests. It wraps the application as ASGI middleware, so that it covers all routes. TLS requires a proxy.
 """
 
 from __future__ import annotations
@@ -43,10 +41,10 @@ from raggs.reviewing.ordering import AT_ONCE, OrderingSession
 from raggs.reviewing.session import LeaseHolder, Session
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
-DEEP = "/look"  # where an address may lead to, and below; all others lead to the beginning
-MAX_BODY_BYTES = 64 * 1024  # bytes of a request
-BODY_SECONDS = 15.0  # until a request's body must have arrived
-PER_SECOND, BURST = 40.0, 200.0  # requests of one address
+DEEP = "/look"  # a link with a token may lead to this path and below; others are redirected to /
+MAX_BODY_BYTES = 64 * 1024  # per request
+BODY_SECONDS = 15.0  # timeout of a request body
+PER_SECOND, BURST = 40.0, 200.0  # rate limit per client address
 MAX_ADDRESSES = 1_000
 SAFE = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -61,14 +59,14 @@ SAFE = {
 
 
 class AddressRateLimit:
-    """So many requests a second for each address, some more at once."""
+    """Rate limit per client address (token bucket)."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._left = dict[str, tuple[float, float]]()
 
     def passes(self, address: str) -> bool:
-        """Whether one more may come."""
+        """Return whether another request is allowed."""
         now = self._now()
         left, since = self._left.pop(address, (BURST, now))
         left = min(BURST, left + (now - since) * PER_SECOND)
@@ -79,13 +77,13 @@ class AddressRateLimit:
 
 
 class AccessGate:
-    """Lets requests through to `app`, or not.
+    """ASGI middleware that admits or rejects requests to `app`.
 
     Args:
-        token: that the first address holds.
-        hosts: names of this server besides its addresses, localhost and the machine's own name. A page of another
-            site can make its own name lead here, so requests for other names are refused.
-        timeout: seconds within which a request's body must arrive.
+        token: token in the first address.
+        hosts: names of this server, in addition to IP addresses, localhost and the host name. Other names are rejected,
+            because another site could make its name resolve to this server (DNS rebinding).
+        timeout: timeout of a request body, in seconds.
     """
 
     def __init__(
@@ -98,12 +96,12 @@ class AccessGate:
     ) -> None:
         self._hosts = {"localhost", gethostname().lower(), *(name.lower() for name in hosts)}
         self._app, self._token, self._rate, self._timeout = app, token, rate or AddressRateLimit(), timeout
-        # Another value than the token's, so that a cookie that leaks opens no other browser's first visit.
+        # Differs from the token, so that a leaked cookie does not reveal it.
         self._cookie = sha256(f"raggs review {token}".encode()).hexdigest()
-        self._name = f"{COOKIE}_{self._cookie[:8]}"  # one for each server: cookies do not tell ports apart
+        self._name = f"{COOKIE}_{self._cookie[:8]}"  # one per server, because cookies are shared by all ports
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See the ASGI specification."""
+        """Handle a request; see the ASGI specification."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -118,20 +116,20 @@ class AccessGate:
             await self._app(scope, _limited(receive, self._timeout), guarded)
 
     def _refusal(self, request: Request) -> Response | None:
-        """What is answered instead; None: come in."""
+        """Return the answer to a rejected request or a first visit; None to admit the request."""
         if not self._rate.passes(request.client.host if request.client else ""):
-            return refusal(429, "too many requests; wait a little")
+            return refusal(429, "too many requests; try again later")
         if not self._is_mine(request.headers.get("host", "")):
-            said = "this server does not have that name: open the address that raggs review serve has shown"
-            return refusal(400, f"{said}, or start it with --allow-host NAME")
+            said = "unknown host name: open the address that raggs review serve printed"
+            return refusal(400, f"{said}, or start the server with --allow-host NAME")
         given = request.query_params.get("token")
         if given is not None:
             return self._first_visit(request, given)
         if not secrets.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode()):
-            return refusal(403, "not for you: open the address that raggs review serve has shown, with its token")
+            return refusal(403, "access denied: open the address that raggs review serve printed, including the token")
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            return refusal(413, f"a request holds at most {MAX_BODY_BYTES:,} bytes")
+            return refusal(413, f"the maximum request size is {MAX_BODY_BYTES:,} bytes")
         if request.method not in ("GET", "HEAD"):
             return _refuse_cross_site(request)
         return None
@@ -145,7 +143,7 @@ class AccessGate:
 
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return refusal(403, "not for you: the token in the address is another one")
+            return refusal(403, "access denied: wrong token")
         asked = request.scope["path"]
         answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
@@ -154,24 +152,24 @@ class AccessGate:
 
 
 def _refuse_cross_site(request: Request) -> Response | None:
-    """Refuse what another site's page makes a browser send."""
+    """Reject requests that the page of another site makes a browser send."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return refusal(403, "the request comes from another page")
     if HEADER not in request.headers or request.headers.get("content-type", "").split(";")[0] != "application/json":
-        return refusal(403, f"a request is JSON and has the header {HEADER}")
+        return refusal(403, f"requests must be JSON with the header {HEADER}")
     return None
 
 
 class Refusal(JSONResponse):
-    """An answer that says why not, as JSON for the page's own requests or as a page for a person."""
+    """An error answer, as JSON for the page's scripts or as HTML."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__({"error": why}, status)
         self._why = why
 
     def page(self) -> Response:
-        """Return the same as a page of HTML."""
+        """Return the answer as an HTML page."""
         title = "raggs review"
         words = escape(self._why[:1].upper() + self._why[1:])
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
@@ -180,17 +178,17 @@ class Refusal(JSONResponse):
 
 
 def refusal(status: int, why: str) -> Refusal:
-    """Return an answer that says why not."""
+    """Return an error answer."""
     return Refusal(status, why)
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether a person opened an address, rather than the page's code."""
+    """Return whether a browser navigates to the address, rather than a script of the page."""
     return request.method == "GET" and "text/html" in request.headers.get("accept", "")
 
 
 def _guarded(send: Send) -> Send:
-    """Headers that keep a browser from doing what the page does not want, on every answer."""
+    """Add security headers to every answer."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -202,7 +200,7 @@ def _guarded(send: Send) -> Send:
 
 
 def _limited(receive: Receive, seconds: float) -> Receive:
-    """End a body that is too long, whatever length it claimed, or that does not arrive in time."""
+    """Disconnect if a body is too long, regardless of its stated length, or too slow."""
     come, waiting, until = 0, True, time.monotonic() + seconds
 
     async def limited() -> Message:
@@ -233,26 +231,26 @@ LOOK_FILES = {
     **{f"/{name}": name for name in ("look.css", "look.js", "lookwords.js", "sheet.css", "sheet.js")},
 }
 MAX_READING_SECONDS = 86_400.0
-MAX_POSTPONED = 500  # items that somebody has put off
-DIGITS = 100_000  # of a grade, so that a wrong one is told in our words
+MAX_POSTPONED = 500  # items that an annotator has postponed
+DIGITS = 100_000  # wide limit of grades, so that invalid ones are reported by the session
 
 ItemId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * HEX}}}$")]
 
 
 def _legible(name: object) -> object:
-    """A name without what nobody sees, so that two that look the same are one."""
+    """Return a name without invisible characters, so that names that look the same are equal."""
     return clean_unicode(name) if isinstance(name, str) else name
 
 
 class ReviewerRequest(Frozen):
-    """Who asks, and from which window."""
+    """Annotator and browser tab of a request."""
 
     who: Annotated[Name, BeforeValidator(_legible)]
     tab: str = Field(min_length=1, max_length=40)
 
     @property
     def holder(self) -> LeaseHolder:
-        """The window."""
+        """Browser tab."""
         return LeaseHolder(self.who, self.tab)
 
 
@@ -266,19 +264,19 @@ class GradeRequest(ReviewerRequest):
 
 
 class DifferencesRequest(ReviewerRequest):
-    """What is to be decided: which kind, and what comes last."""
+    """Request for disputes: which kind, and which items come last."""
 
     wanted: DisputeFilter = "all"
     later: tuple[ItemId, ...] = Field((), max_length=MAX_POSTPONED)
 
     @property
     def choice(self) -> tuple[DisputeFilter, tuple[str, ...]]:
-        """What `Adjudication.upcoming` takes."""
+        """Arguments of `Adjudication.upcoming`."""
         return self.wanted, self.later
 
 
 class SettleRequest(DifferencesRequest):
-    """A decision."""
+    """An adjudicated grade."""
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
@@ -286,19 +284,19 @@ class SettleRequest(DifferencesRequest):
 
 
 class UnsettleRequest(DifferencesRequest):
-    """Take a decision back: a line, or the latest."""
+    """Withdraw an adjudication: a line, or the latest."""
 
     line: str | None = Field(None, max_length=40)
 
 
 class ModelRequest(ReviewerRequest):
-    """What the model said: of an item, or of the one that was graded last."""
+    """Request for the model's grade of an item, or of the one labelled last."""
 
     item: ItemId | None = None
 
 
 class ChangeRequest(ReviewerRequest):
-    """Another grade, after the model's was seen."""
+    """Another grade, after the model's was shown."""
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
@@ -306,7 +304,7 @@ class ChangeRequest(ReviewerRequest):
 
 
 class OrderRequest(ReviewerRequest):
-    """Passages from best to worst, in groups of equals."""
+    """Passages from best to worst, in groups of ties."""
 
     shown: tuple[ItemId, ...] = Field(min_length=2, max_length=AT_ONCE)
     order: tuple[tuple[ItemId, ...], ...] = Field(min_length=1, max_length=AT_ONCE)
@@ -315,19 +313,19 @@ class OrderRequest(ReviewerRequest):
 
 
 class ReopenRequest(ReviewerRequest):
-    """Take an order back: a line, or the latest."""
+    """Withdraw an order: a line, or the latest."""
 
     line: str | None = Field(None, max_length=40)
 
 
 class UndoRequest(ReviewerRequest):
-    """Take back: a line, or the latest."""
+    """Withdraw a label: a line, or the latest."""
 
     line: str | None = Field(None, max_length=40)
 
 
 class ItemRequest(ReviewerRequest):
-    """Something about an item."""
+    """Request about an item."""
 
     item: ItemId
 
@@ -339,7 +337,7 @@ class LookRequest(Frozen):
 
 
 class SheetRequest(LookRequest):
-    """A question of it."""
+    """A query of a run."""
 
     question: str = Field(min_length=1, max_length=10_000)
 
@@ -348,13 +346,15 @@ R = TypeVar("R", bound=Frozen)
 
 
 class PageInfo(Frozen):
-    """What the page says of the work.
+    """Settings of the page.
 
     Attributes:
-        rubric: by language, what each grade means.
-        text: by language, the judge's instructions as they are, where they do not say it grade by grade.
-        who: the reviewer's name, where it was given.
-        reveal: whether a reviewer may see what the model said of a passage that they have graded.
+        rubric: meaning of each grade, by language.
+        text: full text of the judge's prompt by language, if it does not list meanings.
+        title: title of the page.
+        who: name of the annotator, if given.
+        reveal: whether annotators may see the model's grade of a passage that they have labelled.
+        look: whether runs can be browsed.
     """
 
     rubric: dict[str, dict[int, str]]
@@ -376,7 +376,7 @@ def make_app(
     hosts: Collection[str] = (),
     timeout: float = BODY_SECONDS,
 ) -> AccessGate:
-    """The page as an ASGI application, behind its gate; with what is to be looked at, where that is offered."""
+    """Return the page as an ASGI application behind its access gate, with `looking` if runs can be browsed."""
     told = about.model_dump_json().encode()
 
     def settle(asked: SettleRequest) -> Frozen:
@@ -429,13 +429,13 @@ def make_app(
 
 
 class NameUse(Frozen):
-    """How many words of a name there are."""
+    """Number of labels under a name."""
 
     words: int
 
 
 def _look_routes(looking: RunBrowser) -> list[Route]:
-    """What is there to look at, where that was asked for."""
+    """Return the routes for browsing runs."""
     return [
         *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in LOOK_FILES.items()),
         _post("/api/look/list", LookRequest, lambda asked: looking.questions(asked.run)),
@@ -452,7 +452,7 @@ def _post(
         except ValidationError as error:
             raise UsageError(first_fault(error)) from error
         except ClientDisconnect:
-            return refusal(413, f"a request holds at most {MAX_BODY_BYTES:,} bytes, and arrives in time")
+            return refusal(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes, or too slow")
         if spelling is not None and isinstance(asked, ReviewerRequest):
             asked = asked.model_copy(update={"who": spelling(asked.who)})
         answer = await run_in_threadpool(step, asked)
@@ -479,5 +479,5 @@ async def _error(request: Request, error: Exception) -> Response:
 
 async def _http_error_response(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    answer = refusal(status, "there is no such page" if status == 404 else "not like this")
+    answer = refusal(status, "page not found" if status == 404 else "invalid request")
     return answer.page() if wants_page(request) else answer

@@ -1,20 +1,18 @@
-"""People grading at the same time: what each is asked, and what becomes of their words.
+"""Concurrent labelling: the queue of each annotator, and how labels are stored.
 
-A word is on the disk before it is acknowledged, and what holds is what reviews.jsonl says: other programs may write
-there too, and a restart goes on. A word that is sent twice, since its acknowledgement was lost, is noted once. Nobody
-is told what a machine or another reviewer said. One lock lets one request through at a time.
+A label is on disk before it is confirmed. reviews.jsonl is the only state: other programs may write it, too, and a
+restart resumes from it. A label that is sent twice, because its confirmation was lost, is stored once. Annotators do
+not see grades of models or of other annotators. A lock processes one request at a time.
 
-Who has said what of which item: what queue and decisions need of reviews.jsonl, in little memory.
+`ReviewMarks` holds the labels that the queue and adjudication need, with little memory. Its rules are those of
+`raggs.parts.reviews`: the latest line of an annotator for an item counts, and replacements apply only to lines of the
+same annotator. A withdrawn line is treated as never written. A test compares both implementations.
 
-The rules are those of `raggs.parts.reviews`: each reviewer's latest word on an item holds, by the order of
-lines; a line that takes another's place ends that one if it is of the same reviewer; what is taken back was never said.
-A test compares them.
+`ReviewQueue` selects the next item, in a random order per annotator, by query or by passage. Each item is labelled by
+one annotator, and a share of the items by two. Items that others have labelled, hold or adjudicated are not offered.
 
-Which item comes next for whom, in an order of the reviewer's own, drawn from the seed: by question or by passage.
-
-Every item is wanted from one reviewer, a share of them from two; what others have said, hold or decided is not asked.
-
-Who has which item before their eyes, so that two do not grade one unknowingly. In memory, for some minutes.
+`Leases` records the items currently displayed, in memory for some minutes, so that two annotators do not label the same
+item unintentionally.
 """
 
 from __future__ import annotations
@@ -38,15 +36,15 @@ from raggs.base.text import clean_passage, clean_unicode
 from raggs.parts.reviews import HEX, GradeReview, Key, Review, ReviewStore, ShownRecord, ShownStore, Withdrawal
 from raggs.reviewing.pool import ItemView, ReviewPool, view_of
 
-LATEST = 20  # words of which the pace is told
+LATEST = 20  # latest labels used for the pace
 
 
 class ReviewMark(NamedTuple):
-    """A reviewer's word on an item.
+    """A label of an annotator for an item.
 
     Attributes:
-        sign: of grade, note and seconds, by which it is known when it comes again.
-        byte: at which its line begins.
+        sign: hash of grade, note and seconds, which identifies a repeated request.
+        byte: offset of its line.
     """
 
     line: str
@@ -57,7 +55,7 @@ class ReviewMark(NamedTuple):
 
 
 class ReviewDecision(NamedTuple):
-    """What somebody decided on an item."""
+    """An adjudicated grade of an item."""
 
     line: str
     who: str
@@ -68,16 +66,16 @@ class ReviewDecision(NamedTuple):
 
 @dataclass
 class Reviewer:
-    """A reviewer.
+    """Labels of an annotator.
 
     Attributes:
-        done: by item, whether a word of theirs holds.
-        marks: that word.
-        older: by item, all that they ever said, oldest first; only where that is more than the word that holds.
-        stack: ids and items of their words, oldest first; those that hold no longer too.
-        lines: the item of each line.
-        twice: items that they graded again without replacing what they had said.
-        seconds: of the latest words.
+        done: whether the annotator has a valid label, by item.
+        marks: the valid label, by item.
+        older: all labels by item, oldest first; only for items with more than the valid label.
+        stack: line ids and items of all labels, oldest first, including invalid ones.
+        lines: item of each line.
+        twice: items that were labelled again without replacing the first label.
+        seconds: durations of the latest labels.
     """
 
     done: NDArray[np.bool_]
@@ -89,15 +87,15 @@ class Reviewer:
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
 
     def said(self, item: int) -> tuple[ReviewMark, ...]:
-        """All that they ever said of an item, oldest first."""
+        """Return all labels of an item, oldest first."""
         return self.older.get(item) or ((self.marks[item],) if item in self.marks else ())
 
     def holding(self) -> list[tuple[str, int]]:
-        """Their words that hold, oldest first."""
+        """Return line ids and items of the valid labels, oldest first."""
         return [entry for entry in self.stack if self._holds(entry)]
 
     def last(self) -> tuple[str, int] | None:
-        """Their latest word that holds: line and item."""
+        """Return line id and item of the latest valid label."""
         return next((entry for entry in reversed(self.stack) if self._holds(entry)), None)
 
     def _holds(self, entry: tuple[str, int]) -> bool:
@@ -106,44 +104,44 @@ class Reviewer:
 
 
 def sign_of(grade: int | None, note: str, seconds: float | None) -> int:
-    """What a word that is sent twice is known by."""
+    """Return a hash that identifies a label that is sent twice."""
     return hash((grade, note, seconds))
 
 
 class ReviewMarks:
-    """All that was said of the items of a pool.
+    """All labels of the items of a pool.
 
     Args:
-        numbers: of the items, by key.
+        numbers: item numbers by key.
 
     Attributes:
-        words: by item, of how many reviewers a word holds.
-        settled: by item, whether a decision holds.
+        words: number of annotators with a valid label, by item.
+        settled: whether the item is adjudicated, by item.
     """
 
     def __init__(self, numbers: Mapping[Key, int]) -> None:
         self._numbers = numbers
         self.words = np.zeros(len(numbers), np.int32)
         self.settled = np.zeros(len(numbers), np.bool_)
-        self._decisions = dict[int, list[str]]()  # lines, by item
-        self._decided = dict[str, ReviewDecision]()  # by line, in their order
-        self._gone = set[str]()  # lines that were taken back
-        self._named = dict[str, tuple[str, str]]()  # who and what, by line that takes that one's place
-        self._replaced = Counter[str]()  # how many lines that hold take a line's place
+        self._decisions = dict[int, list[str]]()  # line ids by item
+        self._decided = dict[str, ReviewDecision]()  # by line id, in file order
+        self._gone = set[str]()  # ids of withdrawn lines
+        self._named = dict[str, tuple[str, str]]()  # annotator and replaced line, by replacing line
+        self._replaced = Counter[str]()  # number of valid lines that replace a line
         self._people = dict[str, Reviewer]()
 
     def person(self, who: str) -> Reviewer:
-        """A reviewer, who may have said nothing yet."""
+        """Return the labels of an annotator, possibly empty."""
         if who not in self._people:
             self._people[who] = Reviewer(np.zeros(len(self._numbers), np.bool_))
         return self._people[who]
 
     def words_on(self, item: int) -> dict[str, ReviewMark]:
-        """Everybody's word on an item that holds, by name."""
+        """Return the valid labels of an item, by annotator."""
         return {who: person.marks[item] for who, person in sorted(self._people.items()) if item in person.marks}
 
     def undecided(self) -> dict[int, list[int]]:
-        """Of each item on which nobody has decided, the grades that people give."""
+        """Return the human grades of each item that is not adjudicated."""
         found = dict[int, list[int]]()
         for person in self._people.values():
             for item, mark in person.marks.items():
@@ -152,17 +150,17 @@ class ReviewMarks:
         return found
 
     def decision(self, item: int) -> ReviewDecision | None:
-        """What holds as decided on an item."""
+        """Return the valid adjudication of an item."""
         lines = reversed(self._decisions.get(item, ()))
         return next((self._decided[line] for line in lines if self._up(line)), None)
 
     def decided_by(self, who: str) -> Iterator[ReviewDecision]:
-        """What somebody decided and holds, the latest first."""
+        """Yield the valid adjudications of an annotator, latest first."""
         mine = (made for made in reversed(self._decided.values()) if made.who == who)
         return (made for made in mine if self.decision(made.item) == made)
 
     def note(self, review: Review, byte: int = 0) -> None:
-        """Take a line in, which begins at a byte of its file. Lines come in their order."""
+        """Add a line, which starts at a byte offset of its file. Lines must be added in file order."""
         if review.replaces is not None:
             self._take_back(review, review.replaces)
         item = self._numbers.get(review.key) if isinstance(review, GradeReview) else None
@@ -188,7 +186,7 @@ class ReviewMarks:
         self._stand(review.who, item, words)
 
     def _take_back(self, by: Review, line: str) -> None:
-        """Let a line hold no longer: what it had taken the place of holds again, if it is itself taken back."""
+        """Invalidate a line; if it had replaced another line and is withdrawn, that line is valid again."""
         if not self._is_of(by.who, line):
             return
         if not isinstance(by, Withdrawal):
@@ -217,7 +215,7 @@ class ReviewMarks:
         return line not in self._gone and not self._replaced[line]
 
     def _stand(self, who: str, item: int, words: tuple[ReviewMark, ...]) -> None:
-        """Find the word of a reviewer that holds of an item, among all that they said."""
+        """Set the valid label of an annotator for an item, from all labels."""
         person = self.person(who)
         held = next((mark for mark in reversed(words) if self._up(mark.line)), None)
         if held is None or len(words) > 1:
@@ -234,25 +232,25 @@ MINUTES = 10.0
 
 
 class LeaseHolder(NamedTuple):
-    """A window of a reviewer."""
+    """A browser tab of an annotator."""
 
     who: str
     tab: str
 
 
 class Leases:
-    """Items that are out.
+    """Items that are currently assigned to browser tabs.
 
     Args:
-        now: a clock in seconds that does not go back.
+        now: monotonic clock in seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._held = dict[LeaseHolder, dict[int, float]]()  # until when, by item, in the order in which they went out
+        self._held = dict[LeaseHolder, dict[int, float]]()  # expiry by item, in the order of assignment
 
     def take(self, holder: LeaseHolder, item: int, *, first: bool = False) -> None:
-        """Give an item out, or for longer."""
+        """Assign an item to a tab, or extend its lease."""
         held = self._held.setdefault(holder, {})
         if first:
             held.pop(item, None)
@@ -260,20 +258,20 @@ class Leases:
         held[item] = self._now() + MINUTES * 60
 
     def release(self, who: str, item: int) -> None:
-        """An item came back; from whichever window of the reviewer."""
+        """Release an item from all tabs of the annotator."""
         for holder, held in self._held.items():
             if holder.who == who:
                 held.pop(item, None)
 
     def of(self, holder: LeaseHolder) -> list[int]:
-        """What a window holds; it is held for longer by this."""
+        """Return the items of a tab, and extend their leases."""
         held = self._held.get(holder, {})
         for item in held:
             held[item] = self._now() + MINUTES * 60
         return [*held]
 
     def others(self, holder: LeaseHolder) -> Iterator[tuple[bool, int]]:
-        """Every item that another window holds, and whether it is the reviewer's own."""
+        """Yield each item that another tab holds, and whether that tab belongs to the same annotator."""
         for other, held in [*self._held.items()]:
             for item, until in [*held.items()]:
                 if until < self._now() and other != holder:
@@ -284,37 +282,37 @@ class Leases:
                 del self._held[other]
 
 
-MIN_REPEAT_DISTANCE = 20  # words between an item and its repetition, at least
+MIN_REPEAT_DISTANCE = 20  # minimum number of labels between an item and its repetition
 
 
 By = Literal["question", "passage"]
 
 
 class SharingSettings(Protocol):
-    """How the work is shared: `SessionSettings`."""
+    """Settings of the queue: see `SessionSettings`."""
 
     @property
     def seed(self) -> int:
-        """Of orders and draws."""
+        """Random seed of orders and samples."""
 
     @property
     def overlap(self) -> float:
-        """Share of the items that two reviewers grade."""
+        """Share of the items that two annotators label."""
 
     @property
     def repeats(self) -> float:
-        """Share of items that a reviewer grades a second time."""
+        """Share of the items that an annotator labels twice."""
 
     @property
     def by(self) -> By:
-        """Whether a question's passages come together, or those of all questions in one order."""
+        """Whether the passages of a query come together, or passages of all queries are mixed."""
 
 
 class ReviewQueue:
-    """The order of the work.
+    """Order in which annotators label items.
 
     Args:
-        shown: whom others' words were shown on what: such an item does not come again, since nobody could be blind.
+        shown: records of displayed grades; such items are not repeated, because a second label would not be blind.
     """
 
     def __init__(
@@ -330,17 +328,17 @@ class ReviewQueue:
         self._preceded = set[tuple[str, int]]()
 
     def left(self, who: str) -> int:
-        """How many items are still to be graded by a reviewer, as things stand."""
+        """Return the current number of items that an annotator still has to label."""
         return int(np.count_nonzero(self.open_to(who)))
 
     def skip(self, who: str, item: int) -> None:
-        """Ask a reviewer for this item only when there is no other."""
+        """Move an item to the end of an annotator's queue."""
         skipped = self._skipped.setdefault(who, {})
         skipped.pop(item, None)
         skipped[item] = None
 
     def next(self, holder: LeaseHolder) -> int | None:
-        """An item for a window; it is not yet given out. None: there is none."""
+        """Return the next item for a tab without assigning it; None if none is left."""
         free = self.open_to(holder.who)
         held = set(self._leases.of(holder))
         free[[*held]] = False
@@ -354,13 +352,13 @@ class ReviewQueue:
         unheld = free.copy()
         unheld[elsewhere] = False
         found = self._first(holder.who, unheld)
-        if found is None:  # what another window of theirs holds, which may be closed
+        if found is None:  # items of another tab of the annotator, which may have been closed
             return self._first(holder.who, free)
         again = self._repetition(holder.who, found, held | set(elsewhere))
         return found if again is None else again
 
     def open_to(self, who: str) -> NDArray[np.bool_]:
-        """By item, whether a reviewer may still be asked to grade it, as things stand."""
+        """Return whether each item can currently be offered to an annotator."""
         marks = self._marks
         return ~marks.person(who).done & ~marks.settled & (marks.words < self._wanted)
 
@@ -375,7 +373,7 @@ class ReviewQueue:
         return next((item for item in skipped if free[item]), None)
 
     def _order(self, who: str) -> NDArray[np.int32]:
-        """Questions shuffled, and the passages of each; or all passages shuffled; or as planned."""
+        """Return the order of the plan, shuffled queries with shuffled passages each, or all passages shuffled."""
         if self._pool.planned:
             return np.arange(len(self._pool.items), dtype=np.int32)
         if who not in self._orders:
@@ -386,7 +384,7 @@ class ReviewQueue:
         return self._orders[who]
 
     def _repetition(self, who: str, fresh: int, held: set[int]) -> int | None:
-        """An item that the reviewer graded a while ago, if one is to come before a fresh one."""
+        """Return an item that the annotator labelled earlier, if a repetition is due before the new item."""
         drawn = derive_seed(self._seed, "review", "repeat", who, self._pool.items[fresh].key)
         if (who, fresh) in self._preceded or drawn >= self._repeats * 2**64:
             return None
@@ -398,20 +396,20 @@ class ReviewQueue:
         return old[drawn % len(old)] if old else None
 
 
-ITEMS_AHEAD = 3  # items that a window holds, so that a slow line does not stop anybody
+ITEMS_AHEAD = 3  # items assigned to a tab in advance, so that a slow connection causes no delay
 
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """How the work is shared.
+    """Settings of the queue.
 
     Attributes:
-        seed: of the orders, the overlap and the repetitions.
-        overlap: share of the items that two reviewers grade.
-        repeats: share of items that a reviewer is asked a second time, unseen.
+        seed: random seed of orders, overlap and repetitions.
+        overlap: share of the items that two annotators label.
+        repeats: share of the items that an annotator labels a second time, without a hint.
         prompt: name and version of the rubric that is shown.
-        by: whether a question's passages come together, or those of all questions in one order.
-        blind: whether nobody here can see what a machine said.
+        by: whether the passages of a query come together, or passages of all queries are mixed.
+        blind: whether grades of models are hidden from all annotators.
     """
 
     seed: int = 0
@@ -423,7 +421,7 @@ class SessionSettings:
 
 
 class ReviewProgress(Frozen):
-    """How far a reviewer is. `pace`: seconds of a word, the median of the latest; None where none was timed."""
+    """Progress of an annotator. `pace` is the median duration of the latest labels in seconds; None if not timed."""
 
     done: int
     left: int
@@ -431,7 +429,7 @@ class ReviewProgress(Frozen):
 
 
 class Receipt(Frozen):
-    """What a window is told after each step: the line that was noted, what comes next, and how far one is."""
+    """Answer to each step of a tab: the stored line, the next items, and the progress."""
 
     line: str | None
     last: str | None
@@ -440,17 +438,17 @@ class Receipt(Frozen):
 
 
 class PassageContext(Frozen):
-    """What stands before and after a passage in its source; empty where nothing is known."""
+    """Text before and after a passage in its source; empty if unknown."""
 
     before: str
     after: str
 
 
 class Session:
-    """The work on a pool.
+    """Labelling of a pool by several annotators.
 
     Args:
-        now: a clock in seconds that does not go back, for what is held.
+        now: monotonic clock in seconds, for leases.
     """
 
     def __init__(
@@ -463,7 +461,7 @@ class Session:
         self.pool, self.settings = pool, settings
         self.store, self._lock, self._read = store, RLock(), 0
         self.shown = ShownStore(store.folder)
-        self.shown.of("")  # a line that cannot be right is told before anybody works
+        self.shown.of("")  # reports an invalid line before the work starts
         self._leases = Leases(now)
         self._begin()
 
@@ -473,7 +471,7 @@ class Session:
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """Take in what was written since; all of it anew where the file became shorter."""
+        """Read new lines of the file; read it from the start if it has become shorter."""
         size = self.store.size
         if size < self._read:
             self._begin()
@@ -483,24 +481,24 @@ class Session:
                 self._read = end
 
     def known(self, who: str) -> int:
-        """How many words of that name hold here."""
+        """Return the number of valid labels under a name."""
         with self._lock:
             self._catch_up()
             return len(self._marks.person(who).marks)
 
     def upcoming(self, holder: LeaseHolder) -> Receipt:
-        """What a window shows next."""
+        """Return the next items of a tab."""
         with self._lock:
             self._catch_up()
             return self._receipt(holder, None)
 
     def grade(self, holder: LeaseHolder, item: str, grade: int | None, note: str, seconds: float | None) -> Receipt:
-        """Note a grade; None: cannot tell.
+        """Store a grade; None means "cannot tell".
 
         Raises:
-            UsageError: the grade is none.
-            NotFoundError: there is no such item.
-            ProviderError: the disk refuses; nothing is noted.
+            UsageError: the grade is invalid.
+            NotFoundError: the item does not exist.
+            ProviderError: the file cannot be written; nothing is stored.
         """
         if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
             raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}")
@@ -515,10 +513,10 @@ class Session:
             return self._receipt(holder, self._marks.person(holder.who).marks[number].line)
 
     def undo(self, holder: LeaseHolder, line: str | None) -> Receipt:
-        """Take a reviewer's own word back, the latest or one by its line; its item comes next.
+        """Withdraw a label of the annotator, the latest or the given line, and show its item next.
 
         Raises:
-            UsageError: there is nothing to take back.
+            UsageError: there is no such label.
         """
         with self._lock:
             self._catch_up()
@@ -526,7 +524,7 @@ class Session:
             last = person.last()
             number = person.lines.get(line) if line is not None else last and last[1]
             if number is None:
-                raise UsageError("there is nothing to take back")
+                raise UsageError("there is no label to undo")
             held = person.marks.get(number)
             if held is not None and held.line == (line or held.line):
                 self.store.append(self.withdrawal(holder.who, number, held.line))
@@ -535,10 +533,10 @@ class Session:
             return self._receipt(holder, None)
 
     def skip(self, holder: LeaseHolder, item: str) -> Receipt:
-        """Ask for another item first.
+        """Move an item to the end of the queue.
 
         Raises:
-            NotFoundError: there is no such item.
+            NotFoundError: the item does not exist.
         """
         with self._lock:
             self._catch_up()
@@ -548,27 +546,27 @@ class Session:
             return self._receipt(holder, None)
 
     def around(self, item: str) -> PassageContext:
-        """The neighbours of an item's passage.
+        """Return the text around an item's passage.
 
         Raises:
-            NotFoundError: there is no such item.
+            NotFoundError: the item does not exist.
         """
         before, after = self.pool.around(self.pool.passage(self.number(item)))
         return PassageContext(before=_text(before), after=_text(after))
 
     def number(self, item: str) -> int:
-        """The number of an item, by its id on the page.
+        """Return the number of an item, by its id on the page.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the item does not exist.
         """
         found = self.pool.numbers.get((item[:HEX], item[HEX:]))
         if found is None:
-            raise NotFoundError("there is no such passage here; load the page again")
+            raise NotFoundError("unknown passage; reload the page")
         return found
 
     def word(self, who: str, number: int) -> GradeReview | None:
-        """A reviewer's word on an item that holds, as it was noted."""
+        """Return the valid label of an annotator for an item, as stored."""
         with self._lock:
             self._catch_up()
             mark = self._marks.person(who).marks.get(number)
@@ -576,47 +574,47 @@ class Session:
             return found if isinstance(found, GradeReview) else None
 
     def words_on(self, number: int) -> dict[str, ReviewMark]:
-        """Everybody's word on an item that holds, by name."""
+        """Return the valid labels of an item, by annotator."""
         with self._lock:
             self._catch_up()
             return self._marks.words_on(number)
 
     def undecided(self) -> dict[int, list[int]]:
-        """Of each item on which nobody has decided, the grades that people give."""
+        """Return the human grades of each item that is not adjudicated."""
         with self._lock:
             self._catch_up()
             return self._marks.undecided()
 
     def decision(self, number: int) -> ReviewDecision | None:
-        """What holds as decided on an item."""
+        """Return the valid adjudication of an item."""
         with self._lock:
             self._catch_up()
             return self._marks.decision(number)
 
     def decided_by(self, who: str) -> list[ReviewDecision]:
-        """What somebody decided and holds, the latest first."""
+        """Return the valid adjudications of an annotator, latest first."""
         with self._lock:
             self._catch_up()
             return [*self._marks.decided_by(who)]
 
     def latest(self, who: str) -> int | None:
-        """The item of a reviewer's latest word that holds."""
+        """Return the item of an annotator's latest valid label."""
         with self._lock:
             self._catch_up()
             last = self._marks.person(who).last()
             return last and last[1]
 
     def closed_to(self, who: str, numbers: Sequence[int]) -> list[bool]:
-        """Whether each of some items is asked of a reviewer no more."""
+        """Return whether each item will no longer be offered to an annotator."""
         with self._lock:
             self._catch_up()
             return [not each for each in self._queue.open_to(who)[[*numbers]].tolist()]
 
     def show(self, who: str, number: int) -> None:
-        """Note that a reviewer is shown what others, or a machine, said of an item.
+        """Record that an annotator is shown grades of others or of a model for an item.
 
         Raises:
-            ProviderError: the disk refuses; then nothing may be shown.
+            ProviderError: the record cannot be written; then nothing may be shown.
         """
         query, passage = self.pool.items[number].key
         self.shown.note(ShownRecord(who=who, at=datetime.now(UTC), query=query, passage=passage))
@@ -653,7 +651,7 @@ class Session:
         )
 
     def withdrawal(self, who: str, number: int, line: str) -> Withdrawal:
-        """What takes back the line of that id about an item."""
+        """Return a withdrawal of the line with that id, for an item."""
         item = self.pool.items[number]
         return Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=line)
 

@@ -191,6 +191,6 @@ def test_a_plan_of_which_all_was_read_before_still_counts(made: Project, tmp_pat
     read(made, tmp_path, found.items)
     plan = tmp_path / "plan.jsonl"
     write_plan(plan, [item.model_copy(update={"read": True}) for item in found.items])
-    with pytest.raises(UsageError, match="people have read all of the plan"):
+    with pytest.raises(UsageError, match="all items of the plan are labelled"):
         prepare(ServeRequest((made.run,), tmp_path, plan=plan), TOKEN)
     assert told(made, drawn_labels(open_run(made.run), tmp_path)) == pytest.approx(drawn(found.items))

@@ -231,7 +231,7 @@ def test_ids_alone_mean_the_text_of_now_and_digests_find_other_ids(run: OpenedRu
         ("g.jsonl", '\n{{"v":1,"kind":"grade","grade":9}}\n', "who", 2),
         ("g.jsonl", '{{"qid":"{q}"\n', "not valid JSON", 1),
         ("g.json", '[\n{{"data":{{}}}},\n7]', "not a JSON object", 3),
-        ("g.json", '[\n{{"data":{{}}}}\n', "a comma or the list's end", 2),
+        ("g.json", '[\n{{"data":{{}}}}\n', "a comma or the end of the list", 2),
         ("g.json", '[\n{{"data":\n}}', "not valid JSON", 3),
         ("g.json", "[" * 100_000, "nested", 1),
         ("g.json", '{{"data":{{}}}}', "not a JSON list", 1),

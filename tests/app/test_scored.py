@@ -131,7 +131,7 @@ def _raises(question: str, k: int) -> list[str]:
         (lambda q, k: ["d", ("e", 1.0)], DataError, "ids with scores and without"),
         (lambda q, k: [("d", 0.1), ("e", 0.2)], DataError, "higher is better: turn distances round"),
         (lambda q, k: [("d", float("nan"))], DataError, "nan .* is not a finite number"),
-        (lambda q, k: [{"id": "d"}], DataError, "is no id"),
+        (lambda q, k: [{"id": "d"}], DataError, "is not an id"),
         ({"x": "bm25"}, UsageError, "system 'x' is 'bm25' .*, which cannot be called"),
     ],
 )
@@ -145,11 +145,11 @@ def test_what_a_function_does_wrong_is_told_with_its_question(search, kind, said
     [
         ({"golden": LABELS, "search": ids}, "does not hold the text of 3 judged questions, q1 first"),
         ({"golden": LABELS}, "no system to evaluate"),
-        ({"golden": 7, "runs": {"a": LISTS}}, r"7 \(int\) holds no rows"),
+        ({"golden": 7, "runs": {"a": LISTS}}, r"7 \(int\) does not contain rows"),
         ({"golden": {"q": {"d": 2.5}}, "runs": {"a": LISTS}}, "grade 2.5 is not a whole number"),
         ({"golden": {"q": {"d": "4"}}, "runs": {"a": LISTS}}, "'4' .str. is not a finite number"),
         ({"golden": [{"qid": "q", "doc": "d"}], "runs": {"a": LISTS}}, "row 0: no column grade"),
-        ({"golden": LABELS, "runs": {"a": [{"qid": "q1", "doc": None, "score": 1}]}}, "None .* is no id"),
+        ({"golden": LABELS, "runs": {"a": [{"qid": "q1", "doc": None, "score": 1}]}}, "None .* is not an id"),
         ({"golden": LABELS, "search": ids, "queries": [{"id": "q1", "text": "a"}] * 2}, "q1 stands twice"),
         ({"golden": LABELS, "runs": {"a": LISTS}, "measures": ["ndgc@10"]}, "ndgc"),
     ],

@@ -22,10 +22,10 @@ def test_what_is_left_out_of_a_folder_is_told_each_time(tmp_path: Path) -> None:
     )
     first = validate(file)
     assert (first.queries, first.passages) == (1, 1)
-    assert [note[:40] for note in first.notes] == [
-        "left out 2 files: 1 hidden (.env), 1 .do",
-        "1 file without text left out: b.md",
-        "front matter not understood and left out",
+    assert [note[:39] for note in first.notes] == [
+        "skipped 2 files: 1 hidden (.env), 1 .do",
+        "1 file without text skipped: b.md",
+        "unparsed front matter skipped: a.md:2: ",
     ]
     assert validate(file) == first
 

@@ -93,7 +93,7 @@ def test_vectors_are_kept_for_the_next_time(folder: Path) -> None:
         (("-k", "0"), 2, "-k 0: no number of chunks"),
         (("--baseline", "paragraphs:21"), 2, "did you mean 'paragraphs:20'"),
         (("--embedders", "wordlama"), 2, "did you mean 'wordllama'"),
-        (("--questions", "q.txt"), 2, "q.txt: no format of questions"),
+        (("--questions", "q.txt"), 2, "q.txt: unknown query format"),
         (("--corpus", "nowhere"), 4, "no such folder"),
     ],
 )
@@ -165,7 +165,7 @@ def test_nobody_is_paid_to_show_cuts(folder: Path) -> None:
     chunker = {"type": "semantic", "embedder": {"type": "litellm", "model": "openai/small", "dims": 8}}
     result = shown(configured(folder, {"type": "folder", "path": "docs", "chunker": chunker}))
     assert result.exit_code == 5
-    assert "before anything may be paid for, and openai/small is paid" in result.stderr
+    assert "must not make paid calls, but openai/small is paid" in result.stderr
 
 
 def test_a_corpus_that_is_not_cut_is_told(folder: Path) -> None:

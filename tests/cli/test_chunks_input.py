@@ -65,17 +65,17 @@ def told(result: Any, code: int = 5) -> str:
         ([place(start=10**6, end=10**6 + len(OTTER))], f"which has {len(TEXT)} characters"),
         ([place(), place("otter", START + 4, START + 9)], "excerpts 'The otter sleeps' and 'otter' overlap"),
         ([place(), place()], "are the same — remove one"),
-        ([place(start=END, end=START)], f"it goes from {END} to {START}, and so holds nothing"),
-        ([place(start=START, end=START)], "so holds nothing"),
-        ([place(start=-3)], "its start_index is -3, which is no whole number"),
-        ([place(start=float(START))], "which is no whole number from 0 up"),
+        ([place(start=END, end=START)], f"its range from {END} to {START} is empty"),
+        ([place(start=START, end=START)], "is empty"),
+        ([place(start=-3)], "its start_index is -3, not a whole number"),
+        ([place(start=float(START))], "not a whole number of at least 0"),
         ([place(end=str(END))], "its end_index is '"),
         ([place(start=True)], "its start_index is True"),
         ([place(start=None)], "its start_index is missing"),
         ([place("")], "reference 1 has no text: its content is blank"),
         ([place(), "  "], "reference 2 has no text"),
-        ([place(score=1)], "its key 'score' means nothing here"),
-        ([3], "reference 1 is a number, neither a text nor an object"),
+        ([place(score=1)], "its key 'score' is unknown"),
+        ([3], "reference 1 is a number, neither a string nor an object"),
         ([None], "reference 1 is null"),
         ([[OTTER]], "reference 1 is a list"),
         ('[{"content": "x", ', "column references is not valid JSON"),
@@ -115,7 +115,7 @@ def test_a_document_that_is_not_there(folder: Path, document: str, said: str) ->
         ("question,references,corpus_id\nWhich?,[],birds\n", "no question has references"),
         ("question,references,corpus_id\nWhich?,[]\n", "q.csv:2: 2 columns, the header has 3"),
         (table([place()]).encode() + b"\xff,,\n", "q.csv:4: not UTF-8"),
-        ("", "q.csv: holds no queries"),
+        ("", "q.csv: contains no queries"),
     ],
 )
 def test_a_table_that_cannot_be_used(folder: Path, content: str | bytes, said: str) -> None:
@@ -129,7 +129,7 @@ def test_a_table_that_cannot_be_used(folder: Path, content: str | bytes, said: s
         ("recursive:0", "recursive:0: size"),
         ("recursive:-5", "recursive:-5: size"),
         ("recursive:0.5", "recursive:0.5: size"),
-        ("recursive:20:overlap=20", "an overlap of 20 leaves nothing new"),
+        ("recursive:20:overlap=20", "overlap (20) must be smaller than size (20)"),
     ],
 )
 def test_a_size_below_one_token(folder: Path, chunkers: str, said: str) -> None:
@@ -176,7 +176,7 @@ def test_a_run_refuses_the_same_references(folder: Path) -> None:
     done = raggs("run", "--config", folder / "raggs.yaml")
     assert done.returncode == 5
     assert "q.csv:3: " in done.stdout + done.stderr
-    assert "its start_index is -3, which is no whole number from 0 up" in " ".join((done.stdout + done.stderr).split())
+    assert "its start_index is -3, not a whole number of at least 0" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_report_needs_a_folder(folder: Path) -> None:

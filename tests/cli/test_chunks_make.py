@@ -106,7 +106,7 @@ def test_a_document_that_cannot_be_had_keeps_no_other_one_back(folder: Path, ser
     result = make()
     assert result.exit_code == 7
     assert result.stdout.startswith("2 documents chunked, 0 chunked before; ")
-    assert "b.md could not be cut" in result.stderr
+    assert "b.md could not be chunked" in result.stderr
     server.fault_for = None
     assert make().stdout.startswith("1 document chunked, 2 chunked before; ")
     assert not server.paid_twice
@@ -169,7 +169,7 @@ def test_killed_and_resumed_nothing_is_paid_twice(folder: Path, server: LLMServe
     [
         (("--set", "corpus.chunker={type: markdown}"), 2, "nobody is paid for the cuts"),
         (("--set", "corpus.chunker=null"), 2, "nobody is paid for the cuts"),
-        (("--set", "corpus.chunker.window=40"), 5, "does not hold two pieces"),
+        (("--set", "corpus.chunker.window=40"), 5, "must be at least twice piece"),
     ],
 )
 def test_what_cannot_be_made_is_refused(folder: Path, words: tuple[str, ...], code: int, told: str) -> None:

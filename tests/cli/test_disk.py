@@ -88,7 +88,7 @@ def test_passages_without_text_are_left_out_and_named(tmp_path: Path) -> None:
         file.write('{"_id": "void", "title": "", "text": " "}\n')
     code, sentences = call("run", "--config", project.config)
     assert code == 0
-    assert "1 passage without text left out: void (line 13)" in sentences
+    assert "1 passage without text skipped: void (line 13)" in sentences
 
 
 def test_a_terminal_that_knows_only_ascii_still_sees_the_results(tmp_path: Path) -> None:

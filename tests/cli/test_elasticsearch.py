@@ -102,7 +102,7 @@ def test_nothing_to_make(tmp_path: Path, retrievers: list[Any], code: int, messa
 
 
 @pytest.mark.parametrize(
-    ("index", "message"), [("%2e%2e", "not the name of an index"), ("Pages", "no index can be created")]
+    ("index", "message"), [("%2e%2e", "not a valid index name"), ("Pages", "no index can be created")]
 )
 def test_an_index_name_is_refused_before_any_request(tmp_path: Path, index: str, message: str) -> None:
     with scripted((200, {})) as (url, server):
@@ -116,7 +116,7 @@ def test_a_corpus_with_an_illegal_index_name_is_refused_before_any_request(tmp_p
         done = invoke("run", "--config", from_index(tmp_path, {"url": url, "index": "%2e%2e"}).config)
         assert (done.exit_code, server.seen) == (5, [])
     assert "corpus.index" in done.stderr
-    assert "not the name of an index" in done.stderr
+    assert "not a valid index name" in done.stderr
 
 
 def test_an_index_is_not_loaded_into_itself(tmp_path: Path, place: dict[str, Any]) -> None:
@@ -219,7 +219,7 @@ def test_documents_without_text_are_left_out_and_said_so(tmp_path: Path, elastic
     project.change(retrieve={"retrievers": [{"type": "bm25"}]})
     done = invoke("run", "--config", project.config, "--to", "merge")
     assert done.exit_code == 0, done.output
-    assert "1 passage without text left out: bare" in done.stderr
+    assert "1 passage without text skipped: bare" in done.stderr
     assert passages_of(project) == {"full"}
 
 
@@ -231,7 +231,7 @@ def test_an_index_without_passages(tmp_path: Path, elastic_url: str, retriever: 
     project.change(retrieve={"retrievers": [{"type": retriever, **(place if retriever == "elasticsearch" else {})}]})
     done = invoke("run", "--config", project.config)
     assert done.exit_code == 5
-    assert f"{elastic_url}/{name}: the corpus holds no passages" in done.stderr
+    assert f"{elastic_url}/{name}: the corpus contains no passages" in done.stderr
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------

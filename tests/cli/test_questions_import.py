@@ -102,7 +102,7 @@ def test_a_dry_run_writes_nothing(folder: Path) -> None:
     ("words", "code", "told"),
     [
         (("users.txt", "--allow", "emial"), 2, "did you mean 'email'"),
-        (("users.txt", "--out", "q.txt"), 2, "no format of questions"),
+        (("users.txt", "--out", "q.txt"), 2, "unknown query format"),
         (("nobody.txt",), 4, "no such file"),
         (("users.txt", "--column", "a"), 2, "has lines, not columns"),
         (("empty.txt",), 5, "none of 2 entries is a question (small talk 1, no words 1)"),
@@ -119,7 +119,7 @@ def test_what_cannot_be_is_one_sentence(folder: Path, words: tuple[str, ...], co
     ("name", "data", "told"),
     [
         ("a.txt", b"fine line here\n\xff\xfe\n", "a.txt:2: not UTF-8"),
-        ("a.csv", b"who,what\nme,what is it\n", "name it by --column: who, what"),
+        ("a.csv", b"who,what\nme,what is it\n", "set --column to one of: who, what"),
         ("a.jsonl", b'{"text": "what is it"}\n{"text"\n', "a.jsonl:2: not valid JSON"),
         ("a.txt.gz", b"no archive", "a.txt.gz: cannot be read"),
     ],

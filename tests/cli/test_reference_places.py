@@ -57,7 +57,7 @@ def test_only_the_marked_place_is_good_whichever_it_is(tmp_path: Path) -> None:
 def test_without_offsets_both_are_good_and_it_is_told(tmp_path: Path) -> None:
     done = raggs("run", "--config", project(tmp_path, table("birds", None)))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passages of its pool hold the excerpt" in done.stdout + done.stderr
+    assert "2 passages of its pool contain the excerpt" in done.stdout + done.stderr
     assert len(fives(tmp_path)) == 2
 
 

@@ -256,7 +256,7 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
         ({"vary": ["m"]}, "'m' varies nothing"),
         ({"vary": ["m=1"]}, "hnsw does not take m=1"),
         ({"indexes": ["hsnw"]}, "unknown index 'hsnw'"),
-        ({"indexes": ["ivf:lists=5000"]}, "an ivf index of 5,000 lists for 2,000 vectors"),
+        ({"indexes": ["ivf:lists=5000"]}, "more lists (5,000) than vectors (2,000)"),
         ({"indexes": ["ivf:pq=5"]}, "pq: 5 does not divide 16 dimensions"),
         ({"k": (1000,)}, "2,000 vectors are too few to lose some of the nearest 1000"),
         ({"tune": "1%", "depth": 20}, "depth is 20, and loss counts at 30"),

@@ -237,6 +237,6 @@ def test_two_logits_of_a_file_are_a_softmax(golden: Path, tmp_path: Path) -> Non
     with pytest.raises(DataError, match="logit_no"):
         (tmp_path / "one.csv").write_text("qid,doc_id,logit_yes\nq00,q00-0,1\n")
         found(golden, tmp_path / "other", runs=(str(tmp_path / "one.csv"),), scores="logits")
-    with pytest.raises(DataError, match="two logits a passage"):
+    with pytest.raises(DataError, match="two logits per passage"):
         (tmp_path / "a.trec").write_text("q00 Q0 q00-0 1 2.0 a\n")
         found(golden, tmp_path / "third", runs=(str(tmp_path / "a.trec"),), scores="logits")

@@ -50,5 +50,5 @@ def test_an_object_keeps_all_that_it_says() -> None:
 
 
 def test_an_object_is_held_to_the_rules_of_files() -> None:
-    with pytest.raises(DataError, match="no character that can be seen"):
+    with pytest.raises(DataError, match="no visible character"):
         queries_of([Query(qid="q1", text="\u200b")])

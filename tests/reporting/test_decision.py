@@ -32,14 +32,14 @@ def with_comparisons(*parts: ComparisonPart) -> EvalReport:
 
 @pytest.mark.parametrize(
     ("verdict", "needed", "answer"),
-    [("win", 3, "yes"), ("loss", 3, "no"), ("tie", None, "no"), ("unresolvable", 20, "cannot tell")],
+    [("win", 3, "yes"), ("loss", 3, "no"), ("tie", None, "no"), ("unresolvable", 20, "inconclusive")],
 )
 def test_the_verdict_becomes_an_answer_in_the_words_of_the_evaluation(verdict, needed, answer):
     part = comparison(verdict=verdict, queries_needed=needed)
     (ship,) = box(facts(with_comparisons(part))).ships
-    assert (ship.question, ship.answer) == ("Ship good in place of poor?", answer)
+    assert (ship.question, ship.answer) == ("Replace poor with good?", answer)
     assert ship.said[0] == difference_sentence(part)
-    assert ship.needed == (20 if answer == "cannot tell" else None)
+    assert ship.needed == (20 if answer == "inconclusive" else None)
 
 
 def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
@@ -49,13 +49,14 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
         comparison(system="c", difference=0.9, measure="mrr", verdict="win"),
     )
     (ship,) = box(facts(with_comparisons(*parts))).ships
-    assert ship.question == "Ship b in place of poor?"
+    assert ship.question == "Replace poor with b?"
     part = parts[0]
-    assert f"of the others, against poor: a +0.1000 [{part.low:+.4f}, {part.high:+.4f}]" in ship.said
+    assert f"other systems against poor: a +0.1000 [{part.low:+.4f}, {part.high:+.4f}]" in ship.said
 
 
 @pytest.mark.parametrize(
-    ("verdict", "said"), [("win", "surely less"), ("loss", "surely more"), ("unresolvable", "no sure difference")]
+    ("verdict", "said"),
+    [("win", "significantly less"), ("loss", "significantly more"), ("unresolvable", "no significant difference")],
 )
 def test_what_a_system_shows_that_misleads_stands_beside_its_gain(verdict, said):
     measured = make_report(golden(), SYSTEMS, scoring(("ra_nwg@2", "harm@2")), [Comparisons("poor")])
@@ -71,20 +72,20 @@ def test_a_system_that_is_behind_is_not_shipped_though_that_may_be_chance():
     part = comparison(verdict="unresolvable", queries_needed=20, difference=-0.1)
     (ship,) = box(facts(with_comparisons(part))).ships
     assert (ship.answer, ship.needed) == ("no", None)
-    assert "it is behind poor here, though that may be chance: nothing speaks for it" in ship.said
+    assert "its mean is below poor, although not significantly, so nothing supports the replacement" in ship.said
 
 
 def test_lower_is_better_where_it_is():
     parts = [comparison(system=name, difference=value) for name, value in (("a", -0.2), ("b", 0.1))]
     report = with_comparisons(*parts).model_copy(update={"higher_is_better": {"ra_nwg@2": False}})
-    assert box(facts(report)).ships[0].question == "Ship a in place of poor?"
+    assert box(facts(report)).ships[0].question == "Replace poor with a?"
 
 
 def test_queries_that_would_tell_are_a_step_unless_they_are_far_too_many():
     near, far = (box(facts(with_comparisons(comparison(verdict="unresolvable", queries_needed=n)))) for n in (20, 40))
     assert "raggs questions DOCS --out questions.jsonl --n 17" in [step.command for step in near.steps]
     assert not [step for step in far.steps if "questions" in step.command]
-    assert "so small a difference is hardly worth the telling" in " ".join(far.ships[0].said)
+    assert "such a small difference rarely matters in practice" in " ".join(far.ships[0].said)
 
 
 @pytest.mark.parametrize("unsure", [True, False])
@@ -100,7 +101,7 @@ def test_that_no_system_holds_the_limits_is_no_answer_if_unjudged_passages_could
         name="a", questions=9, quality=("ndcg@4",), systems=(row,), choice=choice, confidence=0.95, cutoffs=(4,)
     )
     ship = box(facts(sweeps=(sweep,))).ships[-1]
-    assert ship.answer == ("cannot tell" if unsure else "no")
+    assert ship.answer == ("inconclusive" if unsure else "no")
     reason = "Whether s reaches ndcg@4 of 0.600 is inconclusive: 50% of the top 4 of s is unjudged."
     assert ship.said == ("None.", *((reason, "Next: judge them.") if unsure else ()))
 
@@ -127,7 +128,7 @@ def test_what_was_not_looked_at_is_never_fine_and_the_worst_check_decides():
 def test_failed_judgments_are_a_doubt_and_a_set_without_grades_blocks():
     given = facts().golden
     given.provenance = PROVENANCE
-    assert box(facts(golden=given)).checks[0].said == ("1 judgment failed, without a grade",)
+    assert box(facts(golden=given)).checks[0].said == ("1 judgment failed (no grade)",)
     none = box(replace(facts(), report=None, missing="the set has no grades yet"))
     assert none.blocks[0] == "the set has no grades yet"
     assert none.ships == ()
@@ -148,4 +149,4 @@ def test_every_threshold_is_named():
     said = " ".join(box(facts()).thresholds)
     for figure in ("95%", "0.05", "0.01", "80%"):
         assert figure in said
-    assert box(facts()).checks[2].threshold == "up to 10% fine, above 50% scores say nothing"
+    assert box(facts()).checks[2].threshold == "warning above 10%; above 50%, scores are unreliable"

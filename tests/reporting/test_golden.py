@@ -57,7 +57,7 @@ def test_the_label_mix_is_told_over_queries_with_its_prevalence() -> None:
     assert found.grades == {5: 2, 4: 2, 3: 0, 2: 0, 1: 1}
     five, four, relevant, judged = found.spreads
     assert (five.median, five.mean, four.mean) == (1, pytest.approx(2 / 3), pytest.approx(2 / 3))
-    assert (relevant.name, relevant.mean, judged.most) == ("relevant (grade 4 or more)", pytest.approx(4 / 3), 2)
+    assert (relevant.name, relevant.mean, judged.most) == ("relevant (grade 4 or higher)", pytest.approx(4 / 3), 2)
     assert (found.prevalence.median, found.prevalence.least, found.without) == (1.0, 0.5, 0)
 
 
@@ -93,8 +93,8 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
     assert part is not None
     assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
     titles = [section.title for section in part.sections]
-    assert titles == ["Label mix", "Pools", "Who found what", "Overlap", "Agreement"]
-    assert "1 query without a relevant passage: recall is 0 there" in " ".join(part.sections[0].sentences)
+    assert titles == ["Label mix", "Pools", "Contributions of retrievers", "Overlap", "Agreement"]
+    assert "1 query without a relevant passage: their recall is always 0" in " ".join(part.sections[0].sentences)
 
 
 def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:
@@ -105,6 +105,6 @@ def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path
 def test_where_nothing_is_graded_yet_nothing_is_said_to_be_relevant(run: OpenedRun) -> None:
     (run.folder / "judge.jsonl").unlink()
     given = replace(facts(), golden=open_golden(run.folder), run=run, report=None, missing="no grades")
-    sources = next(each for each in GoldenSection().data(given).sections if each.title == "Who found what")
+    sources = next(each for each in GoldenSection().data(given).sections if each.title == "Contributions of retrievers")
     assert [[cell.value for cell in row[3:]] for row in sources.table.rows] == [[None, None]] * 2
     assert {line.good for line in QuestionsSection().data(given).lines} == {None}

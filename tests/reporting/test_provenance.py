@@ -51,7 +51,7 @@ def test_prompts_are_shown_in_full_where_they_are_those_that_were_sent(tmp_path:
 def test_a_prompt_that_changed_or_is_gone_is_never_shown_as_the_one_that_was_sent(tmp_path: Path) -> None:
     asked = {"prompt": "0" * 64}
     (other,) = ProvenanceSection().data(replace(facts(), run=run(tmp_path / "a", asked))).prompts
-    assert (other.fault, other.texts) == ("another text now than the one that was sent", ())
+    assert (other.fault, other.texts) == ("the text has changed since it was sent", ())
     (gone,) = ProvenanceSection().data(replace(facts(), run=run(tmp_path / "b", asked, "gone/mine.md"))).prompts
     assert gone.fault.startswith("cannot be read here: ") and gone.texts == ()
 

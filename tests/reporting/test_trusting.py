@@ -113,7 +113,7 @@ def test_a_warning_of_the_judges_health_is_a_doubt_in_its_own_words(tmp_path: Pa
 def test_stages_that_are_not_done_are_told_with_the_command_that_does_them(tmp_path: Path) -> None:
     opened = run(tmp_path / "run")  # has judged and ranked, and nothing before and between
     check = found(opened)["Completeness"]
-    assert (check.state, check.said) == ("doubt", ("not done yet: embed, retrieve, merge, prune",))
+    assert (check.state, check.said) == ("doubt", ("stages not run yet: embed, retrieve, merge, prune",))
     assert check.step is not None and check.step.command == "raggs run --config 'my raggs.yaml'"
     store = RunStore(opened.folder)
     store.save(opened.manifest.model_copy(update={"stages": {}, "name": "other", "config": {"name": "demo"}}))
@@ -126,7 +126,7 @@ def test_stages_that_are_not_done_are_told_with_the_command_that_does_them(tmp_p
     graded = dict.fromkeys(("embed", "retrieve", "merge", "judge"), lock_)
     store.save(opened.manifest.model_copy(update={"stages": graded}))
     alone = found(open_run(opened.folder))["Completeness"]  # who needs grades alone leaves the ranking out
-    assert (alone.state, alone.said, alone.step) == ("good", ("not done yet: prune, rank",), None)
+    assert (alone.state, alone.said, alone.step) == ("good", ("stages not run yet: prune, rank",), None)
 
 
 def test_labels_that_are_all_relevant_leave_the_rest_unjudged_by_custom() -> None:

@@ -81,9 +81,9 @@ def test_the_farthest_apart_come_first_and_a_decision_closes_one(tmp_path: Path)
     assert (settled.grade, settled.how, settled.by) == (4, "settled", ("ada", "bo", "cy"))
     noted = at.session.store.read()[-1]
     assert (noted.blind, noted.note, noted.prompt) == (False, "names the limit", "grade@1")
-    with pytest.raises(UsageError, match="cy has decided meanwhile: 4"):
+    with pytest.raises(UsageError, match="already adjudicated by cy: 4"):
         at.deciding.settle("dan", at.items[1], 2, "")
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="no decision to undo"):
         at.deciding.reopen("ada", line)
     second = at.deciding.settle("cy", at.items[0], 3, "") if at.first() else ""
     assert at.deciding.reopen("cy") == at.session.pool.items[0].key, "the latest"
@@ -117,7 +117,7 @@ def test_nobody_sees_what_they_may_still_be_asked_to_grade(tmp_path: Path) -> No
     for who, waiting in (("cy", 2), ("ada", 0)):
         found = at.upcoming(who)
         assert (found.waiting, found.first is None) == (waiting, bool(waiting))
-    with pytest.raises(UsageError, match="was not shown"):
+    with pytest.raises(UsageError, match="were not shown"):
         at.deciding.settle("cy", at.items[0], 2, "")
     at.session.grade(LeaseHolder("cy", "t"), at.items[0], 5, "", 1.0)
     assert at.first("cy") == at.items[0], "after one's own grade"
@@ -159,7 +159,7 @@ def test_what_would_move_verdicts_most_comes_first_and_is_weighed_once(tmp_path:
 def test_what_is_no_decision(tmp_path: Path) -> None:
     at = graded(tmp_path, ada=[1], bo=[5])
     for grade in (None, 0, 7):
-        with pytest.raises(UsageError, match=r"a grade in 1\.\.5"):
+        with pytest.raises(UsageError, match=r"must be in 1\.\.5"):
             at.deciding.settle("cy", at.items[0], grade, "")
     with pytest.raises(NotFoundError):
         at.deciding.settle("cy", "0" * 64, 3, "")

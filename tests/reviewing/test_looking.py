@@ -104,7 +104,7 @@ def test_what_is_wrong_is_said(made: Path, tmp_path: Path) -> None:
         enter(client)
         for body, status, said in (
             ({"question": "q99"}, 404, "there is no question 'q99'"),
-            ({"question": "q00", "run": 1}, 404, "there is no run 2 here"),
+            ({"question": "q00", "run": 1}, 404, "run 2 does not exist"),
             ({"question": ""}, 400, "question"),
             ({"question": "q00", "run": -1}, 400, "run"),
             ({"question": "../manifest"}, 404, "no question"),

@@ -35,7 +35,7 @@ def test_batch_after_batch_with_equals(tmp_path: Path) -> None:
     assert found.line is not None
     assert at.undo("ada", found.line).left == 1
     assert at.undo("ada").left == 2, "the latest of those that hold"
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="no order to undo"):
         at.undo("bo")
 
 
@@ -87,6 +87,6 @@ def test_what_is_no_order(tmp_path: Path) -> None:
             at.note("ada", shown, order, "", None)
     with pytest.raises(NotFoundError):
         at.note("ada", [items[0], "0" * 64], [[items[0], "0" * 64]], "", None)
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="no order to undo"):
         at.undo("ada", "0" * 16)
     assert ReviewStore(tmp_path / "reviews").read() == []

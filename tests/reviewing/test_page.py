@@ -214,7 +214,7 @@ def test_the_models_word_comes_after_ones_own(browser: Any, tmp_path: Path) -> N
     with served(run, overlap=0, reveal=True) as address:
         ada = Reviewer(browser, address, "ada")
         ada.press("m")
-        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("grade it first")
+        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("grade the passage first")
         ada.press("4")
         ada.saved()
         second = ada.text
@@ -267,7 +267,7 @@ def test_people_who_differ_are_settled(browser: Any, tmp_path: Path) -> None:
         bo.press("Escape", "4")
         sync_api.expect(counts).to_have_text("All (2)")
         ada.press("2")
-        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("bo has decided meanwhile: 4")
+        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("already adjudicated by bo: 4")
         bo.press("u")
         sync_api.expect(counts).to_have_text("All (3)")
         first = bo.page.inner_text("#view .text")

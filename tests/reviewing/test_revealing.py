@@ -27,10 +27,10 @@ def revealing(folder: Path, *, allowed: bool = True) -> tuple[Session, ModelLabe
 def test_only_after_ones_own_grade_and_only_where_it_is_allowed(tmp_path: Path) -> None:
     session, at, item = revealing(tmp_path / "one")
     for asked in (item, None):
-        with pytest.raises(UsageError, match="grade it first"):
+        with pytest.raises(UsageError, match="grade the passage first"):
             at.reveal("ada", asked)
     session.grade(ADA, item, 4, "", 1.0)
-    with pytest.raises(UsageError, match="grade it first"):
+    with pytest.raises(UsageError, match="grade the passage first"):
         at.reveal("bo", item)
     found = at.reveal("ada", None)
     assert (found.view.item, found.own.grade) == (item, 4)
@@ -42,7 +42,7 @@ def test_only_after_ones_own_grade_and_only_where_it_is_allowed(tmp_path: Path) 
     session.grade(ADA, item, 4, "", 1.0)
     session.show("ada", session.number(item))  # where it was decided
     for act in (lambda: at.reveal("ada", item), lambda: at.change("ada", item, 2, "")):
-        with pytest.raises(UsageError, match="nobody sees"):
+        with pytest.raises(UsageError, match="model grades are hidden"):
             act()
     assert len(session.store.read()) == 1
 

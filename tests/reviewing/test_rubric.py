@@ -91,14 +91,14 @@ def test_a_prompt_without_five_lines_is_shown_as_it_is(tmp_path: Path, prompt: P
     found = rubric_of_runs([judged(tmp_path / "run", str(prompt), {"prompt": "f" * 64})])
     assert found.meanings == {}
     assert found.texts["en"].startswith("Grade how well the passage serves a nurse.")
-    assert found.notes == (f"{prompt} has changed since the judge graded by it",)
+    assert found.notes == (f"{prompt} has changed since the judge used it",)
 
 
 def test_runs_of_several_prompts_and_a_prompt_that_is_gone(tmp_path: Path, prompt: Path) -> None:
     runs = [judged(tmp_path / "one", "grade@1"), judged(tmp_path / "two", str(prompt))]
     found = rubric_of_runs(runs)
     assert (found.name, sorted(found.meanings)) == ("grade@1", ["en", "fr"])
-    assert "several prompts" in found.notes[0]
+    assert "several grading prompts" in found.notes[0]
     prompt.unlink()
     found = rubric_of_runs(runs[1:])
     assert (found.name, "cannot be read" in found.notes[0]) == ("grade@1", True)

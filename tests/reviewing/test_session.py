@@ -102,9 +102,9 @@ def test_undo_brings_the_item_back_and_may_be_sent_twice(tmp_path: Path) -> None
         assert (back.ahead[0].item, back.progress.done, back.last) == (first, 0, None)
     assert not fold_reviews(ReviewStore(tmp_path / "reviews").read()).items()
     assert len(ReviewStore(tmp_path / "reviews").read()) == 4
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="no label to undo"):
         at.undo(BO, line)
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="no label to undo"):
         at.undo(ADA, None)
 
 
@@ -246,7 +246,7 @@ def test_a_grade_that_is_none(tmp_path: Path, grade: int) -> None:
     item = at.upcoming(ADA).ahead[0].item
     with pytest.raises(UsageError, match=f"grade {grade} is outside 1..5"):
         at.grade(ADA, item, grade, "", None)
-    with pytest.raises(NotFoundError, match="no such passage"):
+    with pytest.raises(NotFoundError, match="unknown passage"):
         at.grade(ADA, "0" * 64, 3, "", None)
     assert ReviewStore(tmp_path / "reviews").read() == []
 

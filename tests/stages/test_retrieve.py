@@ -114,13 +114,13 @@ def test_a_reranker_reads_more_candidates_of_those_questions_alone(tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"retrievers": [{"type": "bm25"}], **routed({"head_margin": 0.1})}, "read off a search by vectors"),
-        ({"retrievers": [{"type": "dense"}], **routed({"agreement": 0.1})}, "read off a search by words"),
-        (routed({"entropy": 0.9}), "read off a reranker, and there is none"),
+        ({"retrievers": [{"type": "bm25"}], **routed({"head_margin": 0.1})}, "needs a vector search"),
+        ({"retrievers": [{"type": "dense"}], **routed({"agreement": 0.1})}, "needs a lexical search"),
+        (routed({"entropy": 0.9}), "needs a reranker, but none is configured"),
         ({"retrievers": [{"type": "bm25", "k": 30}], **routed({"name": True})}, "has k 30, but depth sets 12 or 20"),
         (routed({}), "no signal has a threshold"),
-        ({"depth": {"base": 50, "deep": 50, "when": {"name": True}}}, "no deeper than base"),
-        ({"depth": {"base": 10, "when": {"tail_margin": 0.1}}}, "at rank `base`, which is 10"),
+        ({"depth": {"base": 50, "deep": 50, "when": {"name": True}}}, "must be greater than base"),
+        ({"depth": {"base": 10, "when": {"tail_margin": 0.1}}}, "but base is 10"),
     ],
 )
 def test_what_cannot_be_is_said(settings: dict[str, Any], told: str) -> None:

@@ -39,10 +39,10 @@ def rerank(**settings: Any) -> dict[str, Any]:
         (
             {"axes": {"mode": "dense", "embedder": {"type": "onnx", "path": "model"}}},
             4,
-            "has no tokenizer.json",
+            "lacks tokenizer.json",
         ),
-        ({"axes": rerank(type="onnx", path="model")}, 4, "has no tokenizer.json"),
-        ({"axes": rerank(type="onnx", path="nowhere")}, 4, "no folder of a model"),
+        ({"axes": rerank(type="onnx", path="model")}, 4, "lacks tokenizer.json"),
+        ({"axes": rerank(type="onnx", path="nowhere")}, 4, "model folder not found"),
         (
             {"axes": rerank(type="litellm", model="openai/nobody"), "budget": {"max_usd": 1}},
             5,
@@ -189,7 +189,7 @@ def test_a_golden_run_of_another_corpus_is_refused_with_the_two_hashes(tmp_path:
 def test_an_index_that_does_not_fit_is_told_before_it_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.parts.indexes.approximate.room.available", lambda: 1024)
     project = make_sweep(tmp_path, axes={"mode": ["dense", "lexical"], "k": [5], "index": {"type": "hnsw"}})
-    assert "to build the index hnsw" in project.said("--quiet", code=3)
+    assert "building index hnsw" in project.said("--quiet", code=3)
     assert not (project.out / "runs").exists()
 
 

@@ -313,7 +313,7 @@ def test_cuts_that_come_out_alike_are_told_and_share_everything(project: SweepPr
         (["recursive", {"type": "recursive", "size": 200}], "recursive stands twice with the same settings"),
         ([{"type": "recursive", "size": [200, 200]}], "recursive stands twice with the same settings"),
         ([{"type": "recursive", "size": 0}], "axes.chunker.0.size: input should be greater than or equal to 1"),
-        ([{"type": "python", "callable": "mine:nothing"}], "cut by python-nothing: the corpus holds no passages"),
+        ([{"type": "python", "callable": "mine:nothing"}], "cut by python-nothing: the corpus contains no passages"),
     ],
 )
 def test_a_chunker_that_cannot_be_is_named(project: SweepProject, chunker: Any, said: str) -> None:
@@ -340,7 +340,7 @@ def test_a_chunker_that_asks_models_cuts_before_the_sweep(project: SweepProject)
     assert "raggs chunks make" in project.said(code=3)
     semantic = {"type": "semantic", "embedder": {"type": "litellm", "model": "openai/x"}}
     project.change(axes={"chunker": semantic, "mode": "lexical"})
-    assert "name an embedder of this machine" in project.said(code=5)
+    assert "set a local embedder" in project.said(code=5)
 
 
 def test_labels_without_places_are_of_no_use_to_other_cuts(project: SweepProject) -> None:

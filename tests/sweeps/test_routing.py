@@ -64,7 +64,7 @@ def test_each_question_has_the_shallow_or_the_deep_list_and_the_row_says_how_man
 
 def test_what_a_mode_has_no_signal_for_is_left_out_with_a_reason_and_fixed_depths_alone_are_an_axis(swept: Any) -> None:
     _, result = swept
-    assert any("k routed: when.head_margin is read off a search by vectors" in why for why in result.report.left_out)
+    assert any("k routed: when.head_margin needs a vector search" in why for why in result.report.left_out)
     assert {(part.against, part.level) for part in result.report.effects if part.axis == "k"} == {("12", "20")}
     assert {part.k for part in result.report.steps} == {DEEP}
     assert any(row.name.endswith("routed") for row in result.report.systems)
@@ -135,11 +135,11 @@ def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"axes": axes("dense", {**ROUTED, "deep": 5})}, "deep is 5, which is no deeper than base, 12"),
+        ({"axes": axes("dense", {**ROUTED, "deep": 5})}, "must be greater than base (12)"),
         ({"axes": axes("dense", routed())}, "no signal has a threshold"),
         ({"axes": axes("dense", {**ROUTED, "wen": {}})}, "unknown key"),
         ({"axes": axes("dense", routed(entropy=0.5))}, "no system is left"),
-        ({"systems": {"mine": {"mode": "lexical", "k": ROUTED}}}, "system 'mine': when.head_margin is read off"),
+        ({"systems": {"mine": {"mode": "lexical", "k": ROUTED}}}, "system 'mine': when.head_margin needs"),
         ({"axes": axes("dense", routed(rewrite=0.1), rewrite=["none"])}, "no system is left"),
         ({"axes": axes("dense", 0)}, "greater than or equal to 1"),
     ],

@@ -146,7 +146,7 @@ def test_a_damaged_cache_is_told_and_changes_no_score(tmp_path: Path, damage: Ca
         path.unlink()
     said = project.said()
     assert ("not what raggs stored there" in said) == (damage is not reverse_vectors)
-    assert ("vectors.f32: not what was computed" in said) == (damage is reverse_vectors)
+    assert ("vectors.f32: altered" in said) == (damage is reverse_vectors)
     assert project.files() == before
     assert audit(project.out).ok
     for path in project.out.rglob("*.*"):

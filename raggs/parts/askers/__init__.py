@@ -1,9 +1,7 @@
-"""Askers by name: who makes a question of a window of a document; one file and one line each (see `Asker`).
+"""Askers: base class and registry. An asker writes a question about a window of a document.
 
-What an asker is: windows of documents in, one question with the excerpts that answer it out.
-
-An asker is not believed: whether an excerpt stands in its window is found out by somebody else. One that fails says so
-in its answer; it never makes up for a failure.
+An asker receives windows of documents and returns one question with the excerpts that answer it. The caller verifies
+that the excerpts occur in the windows. A failed call returns an answer with `error`, never an invented question.
 """
 
 from __future__ import annotations
@@ -26,21 +24,21 @@ QuestionKind = Literal["fact", "procedure", "comparison", "list", "unanswerable"
 Style = Literal["plain", "conversational"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 MAX_EXCERPTS = 5  # as in Chroma's report
-MAX_QUESTION_CHARS = 600  # of a question
+MAX_QUESTION_CHARS = 600  # maximum length of a question
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What is asked for.
+    """Specification of a question.
 
     Attributes:
-        qid: of the question.
-        windows: texts of documents: one, of a comparison two.
-        kind: of question.
+        qid: id of the question.
+        windows: texts of documents: one, or two for a comparison.
+        kind: kind of question.
         language: ISO 639-1 code of the windows.
-        persona: who asks, in words; empty for nobody in particular.
-        style: how the question is worded.
-        earlier: questions that are not to be repeated.
+        persona: description of the simulated user; empty for none.
+        style: wording style.
+        earlier: questions that must not be repeated.
     """
 
     qid: str
@@ -54,9 +52,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with the excerpts that answer it, word for word as its asker says; or None with `error`.
+    """A question with the excerpts that answer it, as returned by the asker; or None with `error`.
 
-    `kind`: where it turned out to be of another kind than was asked for.
+    `kind` is set if the question is of another kind than requested.
     """
 
     text: str | None
@@ -73,15 +71,15 @@ class Question:
 
 @dataclass(frozen=True)
 class AskerContext:
-    """What an asker may use."""
+    """Resources for askers."""
 
     llm: LLM
 
 
 class Asker(Adapter, ABC):
-    """Makes questions. Built as ``cls(config, context)``; cheap to build."""
+    """Writes questions. Built as ``cls(config, context)``; building is cheap."""
 
-    NOTE = ""  # what whoever reads scores over its questions must know; empty: nothing but that they were made up
+    NOTE = ""  # note for readers of scores over its questions; empty: none beyond the fact that they are synthetic
 
     def __init__(self, config: AdapterConfig, context: AskerContext) -> None:
         self.config = config
@@ -90,34 +88,34 @@ class Asker(Adapter, ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Who asks, for the record: type and model or file."""
+        """Name of the asker as stored with each question: its type, with the model or file."""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The language models of which each question asks one call; empty where nobody is paid."""
+        """Language models that are called once per question; empty if there are none."""
         return ()
 
     @property
     def kinds(self) -> Collection[QuestionKind]:
-        """The kinds of question that it can make."""
+        """Supported kinds of questions."""
         return KINDS
 
     def causes(self) -> Causes:
-        """All that can change its questions: settings, content of files, prompt, model."""
+        """Return everything that affects its questions: settings, file contents, prompt, model."""
         return self.own_causes()
 
     def check(self) -> None:
-        """Find what it lacks before anything is asked or paid for.
+        """Raise an error if a prerequisite is missing, before the first call.
 
         Raises:
-            DataError: a file is not what it should be.
-            ConfigError: the model, or its price under a cap, is not known.
+            DataError: a file is invalid.
+            ConfigError: the model is unknown, or its price is unknown although a budget is set.
         """
         return
 
     @abstractmethod
     async def ask(self, assignment: Assignment) -> Question:
-        """One question about the windows.
+        """Return one question about the windows.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.

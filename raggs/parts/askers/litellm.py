@@ -1,7 +1,7 @@
-"""A language model that asks.
+"""A language model that writes questions.
 
-It sees windows of documents and earlier questions, each between marks that guard against orders in them, and nothing
-else: no file name, no place. Its excerpts are taken as they are and looked for afterwards.
+The prompt contains windows of documents and earlier questions, each between markers that guard against prompt
+injection. It contains no file names or offsets. The excerpts are returned unchanged and verified by the caller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raggs.llm import ChatRequest, Parameters
 from raggs.parts.askers import MAX_EXCERPTS, MAX_QUESTION_CHARS, Asker, AskerContext, Assignment, Question, QuestionKind
 from raggs.prompts import Prompt, load_prompt
 
-ANSWER_TOKENS = 200  # as Chroma's report measured
+ANSWER_TOKENS = 200  # as measured in Chroma's report
 EMPTY_FIELD = "-"
 SCHEMA = {
     "type": "object",
@@ -34,15 +34,17 @@ SCHEMA = {
 
 
 class LiteLLMAsker(Asker):
-    """A language model, by any provider that litellm knows."""
+    """A language model of any provider that litellm supports."""
 
     NOTE = "made by a language model, not by users"
 
     class Config(AdapterConfig):
         type: Literal["litellm"] = "litellm"
-        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-        prompt: PromptName = Field("ask@1", description="a prompt's name, or the path of a Markdown file")
-        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+        model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
+        prompt: PromptName = Field("ask@1", description="name of a prompt, or path of a Markdown file")
+        parameters: Parameters = Field(
+            default_factory=dict, description="call parameters; they override llm.parameters"
+        )
 
     config: Config
 
@@ -60,7 +62,7 @@ class LiteLLMAsker(Asker):
         return (self.config.model,)
 
     def causes(self) -> Causes:
-        """All that can change a question: model, parameters, the prompt's text."""
+        """Return everything that affects a question: model, parameters, text of the prompt."""
         asked = self._llm.settings.causes_for(self.models)
         return {**self.own_causes(), "prompt": self._prompt.sha256, "llm": asked}
 
@@ -96,11 +98,11 @@ class LiteLLMAsker(Asker):
 
 
 def check_question(answer: JsonObject, kind: QuestionKind) -> tuple[str, tuple[str, ...]]:
-    """The question on one line, and its excerpts as they are.
+    """Return the question on one line, and its excerpts unchanged.
 
     Raises:
-        ValueError: the oath or the question is missing, the question is long, the excerpts are no texts, too many, or
-            not what the kind of question has.
+        ValueError: the oath or the question is missing, the question is too long, or the excerpts are not strings, too
+            many, or do not fit the kind of question.
     """
     oath, found = answer.get("oath"), answer.get("question")
     if not isinstance(oath, str) or not oath.strip():

@@ -1,16 +1,16 @@
-"""An asker without a model: questions by rule, from headings and definitions. Good enough to try the tool.
+"""Askers without a model: `extractive` by rule, and `scripted` from a file.
 
-Its questions copy the words of the text, which flatters lexical search; whoever reads scores over them is told so.
+Extractive: questions from headings and definitions, to try raggs without a model. Its questions repeat words of the
+text, which raises the scores of lexical search. Reports over them include a note.
 
-An asker that reads its questions from a file: for tests, demonstrations and a person's own questions.
+Scripted: for tests, demonstrations and questions written by hand. The file is JSON lines. Each line has one of these
+forms:
 
-The file is JSON lines, of these forms:
-
-    {"qid": "q00001", "question": "...", "references": ["..."]}      the question of one assignment
-    {"within": "...", "question": "...", "references": ["..."]}      of every window that holds these words
+    {"qid": "q00001", "question": "...", "references": ["..."]}      question of one assignment
+    {"within": "...", "question": "...", "references": ["..."]}      question of every window that contains the text
     {"qid": "q00002", "fail": "refused"}                             the asker fails on this assignment
 
-An assignment without a line fails. Of several lines that fit, the first counts.
+An assignment without a line fails. If several lines match, the first one is used.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 RST_OVERLINE = re.compile(
     r"^([^\w\s])\1{2,}\s+"
-)  # above a title of reStructuredText, which Markdown takes for words of it
-NO_QUESTION_ERROR = "no rule finds anything more to ask about"
+)  # reStructuredText overline, which Markdown parses as part of the title
+NO_QUESTION_ERROR = "no rule finds another question in this window"
 
 
 class ExtractiveAsker(Asker):
-    """No model: questions by rule from headings and definitions (English, French), to try the tool."""
+    """Questions by rule from headings and definitions (English, French); needs no model, for trying raggs."""
 
-    NOTE = "made by rule, not by a model or user: they repeat words of the text, which flatters search by words"
+    NOTE = "made by rule, not by a model or user: they repeat words of the text, which overstates lexical search"
 
     class Config(AdapterConfig):
         type: Literal["extractive"] = "extractive"
@@ -71,7 +71,7 @@ class ExtractiveAsker(Asker):
         if not fresh:
             return Question(None, error=NO_QUESTION_ERROR)
         fitting = [each for each in fresh if each.kind == assignment.kind]
-        # Windows may be asked about several times at once: each takes another of the questions.
+        # A window may have several assignments at once; each uses another question.
         return _question(text, (fitting or fresh)[derive_seed(0, assignment.qid) % len(fitting or fresh)])
 
 
@@ -80,16 +80,16 @@ def _question(text: str, found: ExtractedQuestion) -> Question:
 
 
 SCRIPT_REMEDY = 'for example {"qid": "q00001", "question": "...", "references": ["..."]}'
-UNWRITTEN = "the script has no line for it"
+UNWRITTEN = "the script has no line for this assignment"
 
 
 class ScriptedAskerConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
-    path: InputPath = Field(description="one JSON object a line: qid or within, question, references")
+    path: InputPath = Field(description="JSON-lines file; keys: qid or within, question, references, fail")
 
 
 class ScriptedAsker(Asker):
-    """Questions from a JSON-lines file, as written."""
+    """Questions from a JSON-lines file."""
 
     NOTE = "read from a script"
     Config = ScriptedAskerConfig
@@ -100,7 +100,7 @@ class ScriptedAsker(Asker):
         return f"scripted {self.config.path.name}"
 
     def check(self) -> None:
-        self._script  # noqa: B018 - it is read, and so checked
+        self._script  # noqa: B018 - reading it checks it
 
     async def ask(self, assignment: Assignment) -> Question:
         text = "\n".join(assignment.windows)
@@ -121,18 +121,18 @@ class ScriptedAsker(Asker):
 
 
 def _read(row: Mapping[str, object]) -> tuple[str, str, Question]:
-    """The id, the words and the question of one line.
+    """Return the id, the text to match, and the question of one line.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: the line is invalid.
     """
     qid, words, question, references = (row.get(name) for name in ("qid", "within", "question", "references"))
     if not any(isinstance(each, str) and each for each in (qid, words)):
-        raise ValueError("qid and within are missing, or no texts")
+        raise ValueError("qid and within are missing or not strings")
     if isinstance(failure := row.get("fail"), str):
         return str(qid or ""), str(words or ""), Question(None, error=failure)
     if not isinstance(question, str) or not question.strip():
-        raise ValueError("question is missing, or is not a text")
+        raise ValueError("question is missing or is not a string")
     if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
-        raise ValueError("references is not a list of texts")
+        raise ValueError("references is not a list of strings")
     return str(qid or ""), str(words or ""), Question(question, tuple(references))

@@ -1,11 +1,9 @@
-"""Chunkers by name: each cuts documents into passages with exact places (see `Chunker`).
+"""Chunkers: base class and registry. A chunker splits documents into chunks with exact offsets.
 
-What a chunker is: a document in, the places at which it is cut out.
-
-A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters, by construction, since a
-chunker gives places and never text. Chunks come in the order of their places, hold more than white space, and, unless
-the chunker says otherwise, every word of the document stands in at least one of them. A chunker knows no file, no
-corpus and no run; equal documents are cut in the same way.
+A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This always holds, because a
+chunker returns offsets and no text. Chunks are ordered by their offsets and contain more than white space. Unless the
+chunker documents an exception, every word of the document is in at least one chunk. A chunker does not depend on files,
+corpora or runs, and equal documents get equal chunks.
 """
 
 from __future__ import annotations
@@ -28,19 +26,20 @@ if TYPE_CHECKING:
     from raggs.llm import LLM
     from raggs.parts.embedders import Embedder, EmbedderConfig
 
-TextRange = tuple[int, int]  # the first character, and the first after the last
+TextRange = tuple[int, int]  # start and end (exclusive), in characters
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text to be cut.
+    """A text to be split into chunks.
 
     Attributes:
-        text: what places count in.
-        source: its name, for messages.
-        begin: the first character that may stand in a chunk; before it the document speaks about itself.
-        blocks: makes the blocks of ``text[begin:]``, with places that count from `begin`; None: read it as Markdown.
-        marked: whether the text itself tells its headings by marks.
+        text: text to which offsets refer.
+        source: name of the document, for messages.
+        begin: offset of the first character that may be in a chunk, after any front matter.
+        blocks: returns the blocks of ``text[begin:]``, with offsets relative to `begin`; None: parse the text as
+            Markdown.
+        marked: whether headings are marked up in the text itself.
     """
 
     text: str
@@ -51,7 +50,7 @@ class Document:
 
     @property
     def body(self) -> Document:
-        """What may be cut, as a document of its own."""
+        """The part that may be in chunks, as a separate document."""
         return replace(self, text=self.text[self.begin :], begin=0) if self.begin else self
 
 
@@ -65,25 +64,26 @@ class Chunk:
 
 
 def no_embedders(spec: EmbedderConfig) -> Embedder:
-    """What stands in where nobody gave embedders.
+    """Raise an error; used as embedder factory if none is available.
 
     Raises:
         PrerequisiteError: always.
     """
     raise PrerequisiteError(
-        f"the embedder {spec.type} is not at hand here", remedy="let a workspace make the chunker, or name another one"
+        f"embedder {spec.type} is not available here",
+        remedy="create the chunker with a workspace, or choose another one",
     )
 
 
 @dataclass(frozen=True)
 class ModelAccess:
-    """How a chunker asks language models.
+    """Access of a chunker to language models.
 
     Attributes:
-        llm: the models.
-        loop: in which they are asked.
-        cuts: where cuts are kept.
-        pays: whether a document may be cut that was not cut before, which costs money.
+        llm: returns the models.
+        loop: returns the event loop for the calls.
+        cuts: cache of chunk boundaries.
+        pays: whether new documents may be chunked, which costs money.
     """
 
     llm: Callable[[], LLM]
@@ -94,18 +94,18 @@ class ModelAccess:
 
 @dataclass(frozen=True)
 class ChunkerContext:
-    """What a chunker may use: embedders by their settings; language models, where there are any."""
+    """Resources for chunkers: a function that creates embedders, and access to language models if available."""
 
     embedder: Callable[[EmbedderConfig], Embedder] = no_embedders
     asking: ModelAccess | None = None
 
 
 class ChunkerConfig(AdapterConfig):
-    """What every chunker's settings hold."""
+    """Settings common to all chunkers."""
 
 
 class Chunker(Adapter, ABC):
-    """Cuts documents. Built as ``cls(config, context)``; loads what it needs at first use."""
+    """Splits documents into chunks. Built as ``cls(config, context)``; loads its resources at first use."""
 
     Config: ClassVar[type[ChunkerConfig]] = ChunkerConfig
 
@@ -116,11 +116,11 @@ class Chunker(Adapter, ABC):
         self.context = context or ChunkerContext()
 
     def causes(self) -> Causes:
-        """All that can change where a document is cut."""
+        """Return everything that affects the chunk boundaries."""
         return self.own_causes()
 
     def check(self) -> None:
-        """Find what it lacks before anything is cut.
+        """Raise an error if a prerequisite is missing.
 
         Raises:
             RaggsError: a package, a file or a function is missing.
@@ -128,18 +128,19 @@ class Chunker(Adapter, ABC):
         return
 
     def chunk(self, document: Document) -> Iterator[Chunk]:
-        """The chunks of a document in the order of their places; none of a document without text.
+        """Yield the chunks of a document, ordered by their offsets; none if the document has no text.
 
         Raises:
-            ProviderError: the chunker gave what is no place in the document, or went back.
+            ProviderError: the chunker returned offsets outside the document or in the wrong order.
         """
         body, begin, last = document.body, document.begin, (0, 0)
         text = body.text
         for start, end in self.places(body):
             if not 0 <= start <= end <= len(text) or (start, end) < last:
                 raise ProviderError(
-                    f"the chunker {self.config.type} cut {document.source} at {start}:{end} after {last[0]}:{last[1]}",
-                    remedy="give places within the document, in their order",
+                    f"chunker {self.config.type} returned {start}:{end} for {document.source}, after"
+                    f" {last[0]}:{last[1]}",
+                    remedy="return offsets within the document, in ascending order",
                 )
             last = start, end
             if (piece := text[start:end]).strip():
@@ -147,10 +148,10 @@ class Chunker(Adapter, ABC):
 
     @abstractmethod
     def places(self, document: Document) -> Iterator[TextRange]:
-        """Where the chunks of a document stand, in order. `chunk` leaves out those of white space alone.
+        """Yield the chunks' offsets, in order. `chunk` drops those that contain only white space.
 
         Args:
-            document: one that begins with its first character.
+            document: a document with `begin` 0.
         """
 
 

@@ -1,15 +1,14 @@
-"""A text cut where a language model says that the subject changes (Smith and Troynikov, "Evaluating Chunking Strategies
-for Retrieval", 2024).
+"""Chunking by a language model that marks changes of topic (Smith and Troynikov, "Evaluating Chunking Strategies for
+Retrieval", 2024).
 
-The model sees a window of small pieces, numbered from 1, and answers after which of them to cut; the next window begins
-at the last cut. It never repeats the text, so that a chunk is a slice whatever it says. Numbers must ascend and be
-those of pieces that are shown; of any other answer it is told what is wrong, as often as `llm.max_repairs` allows, and
-then the text is cut at the window's end, which `ChunkBoundaries.lost` counts. Only a document's last window may do
-without a cut.
+The model sees a window of small pieces, numbered from 1, and returns the numbers after which to split. The next window
+starts at the last split. The model does not repeat the text, so every chunk is an exact slice. Numbers must ascend
+and refer to pieces in the window. raggs reports any other answer back to the model, at most `llm.max_repairs` times.
+After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts the case. Only the last window of a
+document may have no split.
 
-The pieces are untrusted: each stands between marks that its author cannot guess, and nothing is read but the answer.
-Pieces are numbered by window and not by document, so that a change in a document leaves the answers about its other
-windows paid for.
+The pieces are untrusted: each is between random markers, and only the answer is parsed. Pieces are numbered per window,
+not per document, so that a changed document reuses the cached answers of its unchanged windows.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ if TYPE_CHECKING:
 
 TASK: PromptUse = "split"
 ANSWER_TOKENS = 60
-LANGUAGE_CHARS = 2000  # characters that tell a document's language
+LANGUAGE_CHARS = 2000  # characters used for language detection
 SCHEMA = {
     "type": "object",
     "properties": {"split_after": {"type": "array", "items": {"type": "integer"}}},
     "required": ["split_after"],
     "additionalProperties": False,
 }
-# By the language of the prompt: what a piece is called, and what is said where the document ends.
+# By language of the prompt: label of a piece, and the note at the end of the document.
 PIECE_WORDS = {"en": ("Piece", "The document ends here."), "fr": ("Morceau", "Le document finit ici.")}
 
 
 class PieceWindow(NamedTuple):
-    """The pieces `first` to `end` (left out) of a document; whether they are its last."""
+    """The pieces `first` to `end` (exclusive) of a document; `last`: whether they are its last."""
 
     first: int
     end: int
@@ -57,22 +56,24 @@ class PieceWindow(NamedTuple):
 
 
 class LlmChunker(PaidChunker, MeasuringChunker):
-    """Cuts where a language model says that the subject changes; paid once, by `raggs chunks make`."""
+    """Splits where a language model detects a change of topic; calls are made once, by `raggs chunks make`."""
 
     TASK = TASK
 
     class Config(MeasuredConfig):
         type: Literal["llm"] = "llm"
-        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-        prompt: PromptName = Field("split@1", description="a prompt's name, or the path of a Markdown file")
-        piece: int = Field(50, ge=1, le=100_000, description="the most that a piece holds, in `unit`")
-        window: int = Field(800, ge=1, le=1_000_000, description="the most that is shown at once, in `unit`")
-        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+        model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
+        prompt: PromptName = Field("split@1", description="name of a prompt, or path of a Markdown file")
+        piece: int = Field(50, ge=1, le=100_000, description="maximum length of a piece, in `unit`")
+        window: int = Field(800, ge=1, le=1_000_000, description="maximum length of a window, in `unit`")
+        parameters: Parameters = Field(
+            default_factory=dict, description="call parameters; they override llm.parameters"
+        )
 
         @model_validator(mode="after")
         def _pieces_fit(self) -> Self:
             if self.window < 2 * self.piece:
-                raise ValueError(f"a window of {self.window} does not hold two pieces of {self.piece}")
+                raise ValueError(f"window ({self.window}) must be at least twice piece ({self.piece})")
             return self
 
     config: Config
@@ -82,7 +83,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         return (self.config.model,)
 
     def causes(self) -> Causes:
-        """All that can change a cut: the text of the prompt, and what is sent to the model."""
+        """Return everything that affects the boundaries, including the prompt and the parameters of the calls."""
         found = {**super().causes(), "prompt": self._prompt.sha256}
         asking = self.context.asking
         return found if asking is None else {**found, "llm": asking.llm().settings.causes_for(self.models)}
@@ -103,8 +104,8 @@ class LlmChunker(PaidChunker, MeasuringChunker):
             found = reply.value
             if found is None and not reply.unusable and not guess:
                 raise NotCut(
-                    f"{document.source} could not be cut: {reply.error}",
-                    remedy="run again; what was answered is cached",
+                    f"{document.source} could not be chunked: {reply.error}",
+                    remedy="run the command again; answers so far are cached",
                 )
             if found is None:
                 lost += 1
@@ -115,7 +116,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         return ChunkBoundaries(at=tuple(pieces[number][0] for number in cuts), asked=asked, lost=lost)
 
     def _window(self, lengths: Sequence[int], first: int) -> PieceWindow | None:
-        """The pieces from `first` that are shown together, two at least; None where there is nothing to cut."""
+        """Return the window of pieces from `first`, at least two; None if fewer are left."""
         if len(lengths) - first < 2:
             return None
         end, room = first + 2, self.config.window - sum(lengths[first : first + 2])
@@ -145,7 +146,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
 
 
 def _number_pieces(shown: Sequence[str], language: str, guard: Callable[[str], str], *, last: bool) -> Iterator[str]:
-    """Pieces under their numbers, each between marks; and whether the document ends with them."""
+    """Yield the numbered pieces, each between markers, and a note if the document ends with them."""
     name, ends = PIECE_WORDS.get(language, PIECE_WORDS["en"])
     for number, piece in enumerate(shown, start=1):
         yield f"{name} {number}:\n{guard(clean_unicode(piece))}"
@@ -154,7 +155,7 @@ def _number_pieces(shown: Sequence[str], language: str, guard: Callable[[str], s
 
 
 def _fallback_boundaries(window: PieceWindow, *, guess: bool) -> tuple[int, ...]:
-    """The cut of a window about which there is no answer."""
+    """Return the boundaries of a window without a usable answer."""
     count = window.end - window.first
     if window.last:
         return ()
@@ -162,18 +163,18 @@ def _fallback_boundaries(window: PieceWindow, *, guess: bool) -> tuple[int, ...]
 
 
 def check_split(answer: JsonObject, count: int, *, last: bool) -> tuple[int, ...]:
-    """The numbers of the pieces after which to cut.
+    """Return the numbers of the pieces after which to split.
 
     Args:
-        answer: of the model.
-        count: of pieces that were shown.
-        last: whether the document ends with them, so that there need be no cut.
+        answer: answer of the model.
+        count: number of pieces in the window.
+        last: whether the document ends with them, so that no split is required.
 
     Raises:
-        ValueError: no list of whole numbers, a number that is no piece's, one that does not ascend, or none at all.
+        ValueError: not a list of whole numbers, a number outside the window, numbers that do not ascend, or no number.
     """
     found = answer.get("split_after")
-    numbers = tuple(number for number in as_list(found) if type(number) is int)  # bool is an int to isinstance
+    numbers = tuple(number for number in as_list(found) if type(number) is int)  # isinstance would accept a bool
     if not isinstance(found, list) or len(numbers) < len(found):
         raise ValueError('"split_after" must be a list of whole numbers')
     if any(not 1 <= number <= count for number in numbers):

@@ -1,11 +1,11 @@
-"""Markdown, or what else has headings, cut at these: a chunk holds one section, or a part of one that is too long.
+"""Chunking at headings (Markdown, HTML, rst): a chunk is one section, or a part of a section that is too long.
 
-Code fences, tables and lists stay whole up to `whole` times the size; a longer list is cut between its items, longer
-code and tables between their lines. Paragraphs that do not fit are cut at the ends of sentences, then at lines and
-words. Headings without text of their own stay with the section that follows them, and a heading with the first words
-below it, unless it takes more than half of a chunk.
+Code fences, tables and lists stay whole up to `whole` times the size. Longer lists are split between items, longer code
+and tables between lines. Paragraphs that do not fit are split at sentence ends, then at lines and words. A heading
+without text is kept with the section that follows it. A heading stays with the first words below it, unless it fills
+more than half of a chunk.
 
-The sections of a document, and the path of titles that leads to any place in it.
+`Outline` is the list of a document's sections, with the path of headings to any position in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Path = tuple[Block, ...]
 
 
 class Outline:
-    """A document's blocks, and which section a place belongs to; a text is read as Markdown."""
+    """Blocks of a document, and the sections to which positions belong; a string is parsed as Markdown."""
 
     def __init__(self, document: str | Iterable[Block]) -> None:
         self.blocks = markdown_blocks(document) if isinstance(document, str) else tuple(document)
@@ -46,9 +46,10 @@ class Outline:
         self._paths = list(accumulate(headings, _path_below, initial=start))
 
     def path(self, start: int, end: int) -> tuple[str, ...]:
-        """The titles from the topmost section down to the deepest that holds all of a place but headings at its top.
+        """Return the titles from the top section down to the deepest one that contains the range.
 
-        Empty where the place stands before the first heading, or reaches from one topmost section into another.
+        Headings at the start of the range are not considered. The path is empty before the first heading, and for a
+        range that spans several top sections.
         """
         last = bisect_right(self._starts, self._below_headings(start, end))
         path = self._paths[last]
@@ -57,9 +58,9 @@ class Outline:
         return tuple(block.title for block in path if block.title)
 
     def sections(self) -> Iterator[tuple[tuple[str, ...], int, int]]:
-        """The path of each heading, and where what stands below it and no other begins and ends.
+        """Yield the path of each heading, with start and end of the text directly below it.
 
-        What stands before the first heading comes first, under an empty path.
+        Text before the first heading comes first, with an empty path.
         """
         edges = [*self._starts, self.blocks[-1].end if self.blocks else 0]
         if edges[0]:
@@ -68,7 +69,9 @@ class Outline:
             yield self.path(heading.start, heading.end), heading.end, end
 
     def _below_headings(self, start: int, end: int) -> int:
-        """The first place after the headings at the top of a place; the last of these where there is nothing else."""
+        """Return the first position after the headings at the start of a range, or the last heading if nothing
+        follows.
+        """
         at = start
         first = max(0, bisect_right(self._edges, start) - 1)
         for block in islice(self.blocks, first, bisect_left(self._edges, end)):
@@ -88,7 +91,7 @@ def _path_below(path: Path, heading: Block) -> Path:
 
 
 def blocks_of(document: Document) -> Sequence[Block]:
-    """What stands where in a document; one of which nobody knows is read as Markdown."""
+    """Return the blocks of a document; without a block parser, it is parsed as Markdown."""
     return markdown_blocks(document.text) if document.blocks is None else document.blocks()
 
 
@@ -96,13 +99,15 @@ Section = list[Block]
 
 
 class MarkdownChunker(SizedChunker):
-    """Markdown, HTML and rst by their headings; code, tables and lists are not torn."""
+    """Markdown, HTML and rst at their headings; code, tables and lists stay whole if possible."""
 
     PACKAGES = ("markdown-it-py",)
 
     class Config(SizedConfig):
         type: Literal["markdown"] = "markdown"
-        whole: int = Field(4, ge=1, le=1000, description="code, a table or a list of up to so many sizes stays whole")
+        whole: int = Field(
+            4, ge=1, le=1000, description="code, tables and lists up to this multiple of `size` stay whole"
+        )
 
     config: Config
 
@@ -113,7 +118,7 @@ class MarkdownChunker(SizedChunker):
                 yield trim_range(text, place)
 
     def _chunks(self, text: str, section: Section) -> Iterator[TextRange]:
-        """A section, or its parts. Its blocks leave no gap."""
+        """Yield a section, or its parts. Its blocks are adjacent."""
         size = self.config.size
         whole = section[0].start, section[-1].end
         if self._length(text, whole) <= size:
@@ -134,7 +139,7 @@ class MarkdownChunker(SizedChunker):
         yield from join_to_fit([*parts, *body], text, size, self.ruler)
 
     def _parts(self, text: str, block: Block, room: int) -> Iterator[TextRange]:
-        """A block where it fits or must stay whole, else its parts."""
+        """Yield a block if it fits or must stay whole, otherwise its parts."""
         place = block.start, block.end
         most = self.config.size * (self.config.whole - 1) + room
         if block.kind in ("text", "heading"):
@@ -148,7 +153,7 @@ class MarkdownChunker(SizedChunker):
             yield from self._lines(text, place, room, most)
 
     def _lines(self, text: str, place: TextRange, room: int, most: int) -> Iterator[TextRange]:
-        """A place of up to `most` as it is, else its lines."""
+        """Yield a range of up to `most` as a whole, otherwise its lines."""
         if self._length(text, place) <= most:
             yield place
         else:
@@ -159,7 +164,7 @@ class MarkdownChunker(SizedChunker):
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[Section]:
-    """Blocks from one heading up to the next; headings without anything below them go with what follows."""
+    """Yield the blocks from one heading to the next; a heading without text is joined with the next section."""
     section: Section = []
     for block in blocks:
         if block.kind == "heading" and section and section[-1].kind != "heading":
@@ -171,7 +176,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[Section]:
 
 
 def _fill_section(section: Section) -> Section:
-    """The same blocks, each reaching to the next."""
+    """Return the same blocks, each extended to the start of the next."""
     nexts = [block.start for block in section[1:]] + [section[-1].end]
     return [
         Block(block.start, end, block.kind, block.level, block.title, block.items)

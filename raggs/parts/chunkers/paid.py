@@ -1,9 +1,9 @@
-"""What chunkers are that ask models: their cuts are made once, by who may pay for them, and kept.
+"""Base of chunkers that call models: boundaries are computed once, with consent to the cost, and then cached.
 
-A corpus is read before anybody agreed to any cost, also by a dry run. So a chunker that costs money only gives it what
-was cut before; it cuts when it is asked to `make`, and where its context says that it pays. Kept are the places, by the
-text and by all that can change them: the same document is cut in the same way for good, whatever a model would answer
-today. A process that is killed loses no answer, since these are kept, too.
+A corpus is read before the user has confirmed any cost, for example by a dry run. While reading, a paid chunker
+therefore only returns cached boundaries. It computes new ones in `make`, or if its context allows paid calls. The cache
+key covers the text and everything that affects the boundaries, so a document's chunks do not change with later answers
+of a model. Answers are cached, too, so that a killed process loses none of them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from raggs.parts.chunkers.sizes import drop_repeated_ranges
 if TYPE_CHECKING:
     from raggs.llm import LLM
 
-GUESSED_BOUNDARY_SHARE = 0.75  # of a window: where its last cut is taken to be before anybody knows
+GUESSED_BOUNDARY_SHARE = 0.75  # assumed position of a window's last boundary, as a share of the window, for estimates
 
 
 class ChunkBoundaries(BaseModel):
-    """Where one document was cut.
+    """Boundaries of the chunks of one document.
 
     Attributes:
-        at: the characters at which chunks begin, besides the first, ascending.
-        asked: parts of the document that the model was asked about.
-        lost: those of them to which it gave no answer of use, so that a rule stood in.
+        at: offsets at which chunks start, ascending, without the first.
+        asked: number of windows for which the model was called.
+        lost: number of windows without a usable answer, where a fallback rule was applied.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,48 +44,48 @@ class ChunkBoundaries(BaseModel):
     lost: int = 0
 
     def fits(self, text: str) -> bool:
-        """Whether these can be cuts of `text`."""
+        """Return whether these can be boundaries of `text`."""
         edges = [0, *self.at, len(text)]
         return all(one < other for one, other in pairwise(edges))
 
     def places(self, text: str) -> Iterator[TextRange]:
-        """The chunks that they make of `text`."""
+        """Yield the chunks of `text` that these boundaries define."""
         return drop_repeated_ranges(text, pairwise([0, *self.at, len(text)]))
 
 
 class NotCut(ProviderError):
-    """One document that no answer came for; others may well be cut."""
+    """The provider returned no answer for one document; others may succeed."""
 
 
 class PaidChunker(Chunker):
-    """A chunker that asks models, and so cuts a document once."""
+    """A chunker that calls models, at most once per document."""
 
-    TASK: ClassVar[str]  # under which its calls are booked
+    TASK: ClassVar[str]  # name of its calls in the ledger
 
     @property
     @abstractmethod
     def models(self) -> tuple[str, ...]:
-        """The models that are paid."""
+        """Paid models."""
 
     @abstractmethod
     async def ask(self, document: Document, llm: LLM, *, guess: bool) -> ChunkBoundaries:
-        """Cut a document that holds text, and has no beginning that is left out.
+        """Compute the boundaries of a document that has text and `begin` 0.
 
         Args:
-            llm: whom to ask.
-            guess: go on where `llm` gives no answer, as if it were a usual one; for estimates.
+            llm: language models.
+            guess: continue with a typical answer if `llm` returns none; for estimates.
 
         Raises:
-            NotCut: the provider gave no answer.
-            RaggsError: it refused, or the budget is used up; what was answered is in the cache.
+            NotCut: the provider returned no answer.
+            RaggsError: the provider refused, or the budget is used up; answers so far are cached.
         """
 
     def places(self, document: Document) -> Iterator[TextRange]:
-        """See `Chunker.places`.
+        """Yield the ranges (see `Chunker.places`).
 
         Raises:
-            PrerequisiteError: the document was not cut before, and nobody agreed to pay for it.
-            RaggsError: as `make`.
+            PrerequisiteError: the boundaries are not cached, and paid calls are not allowed.
+            RaggsError: see `make`.
         """
         text = document.text
         if not text.strip():
@@ -95,27 +95,28 @@ class PaidChunker(Chunker):
             asking = self.asking
             if not asking.pays:
                 raise PrerequisiteError(
-                    f"{self.models[0]} has not cut {document.source} yet, which costs money",
-                    remedy="see what by `raggs chunks make --config FILE --dry-run`, and leave --dry-run out to do it",
+                    f"{document.source} has not been chunked by {self.models[0]} yet, which costs money",
+                    remedy="estimate the cost with `raggs chunks make --config FILE --dry-run`, then run it"
+                    " without --dry-run",
                 )
             cuts = asking.loop().run(self.make(document, asking.llm()))
         yield from cuts.places(text)
 
     async def make(self, document: Document, llm: LLM) -> ChunkBoundaries:
-        """Cut the body of a document, and keep where.
+        """Compute the boundaries of a document's body, and cache them.
 
         Raises:
-            RaggsError: as `ask`, or the folder of cuts cannot be written.
+            RaggsError: see `ask`, or the cache cannot be written.
         """
         cuts = await self.ask(document.body, llm, guess=False)
         self._store.put({_key(document): cuts.model_dump_json().encode()})
         return cuts
 
     def kept(self, document: Document) -> ChunkBoundaries | None:
-        """Where the document's body was cut before; None where it was not, or what was kept is damaged.
+        """Return the cached boundaries of the document's body; None if there are none, or the entry is damaged.
 
         Raises:
-            ProviderError: the file cannot be read.
+            ProviderError: the cache file cannot be read.
         """
         found = self._store.find([_key(document)]).get(_key(document))
         if found is None:
@@ -128,15 +129,15 @@ class PaidChunker(Chunker):
 
     @property
     def asking(self) -> ModelAccess:
-        """How models are asked.
+        """Access to language models.
 
         Raises:
-            PrerequisiteError: nobody said.
+            PrerequisiteError: the context provides none.
         """
         if self.context.asking is None:
             raise PrerequisiteError(
-                f"no language model is at hand for the chunker {self.config.type}",
-                remedy="let a workspace make the chunker, or name another one",
+                f"no language model is available for chunker {self.config.type}",
+                remedy="create the chunker with a workspace, or choose another one",
             )
         return self.context.asking
 

@@ -1,13 +1,12 @@
 """Whole paragraphs packed into passages of bounded length.
 
-Paragraphs are separated by blank lines. As many as fit are packed into one passage; a paragraph that is longer than
-a passage is cut at the ends of its sentences, a sentence that is longer at its lines, a line that is longer at its
-words. A heading (Markdown ``#`` or underlined) is one block with the paragraph that follows it, and never parted from
-its first words unless the headings alone fill a passage. Every chunk is an exact slice of the source: nothing is
-reworded, so a place in a chunk is a place in the file.
+Paragraphs are separated by blank lines. Each passage contains as many as fit. A paragraph that is too long is split at
+sentence ends, a long sentence at its lines, and a long line at its words. A heading (Markdown ``#`` or underlined)
+forms one block with the paragraph that follows it. It is not separated from its first words, unless the headings fill a
+passage. Every chunk is an exact slice of the source, so an offset in a chunk maps to an offset in the file.
 
-A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as a word for each
-`CHARACTERS_PER_WORD` of them, and may be cut at full stops and, if there are none, after every `RUN_SPLIT_CHARS`
+A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as one word per
+`CHARACTERS_PER_WORD` characters. It may be split at full stops or, if there are none, after every `RUN_SPLIT_CHARS`
 characters.
 """
 
@@ -27,7 +26,7 @@ LINE = re.compile(r"[^\n]+\n?|\n")
 MARKDOWN_HEADING = re.compile(r"#{1,6}\s+\S")
 HEADING_MARKS = re.compile(r"\A#{1,6}\s+|\s+#+\s*\Z")
 UNDERLINED = re.compile(r"(?:([=*#~^\"-])\1{2,}\s*\n)?[^\n]+\n([=*#~^\"-])\2{2,}")
-# Where a text that is too long may be cut, from the best kind of place to the worst; always at white space.
+# Split points of a text that is too long, in order of preference; always at white space.
 SPLIT_PATTERNS = (re.compile(r"[.!?…][\"'”’»)\]]*\s+"), re.compile(r"\n"), re.compile(r"\s+"))
 UNSPACED = 400
 CHARACTERS_PER_WORD = 3
@@ -37,11 +36,11 @@ RUN_CUTS = (re.compile(r"[。！？．]+[」』）”’]*"), re.compile(rf"\S{{
 
 
 class ParagraphsChunker(Chunker):
-    """Whole paragraphs, packed up to a number of words; headings stay with what follows them."""
+    """Whole paragraphs, packed up to a number of words; headings stay with the paragraph that follows."""
 
     class Config(ChunkerConfig):
         type: Literal["paragraphs"] = "paragraphs"
-        max_words: int = Field(200, ge=20, description="words a chunk holds at most")
+        max_words: int = Field(200, ge=20, description="maximum words per chunk")
 
     config: Config
 
@@ -50,18 +49,18 @@ class ParagraphsChunker(Chunker):
 
 
 def pack_paragraphs(text: str, max_words: int = 200) -> list[Chunk]:
-    """Cut `text` into chunks of at most `max_words` words, in order, without overlap, covering every word.
+    """Split `text` into chunks of at most `max_words` words, in order, without overlap, covering every word.
 
     Raises:
         ValueError: `max_words` < 1.
     """
     if max_words < 1:
-        raise ValueError(f"max_words is {max_words}; at least 1")
+        raise ValueError(f"max_words must be at least 1, got {max_words}")
     return [Chunk(text[start:end], start, end) for start, end in _pack(text, max_words)]
 
 
 def heading_of(text: str) -> str | None:
-    """The first heading of a text, without its marks, or None."""
+    """Return the first heading of a text, without its markup, or None."""
     for start, end in _paragraphs(text):
         paragraph = text[start:end]
         if MARKDOWN_HEADING.match(paragraph):
@@ -73,14 +72,14 @@ def heading_of(text: str) -> str | None:
 
 
 def has_long_runs(text: str) -> bool:
-    """Whether a text holds words that are cut, since they are too long to be any."""
-    half = UNSPACED // 2  # each long run fills one of these windows, which are faster to look at than all words
+    """Return whether a text contains runs without white space that are long enough to be split."""
+    half = UNSPACED // 2  # each long run fills one of these windows; checking them is faster than checking all words
     windows = (text[at : at + half] for at in range(0, len(text), half))
     return any(window.split(None, 1) == [window] for window in windows) and LONG_RUN.search(text) is not None
 
 
 class _WordCounter:
-    """How many words stand in parts of a text."""
+    """Counts the words in ranges of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -89,7 +88,7 @@ class _WordCounter:
         self.cuts = (*SPLIT_PATTERNS, *RUN_CUTS) if self._runs else SPLIT_PATTERNS
 
     def __call__(self, start: int, end: int) -> int:
-        """In the characters from `start` up to `end`."""
+        """Return the number of words in the characters from `start` to `end`."""
         count = len(self._text[start:end].split())
         for at in range(bisect_right(self._ends, start), len(self._runs)):
             first, last = self._runs[at]
@@ -100,7 +99,7 @@ class _WordCounter:
 
 
 def _unmarked(document: Document) -> Set[int]:
-    """Where headings begin that nothing in the text tells."""
+    """Return the offsets of headings that are not marked up in the text."""
     if document.marked or document.blocks is None:
         return frozenset()
     return {block.start for block in document.blocks() if block.kind == "heading"}
@@ -123,7 +122,7 @@ def _pack(text: str, max_words: int, unmarked: Set[int] = frozenset()) -> Iterat
 
 
 def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
-    """Paragraphs with the headings above them: where these start, where the paragraph starts, where it ends."""
+    """Yield paragraphs with the headings above them: start of the headings, start of the paragraph, its end."""
     opened: int | None = None
     start = end = 0
     for start, end in _paragraphs(text):
@@ -138,7 +137,7 @@ def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _paragraphs(text: str) -> Iterator[TextRange]:
-    """Runs of lines between blank lines; a line marked as heading is one of its own."""
+    """Yield runs of lines between blank lines; a line marked as heading is a separate run."""
     opened: int | None = None
     for line in LINE.finditer(text):
         blank, marked = not line.group().strip(), MARKDOWN_HEADING.match(line.group()) is not None
@@ -156,7 +155,7 @@ def _paragraphs(text: str) -> Iterator[TextRange]:
 def _split_pieces(
     text: str, start: int, body: int, end: int, max_words: int, words_in: _WordCounter, level: int = 0
 ) -> Iterator[TextRange]:
-    """The span itself where it is short enough, else its parts between the best kind of cuts after `body`."""
+    """Yield the span if it is short enough, otherwise its parts between the best kind of split points after `body`."""
     if level == len(words_in.cuts) or words_in(start, end) <= max_words:
         yield start, end
         return

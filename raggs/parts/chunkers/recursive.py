@@ -1,12 +1,12 @@
-"""A text cut at the first kind of separator that it holds, and what is still too long at the next kind.
+"""Chunking at the first kind of separator in the text, and at the next kinds for pieces that are still too long.
 
-Pieces are packed up to the size, kind by kind, as the splitter does that is known by this name: the sum of the pieces'
-lengths counts, not the length of the chunk, and a piece of exactly the size is cut further. A tokenizer that sets marks
-at the ends of a text (`special_tokens`) sets them once more at each join. A separator stays with the
-piece that it begins (`keep: start`) or ends; white space at the ends of a chunk is taken off.
+Pieces are packed up to the size, as in the well-known recursive splitter. The sum of the pieces' lengths counts, not
+the length of the chunk, and a piece of exactly the size is split further. If the tokenizer adds special tokens to each
+text (`special_tokens`), they count again at each join. A separator stays with the piece that it starts (`keep: start`)
+or ends (`keep: end`). White space at both ends of a chunk is removed.
 
-An overlap repeats whole pieces from the end of the chunk before, as many as fit into it; there is none where the
-text was cut more finely.
+An overlap repeats as many whole pieces from the end of the previous chunk as fit. Pieces that were split by different
+kinds of separators do not overlap.
 """
 
 from __future__ import annotations
@@ -27,22 +27,25 @@ SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 
 
 class RecursiveChunker(SizedChunker):
-    """Paragraphs, then lines, sentences, words and letters, packed up to a size; overlap on request."""
+    """Splits at paragraphs, then lines, sentences, words and characters, packed up to a size; optional overlap."""
 
     class Config(OverlappingConfig):
         type: Literal["recursive"] = "recursive"
         separators: tuple[str, ...] = Field(
-            SEPARATORS, min_length=1, description="where a text is cut, the best first; an empty one: between letters"
+            SEPARATORS,
+            min_length=1,
+            description="separators in order of preference; an empty string splits between characters",
         )
         keep: Literal["start", "end"] = Field(
-            "start", description="whether a separator begins the piece that follows it, or ends the one before"
+            "start", description="position of a separator: start of the following piece, or end of the previous one"
         )
 
     config: Config
 
     def causes(self) -> Causes:
         found = super().causes()
-        return {**found, "joins": "measured"} if self.config.special_tokens else found  # they once cost nothing
+        # earlier versions did not count special tokens at joins
+        return {**found, "joins": "measured"} if self.config.special_tokens else found
 
     def places(self, document: Document) -> Iterator[TextRange]:
         text = document.text
@@ -68,7 +71,7 @@ def recursive(
     separators: Sequence[str] = SEPARATORS,
     at_end: bool = False,
 ) -> Iterator[TextRange]:
-    """The chunks of a place, in order; without an overlap they leave no gap."""
+    """Yield the chunks of a range, in order; without an overlap they are adjacent."""
     separator, finer = _first_separator(text, place, separators)
     join = ruler.lengths([""])[0]
     run: list[tuple[TextRange, int]] = []
@@ -88,11 +91,12 @@ def recursive(
 def pack_pieces(
     run: Sequence[tuple[TextRange, int]], size: int, overlap: int = 0, join: int = 0
 ) -> Iterator[TextRange]:
-    """Neighbours together up to the size; each chunk begins with the last pieces of the one before, up to the overlap.
+    """Yield packed neighbours up to the size; each chunk repeats the last pieces of the previous one, up to the
+    overlap.
 
     Args:
-        run: places without a gap between them, with their lengths.
-        join: what putting two of them together adds to their lengths.
+        run: adjacent ranges with their lengths.
+        join: length that is added when two pieces are joined.
     """
     held: deque[tuple[TextRange, int]] = deque()
     total = 0
@@ -108,7 +112,7 @@ def pack_pieces(
 
 
 def _first_separator(text: str, place: TextRange, separators: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The first separator that a place holds, and those after it; the last one where it holds none."""
+    """Return the first separator that occurs in a range, and those after it; the last separator if none occurs."""
     for number, separator in enumerate(separators):
         if not separator:
             return "", ()
@@ -127,6 +131,6 @@ def _split(text: str, place: TextRange, separator: str, *, at_end: bool) -> Iter
 
 
 def _measured(text: str, parts: Iterator[TextRange], ruler: TextSizer, size: int) -> Iterator[tuple[TextRange, int]]:
-    """Parts with their lengths, which are exact below the size."""
+    """Return parts with their lengths; lengths below the size are exact."""
     listed = list(parts)
     return zip(listed, ruler.lengths([text[first:last] for first, last in listed], enough=size), strict=True)

@@ -1,24 +1,22 @@
-"""A text cut where its meaning changes most: where the vectors of neighbours lie far apart (Kamradt, 2024).
+"""Chunking by meaning: `semantic` splits at large distances between neighbours, `cluster` finds coherent runs of
+pieces.
 
-Plain, neighbours are sentences, each read with the one before and after it, and a cut is made where the cosine
-distance is above the given percentile of the document's distances; chunks are of any length. With `max_size` neighbours
-are small pieces, each read with three on both sides, and `fit` says what the size means. ``each``: a chunk that is too
-long is cut at the largest distance in it until it fits. The two others search for one distance for the whole document,
-above which is cut (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024): ``largest`` as the
-report says, until its largest chunk fits, which may leave the others very small; ``mean`` as the report's code does,
-with at most as many cuts as the text holds sizes, which bounds no chunk.
+Semantic: splits between neighbours whose vectors are far apart (Kamradt, 2024). Without `max_size`, neighbours are
+sentences, each embedded with one sentence before and after it. A boundary is set if the cosine distance is above the
+given percentile of the document's distances, and chunks have any length. With `max_size`, neighbours are small pieces,
+each embedded with three pieces on both sides, and `fit` defines the limit. ``each`` splits any chunk that is too long
+at its largest distance until it fits. The other two search for one distance threshold per document (Smith and
+Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024). ``largest`` follows their report: the largest chunk
+must fit, which may leave the others very small. ``mean`` follows their code: at most as many boundaries as the text
+contains sizes, so that single chunks are not limited.
 
-What chunkers share that look for changes of meaning: small pieces of a text, and their vectors.
+Pieces are adjacent, so that joined pieces are slices of the text. The vector of a piece is that of a window: the slice
+from `window` pieces before it to `window` pieces after it.
 
-Pieces leave no gap, so that whatever is put together is a slice of the text. A piece's vector is that of a window: the
-slice from so many pieces before it to so many after it.
-
-A text cut into the runs of pieces that are most alike among themselves, by dynamic programming.
-
-With S the cosines of small pieces less the mean of all pairs, and a zero diagonal, the best cut maximises the sum of S
-over the blocks of all chunks, each of at most ``size // piece`` pieces: ``best[i] = max over n of best[i - n] + sum of
-the block of the last n`` (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024). Only a band of S
-is ever computed, so that time and memory grow with the length of the text.
+Cluster: runs of pieces with the highest internal similarity, found by dynamic programming. S is the cosine matrix of
+the pieces minus the mean over all pairs, with a zero diagonal. The best boundaries maximise the sum of S over the
+blocks of all chunks, each of at most ``size // piece`` pieces: ``best[i] = max over n of best[i - n] + sum of the
+block of the last n`` (same source). Only a band of S is computed, so that time and memory are linear in the length.
 """
 
 from __future__ import annotations
@@ -47,12 +45,12 @@ PIECE = 50
 
 
 class EmbeddingConfig(MeasuredConfig):
-    """What the settings of a chunker hold that embeds pieces of a text."""
+    """Settings of chunkers that embed pieces of a text."""
 
     embedder: Annotated[EmbedderConfig, OneOf(embedders.REGISTRY)] = Field(
-        {"type": "wordllama"}, validate_default=True, description="makes the vectors of pieces"
+        {"type": "wordllama"}, validate_default=True, description="embedder of the pieces"
     )
-    piece: int = Field(PIECE, ge=1, le=100_000, description="the most that a piece holds, in `unit`")
+    piece: int = Field(PIECE, ge=1, le=100_000, description="maximum length of a piece, in `unit`")
 
 
 class EmbeddingChunker(MeasuringChunker):
@@ -69,51 +67,57 @@ class EmbeddingChunker(MeasuringChunker):
 
     @cached_property
     def embedder(self) -> Embedder:
-        """By which pieces are compared."""
+        """Embedder of the pieces."""
         return self.context.embedder(self.config.embedder)
 
     def pieces(self, text: str) -> list[TextRange]:
-        """A text in pieces, cut as the chunker `recursive` does."""
+        """Return the pieces of a text, split as by the chunker `recursive`."""
         return list(recursive(text, (0, len(text)), self.ruler, self.config.piece))
 
     def vectors(self, text: str, pieces: Sequence[TextRange], window: int) -> Vectors:
-        """A vector for each piece, of unit length or zeros, shape (pieces, dims)."""
+        """Return one vector per piece, with unit length or all zeros, shape (pieces, dims)."""
         last = len(pieces) - 1
         edges = ((pieces[max(0, at - window)][0], pieces[min(last, at + window)][1]) for at in range(len(pieces)))
         return self.embedder.embed([text[start:end] for start, end in edges])
 
 
 def join_pieces(pieces: Sequence[TextRange], cuts: Sequence[int]) -> list[TextRange]:
-    """Pieces put together: `cuts` are the numbers of those that begin a place besides the first, ascending."""
+    """Join pieces; `cuts` are the ascending numbers of the pieces that start a range, without the first."""
     firsts, lasts = [0, *cuts], [*cuts, len(pieces)]
     return [(pieces[first][0], pieces[last - 1][1]) for first, last in zip(firsts, lasts, strict=True)]
 
 
 class SemanticChunker(EmbeddingChunker):
-    """Cuts where neighbouring sentences differ most in meaning; on request up to a largest size."""
+    """Splits where neighbouring sentences differ most in meaning, optionally up to a maximum size."""
 
     PACKAGES = ("numpy",)
 
     class Config(EmbeddingConfig):
         type: Literal["semantic"] = "semantic"
         percentile: float = Field(
-            95.0, gt=0, lt=100, description="of the distances; above it is cut, where there is no `max_size`"
+            95.0,
+            gt=0,
+            lt=100,
+            description="percentile of distances above which the text is split; only without `max_size`",
         )
         max_size: int | None = Field(
-            None, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`; null: any length"
+            None, ge=1, le=1_000_000, description="maximum chunk size in `unit`; null: no limit"
         )
         fit: Literal["each", "largest", "mean"] = Field(
             "each",
-            description="what `max_size` bounds: each chunk by itself, the document's largest, or the mean",
+            description="meaning of `max_size`: limit of each chunk, of the document's largest chunk, or of the mean",
         )
         window: int | None = Field(
-            None, ge=0, le=100, description="neighbours read on both sides; null: 1 of sentences, 3 of pieces"
+            None,
+            ge=0,
+            le=100,
+            description="neighbours on both sides that are embedded with a piece; null: 1 for sentences, 3 for pieces",
         )
 
         @model_validator(mode="after")
         def _pieces_fit(self) -> Self:
             if self.max_size is not None and self.max_size < self.piece:
-                raise ValueError(f"pieces of {self.piece} are longer than max_size {self.max_size}")
+                raise ValueError(f"piece ({self.piece}) must not exceed max_size ({self.max_size})")
             return self
 
     config: Config
@@ -134,14 +138,14 @@ class SemanticChunker(EmbeddingChunker):
 
 
 def cuts_of_each(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
-    """The cuts at the largest distance in whatever is longer than `most`, until nothing is.
+    """Return the boundaries that split each range longer than `most` at its largest distance, until all fit.
 
     Args:
-        distances: of each piece to the next one.
-        lengths: of the pieces; one more than distances.
+        distances: distance of each piece to the next one.
+        lengths: lengths of the pieces; one more than distances.
 
     Returns:
-        The numbers of the pieces that begin a chunk, without the first.
+        Numbers of the pieces that start a chunk, without the first.
     """
     import numpy as np
 
@@ -157,7 +161,10 @@ def cuts_of_each(distances: Sequence[float], lengths: Sequence[int], most: int) 
 
 
 def cuts_of_largest(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
-    """The cuts above the largest distance with which no chunk is longer than `most`; all where none suffices."""
+    """Return the boundaries above the largest threshold with which no chunk is longer than `most`.
+
+    If no threshold suffices, all boundaries are returned.
+    """
     sums = [0, *accumulate(lengths)]
 
     def fits(cuts: list[int]) -> bool:
@@ -170,7 +177,7 @@ def cuts_of_largest(distances: Sequence[float], lengths: Sequence[int], most: in
 
 
 def cuts_of_mean(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
-    """The cuts above the smallest distance of which there are at most as many as `most` goes into the whole length."""
+    """Return the boundaries above the smallest threshold with at most ``total length // most`` boundaries."""
     wanted = sum(lengths) // most
     levels = _distance_levels(distances)
     at = bisect_left(levels, True, key=lambda level: len(_boundaries_above(distances, level)) > wanted)
@@ -185,7 +192,7 @@ BOUNDARY_RULES: dict[str, Callable[[Sequence[float], Sequence[int], int], list[i
 
 
 def _distance_levels(distances: Sequence[float]) -> list[float]:
-    """Where the cuts above a distance become more, from none to all, descending."""
+    """Return the thresholds at which the number of boundaries grows, from none to all, descending."""
     return [*sorted(set(distances), reverse=True), -1.0]
 
 
@@ -194,7 +201,7 @@ def _boundaries_above(distances: Sequence[float], level: float) -> list[int]:
 
 
 def _distances(vectors: Vectors) -> list[float]:
-    """1 - cosine of each vector to the next one, in float64."""
+    """Return 1 - cosine of each vector to the next one, in float64."""
     import numpy as np
 
     products = np.sum(vectors[1:] * vectors[:-1], axis=1, dtype=np.float64)
@@ -208,18 +215,18 @@ def _percentile(distances: Sequence[float], percentile: float) -> float:
 
 
 class ClusterChunker(EmbeddingChunker):
-    """Runs of pieces that are most alike in meaning, found by dynamic programming, up to a size."""
+    """Runs of pieces with the most similar meaning, found by dynamic programming, up to a size."""
 
     PACKAGES = ("numpy",)
 
     class Config(EmbeddingConfig):
         type: Literal["cluster"] = "cluster"
-        size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
+        size: int = Field(200, ge=1, le=1_000_000, description="maximum chunk size, in `unit`")
 
         @model_validator(mode="after")
         def _pieces_fit(self) -> Self:
             if self.size < self.piece:
-                raise ValueError(f"pieces of {self.piece} are longer than the size {self.size}")
+                raise ValueError(f"piece ({self.piece}) must not exceed size ({self.size})")
             return self
 
     config: Config
@@ -233,11 +240,11 @@ class ClusterChunker(EmbeddingChunker):
 
 
 def best_blocks(vectors: Vectors, most: int) -> list[int]:
-    """Where the runs begin, without the first, whose blocks of similarity have the largest sum.
+    """Return the starts of the runs whose similarity blocks have the largest sum, without the first.
 
     Args:
-        vectors: of unit length or zeros, one a row.
-        most: rows in a run.
+        vectors: unit length or zeros, one per row.
+        most: maximum number of rows per run.
     """
     import numpy as np
 
@@ -261,7 +268,7 @@ def best_blocks(vectors: Vectors, most: int) -> list[int]:
 
 
 def _band_similarities(vectors: Vectors, most: int) -> Floats:
-    """For each row the sums of its similarities to the nearest 1, 2, ... rows before it, shape (rows, most - 1)."""
+    """Return the sums of each row's similarities to the 1, 2, ... rows before it, shape (rows, most - 1)."""
     import numpy as np
 
     count = len(vectors)

@@ -1,14 +1,13 @@
-"""Whole sentences, packed up to a size, each chunk beginning with the last sentences of the one before.
+"""Chunking by whole sentences with overlap, and by fixed windows of tokens.
 
-A sentence ends with its full stop, question or exclamation mark and the white space after it, or with its paragraph.
-A stop after an abbreviation, an initial or a number of a list ends none. A sentence that is longer than a chunk is cut
-at its lines, then at its words. English and French abbreviations are known; what is not known costs a cut too many,
-never a word.
+Sentences: a sentence ends with a full stop, question mark or exclamation mark and the white space after it, or with its
+paragraph. A full stop after an abbreviation, an initial or a list number does not end a sentence. A sentence that is
+longer than a chunk is split at its lines, then at its words. English and French abbreviations are known. An unknown
+one causes an additional split, but no text is lost.
 
-Windows of so many tokens, whatever they hold: the plainest way to cut, and a yardstick for the others.
-
-The text becomes tokens once; a chunk begins where its first token does and ends where the next one begins, so that
-nothing is lost between two chunks. A character of several tokens is not cut: it belongs to the chunk of its first one.
+Tokens: windows with a fixed number of tokens, regardless of content, as a baseline for the other chunkers. The text is
+tokenized once. A chunk starts with its first token and ends where the next token starts, so that nothing is lost
+between chunks. A character of several tokens is not split; it belongs to the chunk of its first token.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ABBREVIATIONS = frozenset(
     )
 )
 LAST_WORD = re.compile(r"([^\W_]+(?:\.[^\W_]+)*)\.\s*\Z")
-LOOKED_AT = 24  # characters before a stop in which an abbreviation is looked for
+LOOKED_AT = 24  # characters before a full stop that are searched for an abbreviation
 
 
 class SentenceChunker(SizedChunker):
@@ -48,8 +47,8 @@ class SentenceChunker(SizedChunker):
 
     class Config(OverlappingConfig):
         type: Literal["sentence"] = "sentence"
-        size: int = Field(500, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
-        overlap: int = Field(70, ge=0, description="how much of a chunk's end the next one repeats at most, in `unit`")
+        size: int = Field(500, ge=1, le=1_000_000, description="maximum chunk size, in `unit`")
+        overlap: int = Field(70, ge=0, description="maximum overlap with the previous chunk, in `unit`")
 
     config: Config
 
@@ -65,13 +64,13 @@ class SentenceChunker(SizedChunker):
 
 
 def sentences(text: str) -> Iterator[TextRange]:
-    """Where the sentences of a text stand, without a gap between them."""
+    """Return the ranges of a text's sentences, without a gap between them."""
     edges = [0, *(found.end() for found in SENTENCE_END.finditer(text) if not _goes_on(text, found)), len(text)]
     return ((first, last) for first, last in pairwise(edges) if last > first)
 
 
 def _goes_on(text: str, found: re.Match[str]) -> bool:
-    """Whether a stop ends no sentence, since it belongs to an abbreviation, an initial or a list's number."""
+    """Return whether a full stop belongs to an abbreviation, an initial or a list number, not to a sentence end."""
     if found[0].rstrip() != "." or "\n\n" in found[0]:
         return False
     word = LAST_WORD.search(text, max(0, found.start() - LOOKED_AT), found.start() + 1)
@@ -84,7 +83,7 @@ def _goes_on(text: str, found: re.Match[str]) -> bool:
 
 
 class TokenChunker(SizedChunker):
-    """Windows of a number of tokens or characters, with or without overlap; sentences and words are torn."""
+    """Windows of a fixed number of tokens or characters, with optional overlap; may split sentences and words."""
 
     class Config(OverlappingConfig):
         type: Literal["token"] = "token"

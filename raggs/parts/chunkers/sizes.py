@@ -1,13 +1,12 @@
-"""How long a piece of text is: in characters, in tokens of a vocabulary that lies here, or by a tokenizer's file.
+"""Lengths of texts, and splitting and packing by length.
 
-Nothing is downloaded. Where a vocabulary cannot be read, `raggs.base.text.estimate` stands in, and the causes say so.
-A sum over pieces stands for the length of what they make together: tokens do not cross most cuts, so that the two
-differ by a token or two.
+A length is in characters, in tokens of an installed vocabulary, or in tokens of a tokenizer file. Nothing is
+downloaded. If a vocabulary cannot be read, `raggs.base.text.estimate` is used instead, and the causes record it. The
+length of joined pieces is approximated by the sum of their lengths. Tokens rarely cross boundaries, so the error is one
+or two tokens.
 
-Cutting a text that is too long at the best places that it has, and packing what is short.
-
-Places here leave no gap: each piece reaches to the next one, so that nothing is lost whatever is packed, and lengths
-add up. White space at the ends is taken off once a chunk is whole (`trim_range`).
+Ranges in this module are adjacent: each piece extends to the start of the next, so that nothing is lost by packing, and
+lengths add up. White space at both ends is removed from finished chunks (`trim_range`).
 """
 
 from __future__ import annotations
@@ -30,63 +29,64 @@ from raggs.parts.chunkers import Chunker, ChunkerConfig, TextRange
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-ROOMY = 6  # characters by a token that most texts stay below
-BORDER = re.compile(r"(?<=\S) (?=[A-Za-z])")  # a token of cl100k and o200k begins here, since one is " word"
+ROOMY = 6  # characters per token; most texts have fewer
+# a token of cl100k and o200k starts here, because a token has the form " word"
+BORDER = re.compile(r"(?<=\S) (?=[A-Za-z])")
 
 SizeUnit = Literal["cl100k", "o200k", "characters"]
 
 
 class MeasuredConfig(ChunkerConfig):
-    """What the settings of a chunker hold that measures texts."""
+    """Settings of chunkers that measure texts."""
 
-    unit: SizeUnit = Field("cl100k", description="tokens of this vocabulary, or characters")
+    unit: SizeUnit = Field("cl100k", description="unit of lengths: tokens of this vocabulary, or characters")
     tokenizer: Annotated[AnchoredPath | None, INPUT] = Field(
-        None, description="a tokenizer.json, whose tokens are counted instead of `unit`; null: none"
+        None, description="path of a tokenizer.json, which replaces `unit`; null: none"
     )
     special_tokens: bool = Field(
         False,
-        description="whether marks that the tokenizer sets at the ends of a text are counted with each piece",
+        description="count the special tokens that the tokenizer adds at the ends of a text, for each piece",
     )
 
 
 class SizedConfig(MeasuredConfig):
-    """The same of one that cuts to a size."""
+    """Settings of chunkers with a maximum size."""
 
-    size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
+    size: int = Field(200, ge=1, le=1_000_000, description="maximum chunk size, in `unit`")
 
 
 class OverlappingConfig(SizedConfig):
-    """The same of one whose chunks may overlap."""
+    """Settings of chunkers with a maximum size and an overlap."""
 
-    overlap: int = Field(0, ge=0, description="how much of a chunk's end the next one repeats at most, in `unit`")
+    overlap: int = Field(0, ge=0, description="maximum overlap with the previous chunk, in `unit`")
 
     @model_validator(mode="after")
     def _overlap_below_size(self) -> Self:
         if self.overlap >= self.size:
-            raise ValueError(f"an overlap of {self.overlap} leaves nothing new in chunks of {self.size}")
+            raise ValueError(f"overlap ({self.overlap}) must be smaller than size ({self.size})")
         return self
 
 
 class TextSizer:
-    """Measures texts as settings say."""
+    """Measures texts according to the settings."""
 
     def __init__(self, config: MeasuredConfig) -> None:
         self._config = config
         self._vocabulary = f"{config.unit}_base"
 
     def lengths(self, texts: Sequence[str], enough: int | None = None) -> list[int]:
-        """The length of each text.
+        """Return the length of each text.
 
         Args:
-            enough: whoever asks cuts what is as long as this: of a long text its beginning is measured, and where that
-                suffices, its length is told.
+            enough: longer texts are not measured exactly: if the beginning of a text already has this length, the
+                beginning's length is returned.
 
         Raises:
-            DataError: the tokenizer's file cannot be read.
+            DataError: the tokenizer file cannot be read.
         """
         if self._config.tokenizer is None and self._config.unit == "characters":
             return list(map(len, texts))
-        unlike = list(dict.fromkeys(texts))  # a text without spaces is cut into letters, of which there are few
+        unlike = list(dict.fromkeys(texts))  # a text without spaces is split into characters, many of which repeat
         known = dict(zip(unlike, self._tokens(unlike, enough), strict=True))
         return [known[text] for text in texts]
 
@@ -102,11 +102,11 @@ class TextSizer:
         return [len(each.ids) for each in self._tokenizer.encode_batch(texts, add_special_tokens=special)]
 
     def borders(self, text: str) -> list[int]:
-        """The character in which each unit of a text begins, in order.
+        """Return the offset at which each unit of a text starts, in order.
 
         Raises:
-            DataError: the tokenizer's file cannot be read.
-            PrerequisiteError: the vocabulary cannot.
+            DataError: the tokenizer file cannot be read.
+            PrerequisiteError: the vocabulary cannot be read.
         """
         if self._config.tokenizer is not None:
             return [start for start, _ in self._tokenizer.encode(text, add_special_tokens=False).offsets]
@@ -115,22 +115,22 @@ class TextSizer:
         found = token_borders(text, self._vocabulary)
         if found is None:
             raise PrerequisiteError(
-                f"the vocabulary {self._vocabulary} is not on this machine",
-                remedy="reinstall litellm, which brings it, or name a tokenizer file",
+                f"vocabulary {self._vocabulary} is not installed",
+                remedy="reinstall litellm, which includes it, or set a tokenizer file",
             )
         return found
 
     def check(self) -> None:
-        """Find what it lacks.
+        """Raise an error if the tokenizer is not available.
 
         Raises:
-            DataError: the tokenizer's file cannot be read.
+            DataError: the tokenizer file cannot be read.
         """
         if self._config.tokenizer is not None:
             self._tokenizer.get_vocab_size()
 
     def causes(self) -> Causes:
-        """What besides the settings can change a length."""
+        """Return everything apart from the settings that affects lengths."""
         if self._config.tokenizer is not None:
             return {"tokenizers": installed("tokenizers")}
         if self._config.unit == "characters":
@@ -155,18 +155,18 @@ class MeasuringChunker(Chunker):
 
     @cached_property
     def ruler(self) -> TextSizer:
-        """By which it measures."""
+        """Measures the texts."""
         return TextSizer(self.config)
 
 
 class SizedChunker(MeasuringChunker):
-    """A chunker that cuts to a size."""
+    """A chunker with a maximum size."""
 
     config: SizedConfig
 
 
 def _text_beginning(text: str, least: int) -> str:
-    """A text up to a place between two tokens, whatever follows, `least` characters from its beginning or later."""
+    """Return the beginning of a text, up to a token boundary at `least` characters or later."""
     found = BORDER.search(text, least) if len(text) > least else None
     return text if found is None else text[: found.start()]
 
@@ -176,8 +176,8 @@ def _load(path: Path) -> Tokenizer:
 
     try:
         found = Tokenizer.from_file(str(path))
-    except Exception as error:  # the reader raises plain Exception
-        raise DataError(f"no tokenizer ({error})", where=path, remedy="name the tokenizer.json of a model") from error
+    except Exception as error:  # the library raises plain Exception
+        raise DataError(f"not a tokenizer ({error})", where=path, remedy="use the tokenizer.json of a model") from error
     found.no_truncation()
     found.no_padding()
     return found
@@ -192,9 +192,9 @@ BREAK_PATTERNS = (SENTENCES, LINES, WORD_BREAK)
 def split_to_fit(
     text: str, place: TextRange, room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]] = BREAK_PATTERNS
 ) -> Iterator[TextRange]:
-    """A place itself where it fits into `room`, else its parts between the best kind of cuts that makes them fit.
+    """Yield the range if it fits into `room`, otherwise its parts between the coarsest split points that make them fit.
 
-    The last kind of cut is between any two characters, so that nothing but one character is longer than `room`.
+    As a last resort, the text is split between characters, so that only a single character can exceed `room`.
     """
     yield from _split_all_to_fit(text, [place], room, ruler, cuts)
 
@@ -202,7 +202,7 @@ def split_to_fit(
 def _split_all_to_fit(
     text: str, places: Sequence[TextRange], room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[TextRange]:
-    """See `split_to_fit`; all places are measured together, which is faster."""
+    """Yield the parts of all ranges (see `split_to_fit`); measuring them together is faster."""
     lengths = ruler.lengths([text[start:end] for start, end in places], enough=room + 1)
     for (start, end), length in zip(places, lengths, strict=True):
         if end - start <= 1 or length <= room:
@@ -215,7 +215,7 @@ def _split_all_to_fit(
 
 
 def join_to_fit(parts: Iterable[TextRange], text: str, room: int, ruler: TextSizer) -> Iterator[TextRange]:
-    """Neighbours put together as long as the sum of their lengths fits into `room`."""
+    """Yield joined neighbours, as long as the sum of their lengths fits into `room`."""
     listed = list(parts)
     start = end = total = 0
     for part, length in zip(listed, ruler.lengths([text[first:last] for first, last in listed]), strict=True):
@@ -230,14 +230,14 @@ def join_to_fit(parts: Iterable[TextRange], text: str, room: int, ruler: TextSiz
 
 
 def trim_range(text: str, place: TextRange) -> TextRange:
-    """A place without the white space at its ends; an empty one where there is nothing else."""
+    """Return a range without the white space at both ends; an empty range if there is nothing else."""
     part = text[slice(*place)]
     start = place[0] + len(part) - len(part.lstrip())
     return start, max(start, place[0] + len(part.rstrip()))
 
 
 def drop_repeated_ranges(text: str, places: Iterable[TextRange]) -> Iterator[TextRange]:
-    """Places without the white space at their ends, and without those that add nothing else to the one before."""
+    """Yield trimmed ranges, without those that add nothing to the previous one."""
     reached = 0
     for place in places:
         start, end = trim_range(text, place)

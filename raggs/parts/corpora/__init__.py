@@ -1,8 +1,6 @@
-"""Corpora by name: one file and one line each (see `Corpus`).
+"""Corpora: base class, registry, and the base of corpora that are split into chunks.
 
-What a corpus is: passages from somewhere, and a cheap hash that tells when they changed.
-
-Corpora of documents that a chunker cuts: what their settings and they themselves have in common.
+A corpus yields passages, and a cheap hash of its source that changes whenever the passages may have changed.
 """
 
 from __future__ import annotations
@@ -27,27 +25,29 @@ from raggs.parts.chunkers.paragraphs import ParagraphsChunker
 from raggs.parts.elastic import IndexPlace
 from raggs.parts.indexes.passages import Passages
 
-MAX_LISTED_PASSAGES = 3  # of what is told by name
+MAX_LISTED_PASSAGES = 3  # passages that a message lists
 
 
 def plain_chunker(spec: ChunkerConfig) -> Chunker:
-    """A chunker that works without any other part."""
+    """Return a chunker that needs no other part."""
     return chunkers.REGISTRY.of(spec)(spec)
 
 
 @dataclass(frozen=True)
 class CorpusContext:
-    """What a corpus may use: chunkers by their settings."""
+    """Resources for corpora: a function that creates a chunker from its settings."""
 
     chunker: Callable[[ChunkerConfig], Chunker] = plain_chunker
 
 
 class Corpus(Adapter, ABC):
-    """A source of passages. Built as ``cls(config)``; its `context` is set by whoever has other parts to give.
+    """A source of passages. Built as ``cls(config)``; the caller sets `context` if other parts are available.
 
-    `left_out` names the passages that the latest reading found empty, `replaced` those that came with characters which
-    are none, in whose place U+FFFD stands; `cutting_s` are the seconds that its chunker took, None where nobody knows;
-    `unreadable` names the files that could not be read and were skipped, since the settings say so.
+    Attributes:
+        left_out: passages without text, found by the latest read.
+        replaced: ids of passages with invalid characters, which are replaced by U+FFFD.
+        cutting_s: time spent by the chunker, in seconds; None if unknown.
+        unreadable: names of files that could not be read and were skipped, as the settings allow.
     """
 
     context = CorpusContext()
@@ -61,32 +61,32 @@ class Corpus(Adapter, ABC):
 
     @classmethod
     def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - most lie in none
-        """The index on a server in which it lies; None where it lies elsewhere."""
+        """Return the server index that contains the corpus; None for other corpora."""
         return None
 
     def causes(self) -> Causes:
-        """What besides its source can change its passages."""
+        """Return everything apart from the source that affects the passages."""
         return self.own_causes()
 
     def outside(self) -> list[str]:
-        """What lies at the source and is no part of the corpus, a sentence each; told without reading it.
+        """Return sentences on data of the source that is not part of the corpus; the source is not read.
 
         Raises:
-            NotFoundError, DataError: as `source_hash`.
+            NotFoundError, DataError: see `source_hash`.
         """
         return []
 
     def notes(self) -> list[str]:
-        """What the latest reading found worth telling, a sentence each: passages without text, say."""
+        """Return remarks of the latest read, one sentence each, such as passages without text."""
         if not self.left_out:
             return []
         shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in self.left_out[:MAX_LISTED_PASSAGES])
         more = ", …" if len(self.left_out) > MAX_LISTED_PASSAGES else ""
-        return [f"{plural(len(self.left_out), 'passage')} without text left out: {shown}{more}"]
+        return [f"{plural(len(self.left_out), 'passage')} without text skipped: {shown}{more}"]
 
     @abstractmethod
     def source_hash(self) -> str:
-        """A hash of the bytes that the passages are made from; changes whenever a passage could.
+        """Return a hash of the source bytes; it changes whenever a passage may have changed.
 
         Raises:
             NotFoundError: the source is missing or unreadable.
@@ -94,48 +94,48 @@ class Corpus(Adapter, ABC):
 
     @abstractmethod
     def passages(self) -> Iterator[Passage]:
-        """Every passage, in the source's order.
+        """Yield every passage, in the source's order.
 
         Raises:
             NotFoundError: the source is missing or unreadable.
-            DataError: a passage is malformed; names file and line. Duplicate ids are the store's to find.
+            DataError: a passage is malformed; the error names file and line. The store detects duplicate ids.
         """
 
 
 @runtime_checkable
 class RemoteCorpus(Protocol):
-    """A corpus whose source gives single passages by id, so that it need not be copied."""
+    """A corpus whose source returns single passages by id, so that it need not be copied."""
 
     def remote(self) -> Passages: ...
 
 
 @runtime_checkable
 class DocumentCorpus(Protocol):
-    """A corpus whose source has documents: the texts that spans of its passages count in."""
+    """A corpus made from documents: the texts to which the spans of its passages refer."""
 
     def documents(self) -> Iterator[Document]: ...
 
 
 @runtime_checkable
 class RechunkableConfig(Protocol):
-    """Settings of a corpus of documents, which can be cut in another way."""
+    """Settings of a corpus of documents whose chunker can be replaced."""
 
     def recut(self, chunker: ChunkerConfig) -> AdapterConfig: ...
 
 
 class EmptyPassage(NamedTuple):
-    """A passage without any text, which nobody could judge."""
+    """A passage without text, which cannot be judged."""
 
     doc_id: str
     line: int
 
 
 def hash_source(path: Path) -> str:
-    """The content hash of a corpus file.
+    """Return the content hash of a corpus file.
 
     Raises:
-        NotFoundError: it is missing or unreadable.
-        DataError: it is no file.
+        NotFoundError: the file is missing or unreadable.
+        DataError: the path is not a file.
     """
     try:
         return hash_file(path)
@@ -148,31 +148,31 @@ DEFAULT_MAX_WORDS = 200
 
 
 class CutCorpus(Corpus):
-    """A corpus whose passages are cut out of documents."""
+    """A corpus whose passages are chunks of documents."""
 
     @property
     @abstractmethod
     def place(self) -> Path | str:
-        """Where the documents lie, for messages."""
+        """Location of the documents, for messages."""
 
     @property
     @abstractmethod
     def named(self) -> ChunkerConfig | None:
-        """The chunker that the settings name; None where they name none, so that whole paragraphs are packed."""
+        """Chunker of the settings; None to pack whole paragraphs."""
 
     @abstractmethod
     def documents(self) -> Iterator[Document]:
-        """Every document whole, in the passages' order: the text that spans count in.
+        """Yield every document as a whole, in the order of the passages; spans refer to these texts.
 
         Raises:
-            NotFoundError, DataError: as `passages`.
+            NotFoundError, DataError: see `passages`.
         """
 
     def cuts_hash(self) -> str | None:
-        """What tells the cuts of documents by a paid chunker from others by the same one; None: it is not paid.
+        """Return a hash of the cached boundaries of a paid chunker; None if the chunker is not paid.
 
         Raises:
-            RaggsError: the documents or the cuts cannot be read.
+            RaggsError: the documents or the boundaries cannot be read.
         """
         chunker = None if self.named is None else self.context.chunker(self.named)
         if not isinstance(chunker, PaidChunker):
@@ -181,17 +181,18 @@ class CutCorpus(Corpus):
         return hash_value([None if cuts is None else cuts.at for cuts in kept])
 
     def cutter(self, max_words: int) -> Chunker:
-        """Who cuts; of whole paragraphs a passage holds up to `max_words` words."""
+        """Return the configured chunker, or one that packs whole paragraphs of up to `max_words` words."""
         return self.context.chunker(self.named or ParagraphsChunker.Config(max_words=max_words))
 
 
 def refuse_two_sizes(chunker: ChunkerConfig | None, max_words: int) -> None:
-    """
+    """Raise an error if a size is set in addition to a chunker.
+
     Raises:
-        ValueError: a size is given beside a chunker, which has its own.
+        ValueError: `max_words` is not the default although a chunker is set, which has a size setting.
     """
     if chunker is not None and max_words != DEFAULT_MAX_WORDS:
-        raise ValueError("max_words is of no use beside a chunker; say it in the chunker {type: paragraphs}")
+        raise ValueError("max_words has no effect with a chunker; set it in the chunker {type: paragraphs}")
 
 
 REGISTRY: Registry[Corpus] = Registry(

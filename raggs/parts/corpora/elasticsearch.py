@@ -1,8 +1,8 @@
-"""A corpus that lies in an index of Elasticsearch.
+"""A corpus in an Elasticsearch index.
 
-A run reads of it what its pools need (`remote`). Only where a retriever works on the whole corpus (bm25, dense) is
-all of it read, by a point in time, and kept like any other corpus. Either way the index's state stands for its
-content: any write to it makes the stages run that depend on the corpus.
+A run reads only the passages that its pools need (`remote`). If a retriever works on the whole corpus (bm25, dense),
+all documents are read at one point in time and stored like any other corpus. In both cases, the index's state
+represents its content: any write to the index makes the stages that depend on the corpus run again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class ElasticsearchConfig(IndexPlace, AdapterConfig):
 
 
 class ElasticsearchCorpus(Corpus):
-    """The documents of an Elasticsearch index: those that the pools need, or all by a point in time."""
+    """Documents of an Elasticsearch index: only those in the pools, or all of them if a retriever needs the whole
+    corpus.
+    """
 
     Config = ElasticsearchConfig
     config: ElasticsearchConfig
@@ -34,12 +36,12 @@ class ElasticsearchCorpus(Corpus):
         return config if isinstance(config, cls.Config) else None
 
     def source_hash(self) -> str:
-        """Over the index's state on the server, which any write changes."""
+        """Return a hash of the index's state on the server, which changes with any write."""
         with closing(self.remote()) as index:
             return index.content_hash
 
     def passages(self) -> Iterator[Passage]:
-        """See `Corpus.passages`; all documents as of one moment."""
+        """Yield all documents of one point in time (see `Corpus.passages`)."""
         self.left_out.clear()
         self.replaced.clear()
         with closing(self.remote()) as index:
@@ -50,5 +52,5 @@ class ElasticsearchCorpus(Corpus):
                     yield passage
 
     def remote(self) -> IndexPassages:
-        """The passages as they are asked for, without a copy, of the index as it stands now."""
+        """Return the passages of the current index, fetched on demand and not copied."""
         return IndexPassages(ElasticIndex(self.config), self.replaced)

@@ -1,19 +1,17 @@
-"""A folder of documents, each cut into passages: whole paragraphs, or as a chunker says.
+"""A folder of documents, each split into passages: by paragraphs, or by a configured chunker.
 
-A passage's id is the file's path below the folder (white space and ``%`` percent-encoded, so that ids stay unique) and
-the number of the passage in the file. Its span tells the place: ``text == source[start:end]``, in characters of the
-text that the file's reader gives (see `raggs.parts.documents`), which of a text file is the file's; with ``breadcrumb:
-text`` the path of its sections stands before that. What a document says about itself before it begins is in no passage.
+A passage's id consists of the file's path below the folder and the number of the passage in the file. White space and
+``%`` in the path are percent-encoded, so that ids are unique. The span satisfies ``text == source[start:end]``, in
+characters of the text that the file's reader returns (see `raggs.parts.documents`). For a text file, this is the file's
+content. With ``breadcrumb: text``, the path of headings is prepended to that text. Front matter is in no passage.
 
-Unless a chunker is named, Markdown, HTML and rst are cut at their headings, and a passage is called by the headings
-above it. Plain text and PDF have no headings: whole paragraphs are packed, and a passage is called by its file.
+Without a configured chunker, Markdown, HTML and rst are split at their headings, and a passage's title is the path of
+headings above it. Plain text and PDF have no headings: whole paragraphs are packed, and the title is the file's name.
 
-Which files of a folder are documents, and which are left out and why.
-
-Hidden files and folders (a leading dot) are left alone, whatever the patterns say. Symbolic links are not followed
-unless the settings say so; then a link that leads back to a folder above it is left out. Without patterns every file
-counts that a reader takes; with patterns the files that fit one, whatever their suffix. What is left out is counted by
-reason and suffix, with the first few names: a line, however large the folder.
+Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are not followed, unless
+the settings enable it; a link that leads back to a parent folder is then skipped. Without patterns, all files with a
+reader are selected; with patterns, all matching files of any suffix. Skipped files are counted by reason and suffix,
+with a few names each, so that the message stays on one line for large folders.
 """
 
 from __future__ import annotations
@@ -57,8 +55,8 @@ from raggs.parts.corpora import (
 )
 from raggs.parts.documents import DocumentContent, DocumentReader, TextReader
 
-MAX_NAMED_FILES = 3  # of the files that are left out for one reason
-GROUPS = 8  # reasons and suffixes that are told apart
+MAX_NAMED_FILES = 3  # per reason for skipping
+GROUPS = 8  # combinations of reason and suffix that a message lists
 NO_READER_REASON = "no reader"
 FOLDER = "folder"
 HIDDEN, LINK, SYMLINK_LOOP_REASON, BROKEN_SYMLINK_REASON = (
@@ -67,12 +65,12 @@ HIDDEN, LINK, SYMLINK_LOOP_REASON, BROKEN_SYMLINK_REASON = (
     "symlink to a folder above it",
     "broken symlink",
 )
-FOLLOW = "set corpus.follow_symlinks: true to read what symlinks point to"
+FOLLOW = "to follow symlinks, set corpus.follow_symlinks: true"
 
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file or folder that is left out; `reason`: why, in a few words."""
+    """A skipped file or folder; `reason` is a few words."""
 
     name: str
     reason: str
@@ -80,12 +78,12 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class FolderListing:
-    """The files of a folder by their paths below it, in the order of these.
+    """The files of a folder, sorted by their paths below it.
 
     Attributes:
-        files: that are documents.
-        skipped: what is left out.
-        closed: folders that cannot be listed, by their paths below it, and why.
+        files: documents to read: relative path and full path.
+        skipped: files and folders that are not read.
+        closed: folders that cannot be listed, by relative path, with the error.
     """
 
     files: tuple[tuple[str, Path], ...]
@@ -94,10 +92,10 @@ class FolderListing:
 
 
 def reader_of(path: Path) -> DocumentReader:
-    """Who reads a file, by its suffix; a file of any other suffix is plain text.
+    """Return the reader of a file, by its suffix; files with an unknown suffix are plain text.
 
     Raises:
-        PrerequisiteError: a package offers the reader, and it cannot be loaded.
+        PrerequisiteError: the reader's package cannot be loaded.
     """
     suffix = _suffix(path)
     return documents.REGISTRY.load(suffix)() if suffix in documents.REGISTRY else TextReader()
@@ -106,16 +104,16 @@ def reader_of(path: Path) -> DocumentReader:
 def list_files(
     root: Path, patterns: Sequence[str] | None, exclude: Sequence[str] = (), *, follow_symlinks: bool = False
 ) -> FolderListing:
-    """What of a folder is read.
+    """Return the files of a folder that are documents, and those that are skipped.
 
     Args:
-        patterns: which files count; None: those that a reader takes.
-        exclude: which do not, all the same.
-        follow_symlinks: whether symbolic links count as what they point to.
+        patterns: files to select; None: all files with a reader.
+        exclude: files to skip even if they match `patterns`.
+        follow_symlinks: whether symbolic links are followed.
 
     Raises:
-        NotFoundError: the folder is not there.
-        DataError: no file fits.
+        NotFoundError: the folder does not exist.
+        DataError: no file matches.
     """
     if not root.is_dir():
         problem = "is a file, not a folder" if root.exists() else "no such folder"
@@ -128,20 +126,20 @@ def list_files(
     left = [(name, path) for name, path in there if name not in files]
     known = patterns is None
     skipped += [
-        SkippedFile(name, _reason(name, path, exclude, known=known) or "fits no pattern") for name, path in left
+        SkippedFile(name, _reason(name, path, exclude, known=known) or "matches no pattern") for name, path in left
     ]
     if not files and not closed:
         wanted = " or ".join(patterns or (f"*.{suffix}" for suffix in documents.REGISTRY))
         told = f"; {describe_skipped(skipped)}" if skipped else ""
         remedy = "check corpus.path and corpus.patterns"
-        raise DataError(f"the folder holds no file that fits {wanted}{told}", where=root, remedy=remedy)
+        raise DataError(f"no file of the folder matches {wanted}{told}", where=root, remedy=remedy)
     return FolderListing(
         tuple(sorted(files.items())), tuple(sorted(skipped, key=lambda each: each.name)), tuple(closed)
     )
 
 
 def describe_skipped(skipped: Sequence[SkippedFile]) -> str:
-    """What is left out, as a sentence: 'left out 3 files: 2 .docx (no reader: a.docx, b.docx), 1 hidden (.env)'."""
+    """Return a sentence such as 'skipped 3 files: 2 .docx (no reader: a.docx, b.docx), 1 hidden (.env)'."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in skipped:
         suffix = _suffix(Path(each.name))
@@ -154,12 +152,12 @@ def describe_skipped(skipped: Sequence[SkippedFile]) -> str:
     most = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     shown = [_group(kind, reason, names) for (kind, reason), names in most[:GROUPS]]
     if rest := sum(len(names) for _, names in most[GROUPS:]):
-        shown.append(f"{rest:,} of other kinds")
+        shown.append(f"{rest:,} others")
     folders = sum(each.name.endswith("/") for each in skipped)
     counts = [(len(skipped) - folders, "file"), (folders, "folder")]
     what = " and ".join(plural(count, noun) for count, noun in counts if count)
     more = f"; {FOLLOW}" if any(each.reason == LINK for each in skipped) else ""
-    return f"left out {what}: {', '.join(shown)}{more}"
+    return f"skipped {what}: {', '.join(shown)}{more}"
 
 
 def _group(kind: str, reason: str, names: Sequence[str]) -> str:
@@ -169,7 +167,7 @@ def _group(kind: str, reason: str, names: Sequence[str]) -> str:
 
 
 def _fits_one(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a path below the folder fits a pattern, at any depth; ``**`` stands for any number of folders."""
+    """Return whether a relative path matches a pattern, at any depth; ``**`` matches any number of folders."""
     return any(_matches(PurePath(name).parts, ("**", *PurePath(pattern).parts)) for pattern in patterns)
 
 
@@ -182,24 +180,24 @@ def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _reason(name: str, path: Path, exclude: Sequence[str], *, known: bool) -> str:
-    """Why a file that would count is left out; empty for one that counts. `known`: it needs a reader."""
+    """Return why a file is skipped; empty if it is read. `known`: only files with a reader are read."""
     try:
         if not path.is_file():
             return BROKEN_SYMLINK_REASON if path.is_symlink() else "no file"
     except OSError:
-        return ""  # reading it will tell why it cannot be read
+        return ""  # the error is reported when the file is read
     if any(_fits_pattern(name, pattern) for pattern in exclude):
         return "excluded"
     return _reader_problem(path) if known else ""
 
 
 def _reader_problem(path: Path) -> str:
-    """Why nobody reads a file; empty where somebody does."""
+    """Return why no reader can read a file; empty if one can."""
     return (reader_of(path).missing() or "") if _suffix(path) in documents.REGISTRY else NO_READER_REASON
 
 
 def _fits_pattern(name: str, pattern: str) -> bool:
-    """Whether a path below the folder fits a pattern, at any depth; a folder stands for all in it."""
+    """Return whether a relative path matches a pattern, at any depth; a matching folder includes all its files."""
     parts, wanted = PurePath(name).parts, PurePath(pattern).parts
     return any(
         all(fnmatchcase(part, each) for part, each in zip(parts[at:], wanted, strict=False))
@@ -210,7 +208,7 @@ def _fits_pattern(name: str, pattern: str) -> bool:
 def _walk_files(
     root: Path, skipped: list[SkippedFile], closed: list[SkippedFile], *, follow_symlinks: bool
 ) -> Iterator[tuple[str, Path]]:
-    """Every file below a folder; what is hidden, behind a link or closed is noted instead.
+    """Yield every file below a folder; hidden, linked and unlistable entries are recorded in the lists instead.
 
     Raises:
         NotFoundError: the folder itself cannot be listed.
@@ -222,7 +220,7 @@ def _walk_files(
             raise unreadable(error, root) from error
         closed.append(SkippedFile(f"{folder.relative_to(root).as_posix()}/", error.strerror or str(error)))
 
-    above = {str(root): frozenset({os.path.realpath(root)})}  # of each folder, the folders that lead to it
+    above = {str(root): frozenset({os.path.realpath(root)})}  # real paths of the folders that lead to each folder
     for folder, inner, names in os.walk(str(root), onerror=refused, followlinks=follow_symlinks):
         here, led = Path(folder).relative_to(root), above.pop(folder, frozenset())
         for name in sorted(inner):
@@ -255,52 +253,55 @@ def _suffix(path: Path) -> str:
 def _relative(pattern: str) -> str:
     path = PurePath(pattern)
     if not path.parts or path.is_absolute() or any("**" in part and part != "**" for part in path.parts):
-        raise ValueError(f"{pattern!r} is not a pattern of file names, such as *.md")
+        raise ValueError(f"{pattern!r} is not a file name pattern such as *.md")
     return pattern
 
 
 Pattern = Annotated[str, AfterValidator(_relative)]
 Breadcrumb = Literal["title", "text", "none"]
 PATH_SEPARATOR = " > "
-EARLIER_PATTERNS = ("*.txt", "*.md")  # what all suffixes meant when these were all
-MAX_TITLE_CHARS = 200  # characters of a heading in a title; each passage of the section repeats them
+# default before the other readers existed; kept so that fingerprints stay the same
+EARLIER_PATTERNS = ("*.txt", "*.md")
+MAX_TITLE_CHARS = 200  # characters of a heading in a title, which is repeated in each passage of the section
 MAX_PATH_CHARS = 1000  # characters of a path of headings
 OMITTED = "…"
-MAX_LISTED_FAULTS = 10  # unreadable files that a message names
+MAX_LISTED_FAULTS = 10  # unreadable files that a message lists
 SKIP = "set corpus.unreadable: skip"
-TOKENS_PER_WORD = 4 / 3  # of cl100k, in English
-HEADING = re.compile(rb"^(?:#{1,6}\s+\S|([=*#~^\"-])\1{2,})", re.MULTILINE)  # what plain text was searched for
+TOKENS_PER_WORD = 4 / 3  # cl100k tokens in English
+# headings that earlier versions detected in plain text
+HEADING = re.compile(rb"^(?:#{1,6}\s+\S|([=*#~^\"-])\1{2,})", re.MULTILINE)
 
 
 class FolderConfig(AdapterConfig):
     type: Literal["folder"] = "folder"
-    path: SourcePath = Field(description="the folder")
+    path: SourcePath = Field(description="path of the folder")
     patterns: tuple[Pattern, ...] | None = Field(
-        None, min_length=1, description="which files, at any depth; null: all that raggs list documents names"
+        None,
+        min_length=1,
+        description="patterns of files to read, at any depth; null: all types in raggs list documents",
     )
-    exclude: AddedLater[tuple[Pattern, ...]] = Field((), description="files and folders that are left out all the same")
+    exclude: AddedLater[tuple[Pattern, ...]] = Field((), description="patterns of files and folders to skip")
     max_words: int = Field(
         DEFAULT_MAX_WORDS,
         ge=20,
-        description="maximum words per passage if no chunker is named (Markdown, HTML, rst: 4 tokens for 3 words)",
+        description="maximum words per passage without a chunker (Markdown, HTML, rst: counted as 4 tokens per"
+        " 3 words)",
     )
     chunker: AddedLater[ChunkerSpec | None] = Field(
         None,
-        description="how files are cut; null: Markdown, HTML and rst at their headings (as by the chunker markdown), "
-        "other files as whole paragraphs of up to `max_words` words",
+        description="chunker of all files; null: chunker markdown for Markdown, HTML and rst, "
+        "and whole paragraphs of up to `max_words` words for other files",
     )
     unreadable: AddedLater[Literal["stop", "skip"]] = Field(
         "stop",
-        description="files that cannot be read (not UTF-8, a damaged PDF, no permission): stop and name them all, or "
-        "skip them; skipped files are counted in the run's status, report and manifest",
+        description="action if files cannot be read (not UTF-8, damaged PDF, no permission): stop with a list"
+        " of them, or skip them (counted in the run's status, report and manifest)",
     )
-    follow_symlinks: AddedLater[bool] = Field(
-        False, description="whether symbolic links to files and folders are read as what they point to"
-    )
+    follow_symlinks: AddedLater[bool] = Field(False, description="follow symbolic links to files and folders")
     breadcrumb: AddedLater[Breadcrumb | None] = Field(
         None,
-        description="where the path of a passage's headings stands (Guide > Install > Linux): in its title, before its "
-        f"text, or nowhere; null: in its title. A heading counts with its first {MAX_TITLE_CHARS} characters",
+        description="position of a passage's path of headings (Guide > Install > Linux): in its title, before its "
+        f"text, or none; null: title. Headings are truncated to {MAX_TITLE_CHARS} characters",
     )
 
     @model_validator(mode="after")
@@ -309,12 +310,12 @@ class FolderConfig(AdapterConfig):
         return self
 
     def recut(self, chunker: ChunkerConfig) -> FolderConfig:
-        """The same folder, cut in another way."""
+        """Return the settings of the same folder with another chunker."""
         return self.model_copy(update={"chunker": chunker, "max_words": DEFAULT_MAX_WORDS})
 
 
 class FolderCorpus(CutCorpus):
-    """Text, Markdown, rst, HTML and PDF files below a folder, cut into passages."""
+    """Text, Markdown, rst, HTML and PDF files of a folder, split into passages."""
 
     Config = FolderConfig
     config: FolderConfig
@@ -322,8 +323,8 @@ class FolderCorpus(CutCorpus):
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__(config)
         self._warnings: list[str] = []
-        self._cut_titles: dict[str, None] = {}  # files, in order
-        self._faults: list[str] = []  # unreadable files, and why
+        self._cut_titles: dict[str, None] = {}  # files with truncated titles, in order
+        self._faults: list[str] = []  # unreadable files, each with its error
 
     @property
     def place(self) -> Path:
@@ -334,7 +335,7 @@ class FolderCorpus(CutCorpus):
         return self.config.chunker
 
     def source_hash(self) -> str:
-        """Over the files that count: their paths below the folder and their bytes, None if these cannot be read."""
+        """Return a hash of the selected files: relative paths and bytes, with None for an unreadable file."""
         listing, rows = self._listing(), list[list[str | None]]()
         for name, path in listing.files:
             try:
@@ -343,12 +344,12 @@ class FolderCorpus(CutCorpus):
                 rows.append([file_id(name), None])
         rows += [[file_id(folder.name), None] for folder in listing.closed]
         if self.config.unreadable == "stop" and any(None in row for row in rows):
-            for _ in self._read():  # which names all files that cannot be read
+            for _ in self._read():  # raises an error that lists all unreadable files
                 pass
         return hash_value(rows)
 
     def _marks(self, path: Path) -> Iterator[str]:
-        """How a file is read otherwise than when it was first read, so that its passages are other ones."""
+        """Yield markers for changes of the readers since earlier versions that affect the passages of this file."""
         reader = reader_of(path)
         yield from reader.marks(path)
         plain, named = isinstance(reader, TextReader), self.config.chunker
@@ -362,7 +363,7 @@ class FolderCorpus(CutCorpus):
             yield "long runs cut"
 
     def causes(self) -> Causes:
-        """Its own, the chunkers', and the readers' where texts or breadcrumbs come from them."""
+        """Return its own causes, those of the chunkers, and those of readers that affect texts or breadcrumbs."""
         found = {**self.own_causes(), **({"patterns": list(EARLIER_PATTERNS)} if self.config.patterns is None else {})}
         readers = self._readers()
         headed = any(reader.HEADINGS for reader in readers.values())
@@ -377,38 +378,37 @@ class FolderCorpus(CutCorpus):
         return {**found, "readers": changing} if changing else found
 
     def outside(self) -> list[str]:
-        """Files that are left out, by reason."""
+        """Return a sentence on skipped files, by reason; empty if there are none."""
         return [describe_skipped(skipped)] if (skipped := self._listing().skipped) else []
 
     def notes(self) -> list[str]:
-        """Files that were skipped or have no text, front matter that was not understood, and titles that were cut."""
+        """Return remarks on unreadable and empty files, unparsed front matter and truncated titles."""
         found = []
         if self._faults:
             found.append(f"{plural(len(self._faults), 'unreadable file')} skipped: {_list_faults(self._faults)}")
         if self.left_out:
             named = ", ".join(each.doc_id for each in self.left_out[:MAX_LISTED_PASSAGES])
             more = ", …" if len(self.left_out) > MAX_LISTED_PASSAGES else ""
-            found.append(f"{plural(len(self.left_out), 'file')} without text left out: {named}{more}")
+            found.append(f"{plural(len(self.left_out), 'file')} without text skipped: {named}{more}")
         if self._warnings:
             more = (
                 f"; and {len(self._warnings) - MAX_LISTED_PASSAGES:,} more"
                 if len(self._warnings) > MAX_LISTED_PASSAGES
                 else ""
             )
-            found.append(
-                f"front matter not understood and left out: {'; '.join(self._warnings[:MAX_LISTED_PASSAGES])}{more}"
-            )
+            found.append(f"unparsed front matter skipped: {'; '.join(self._warnings[:MAX_LISTED_PASSAGES])}{more}")
         if self._cut_titles:
             named = ", ".join([*self._cut_titles][:MAX_LISTED_PASSAGES]) + (
                 ", …" if len(self._cut_titles) > MAX_LISTED_PASSAGES else ""
             )
             many = plural(len(self._cut_titles), "file")
-            found.append(f"headings of {many} cut to {MAX_TITLE_CHARS} characters in titles: {named}")
+            found.append(f"headings of {many} truncated to {MAX_TITLE_CHARS} characters in titles: {named}")
         return found
 
     def passages(self) -> Iterator[Passage]:
-        """See `Corpus.passages`; file after file by path, each with its span."""
-        self.cutting_s = None if isinstance(self._chunker, PaidChunker) else 0.0  # its cuts are looked up
+        """Yield the passages, sorted by file path, each with its span (see `Corpus.passages`)."""
+        # a paid chunker's boundaries are read from a cache
+        self.cutting_s = None if isinstance(self._chunker, PaidChunker) else 0.0
         for source, reading in self._read():
             number = 0
             for number, passage in enumerate(self._cut(reading, source), start=1):  # noqa: B007
@@ -417,7 +417,7 @@ class FolderCorpus(CutCorpus):
                 self.left_out.append(EmptyPassage(source, 1))
 
     def documents(self) -> Iterator[Document]:
-        """Every file whole; see `CutCorpus.documents`."""
+        """Yield every file as a whole (see `CutCorpus.documents`)."""
         for source, reading in self._read():
             document = _document(reading, source)
             if not document.body.text.strip():
@@ -425,10 +425,10 @@ class FolderCorpus(CutCorpus):
             yield document
 
     def _read(self) -> Iterator[tuple[str, DocumentContent]]:
-        """Every file that can be read.
+        """Yield every readable file.
 
         Raises:
-            NotFoundError, DataError: the settings say so where one cannot; all that cannot are named.
+            NotFoundError, DataError: a file is unreadable and `unreadable` is `stop`; the error lists all such files.
         """
         self.left_out.clear()
         self.unreadable.clear()
@@ -448,7 +448,7 @@ class FolderCorpus(CutCorpus):
                 continue
             if reading.warning:
                 self._warnings.append(f"{source}:{reading.line}: {reading.warning}")
-            if not (stops and self._faults):  # after a fault the others are only tried
+            if not (stops and self._faults):  # after an error, the remaining files are only checked
                 yield source, reading
         if stops and self._faults:
             raise self._unreadable(first)
@@ -458,15 +458,15 @@ class FolderCorpus(CutCorpus):
         self._faults.append(f"{source}{'' if error.line is None else f':{error.line}'} ({error.message})")
 
     def _unreadable(self, first: RaggsError | None) -> RaggsError:
-        """The error that names what cannot be read: of one file its own."""
+        """Return the error for the unreadable files; for a single file, that of the file itself."""
         if first is not None and len(self._faults) == 1:
             first.remedy = f"{first.remedy}; or {SKIP}" if first.remedy else SKIP
             return first
         said = f"{plural(len(self._faults), 'file')} cannot be read: {_list_faults(self._faults)}"
-        return DataError(said, where=self.place, remedy=f"repair them, leave them out by corpus.exclude, or {SKIP}")
+        return DataError(said, where=self.place, remedy=f"repair them, exclude them with corpus.exclude, or {SKIP}")
 
     def _cut(self, reading: DocumentContent, source: str) -> Iterator[Passage]:
-        """The passages of one file."""
+        """Yield the passages of one file."""
         text, titles = reading.text, self._titles(reading, source)
         chunker = self._by_headings if self.named is None and reading.blocks is not None else self._chunker
         for number, chunk in enumerate(self._timed(chunker, _document(reading, source)), start=1):
@@ -483,7 +483,7 @@ class FolderCorpus(CutCorpus):
             )
 
     def _timed(self, chunker: Chunker, document: Document) -> Iterator[Chunk]:
-        """The chunks of a document, with the time that cutting takes added up."""
+        """Yield the chunks of a document, and add the time spent to `cutting_s`."""
         chunks = chunker.chunk(document)
         while True:
             began = time.perf_counter()
@@ -495,7 +495,7 @@ class FolderCorpus(CutCorpus):
             yield chunk
 
     def _titles(self, reading: DocumentContent, source: str) -> Callable[[int, int], str]:
-        """The title of a place in a file: the path of its headings, or the document's name if it has none."""
+        """Return a function from a span to its title: the path of headings, or the document's name without any."""
         if self._crumbs == "none":
             return lambda *_: ""
         root = self._title(reading.title, source)
@@ -515,7 +515,7 @@ class FolderCorpus(CutCorpus):
         return of
 
     def _title(self, title: str, source: str) -> str:
-        """A heading as titles have it, cut if it is too long."""
+        """Return a heading for use in titles, truncated if it is too long."""
         if len(title) <= MAX_TITLE_CHARS:
             return title
         self._cut_titles[source] = None
@@ -523,7 +523,7 @@ class FolderCorpus(CutCorpus):
 
     @property
     def _crumbs(self) -> Breadcrumb:
-        """Where breadcrumbs stand."""
+        """Position of the breadcrumbs."""
         return self.config.breadcrumb or "title"
 
     @cached_property
@@ -532,24 +532,25 @@ class FolderCorpus(CutCorpus):
 
     @cached_property
     def _by_headings(self) -> Chunker:
-        """The chunker of documents with headings, if the settings name none."""
+        """Chunker of documents with headings if the settings name none."""
         return self.context.chunker(MarkdownChunker.Config(size=round(TOKENS_PER_WORD * self.config.max_words)))
 
     def _listing(self) -> FolderListing:
-        """
+        """Return the files of the folder.
+
         Raises:
-            NotFoundError: the folder is not there.
-            DataError: no file fits.
+            NotFoundError: the folder does not exist.
+            DataError: no file matches.
         """
         config = self.config
         return list_files(config.path, config.patterns, config.exclude, follow_symlinks=config.follow_symlinks)
 
     def _readers(self) -> Mapping[str, DocumentReader]:
-        """The readers of the files that are there, by suffix."""
+        """Return the readers of the selected files, by suffix."""
         try:
             files = self._listing().files
         except RaggsError:
-            return {}  # whoever reads the folder will say so better
+            return {}  # the error is reported when the folder is read
         named = {path.suffix.removeprefix(".").lower(): path for _, path in files}
         return {suffix: reader_of(path) for suffix, path in sorted(named.items()) if suffix in documents.REGISTRY}
 
@@ -564,7 +565,7 @@ def _document(reading: DocumentContent, source: str) -> Document:
 
 
 def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
-    """A path of at most `MAX_PATH_CHARS` characters: the first heading and the last ones."""
+    """Return a path of at most `MAX_PATH_CHARS` characters: the first heading and as many of the last as fit."""
     parts = list(path)
     while len(PATH_SEPARATOR.join(parts)) > MAX_PATH_CHARS and len(parts) > 2:
         del parts[1]
@@ -572,19 +573,19 @@ def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _path_below_title(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
-    """A path below the document's title, which its first heading often repeats."""
+    """Return the path below the document's title; a first heading that repeats the title is dropped."""
     return path if not title or path[:1] == (title,) else (title, *path)
 
 
 def file_id(name: str) -> str:
-    """A path as an id without white space; different paths have different ids."""
+    """Return a path as an id without white space; different paths have different ids."""
     return "".join(char if char.isprintable() and char not in " %" else _escaped(char) for char in name)
 
 
 def file_name(source: str) -> str:
-    """The path below the folder that `file_id` made an id of; names of other documents hold no such escapes."""
+    """Return the relative path from which `file_id` made an id; other documents' names contain no such escapes."""
     return unquote(source, errors="surrogatepass")
 
 
 def _escaped(char: str) -> str:
-    return quote(char, safe="", errors="surrogatepass")  # a file name may hold bytes that are no text
+    return quote(char, safe="", errors="surrogatepass")  # a file name may contain bytes that are not valid UTF-8

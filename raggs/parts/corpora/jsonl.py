@@ -1,6 +1,6 @@
-"""A corpus in one JSON-lines file, as BEIR has it; ``.gz`` is read as it is.
+"""A corpus in one JSON-lines file, in the format of BEIR; may be gzipped.
 
-Passages without any text happen in real collections: nobody can judge them, so they are left out, and said so.
+Passages without text occur in real collections. They cannot be judged, so they are skipped and reported.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ LINE_REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
 
 class JsonlConfig(AdapterConfig):
     type: Literal["jsonl"] = "jsonl"
-    path: SourcePath = Field(description="one JSON object a line; may be .gz")
-    empty: Literal["skip", "error"] = Field("skip", description="passages with neither title nor text")
+    path: SourcePath = Field(description="JSON-lines file, one passage per line; may be gzipped")
+    empty: Literal["skip", "error"] = Field("skip", description="action for passages without title and text")
 
 
 class JsonlCorpus(Corpus):
-    """One JSON object a line: _id, text, and optionally title, span and metadata."""
+    """One JSON object per line: _id, text, and optionally title, span and metadata."""
 
     Config = JsonlConfig
     config: JsonlConfig
 
     def source_hash(self) -> str:
-        """Over the bytes of the file."""
+        """Return a hash of the file's bytes."""
         return hash_source(self.config.path)
 
     def passages(self) -> Iterator[Passage]:
-        """See `Corpus.passages`; in the order of the lines."""
+        """Yield the passages in the order of the lines (see `Corpus.passages`)."""
         self.left_out.clear()
         for number, row in read_objects(self.config.path):
             doc_id, title, text = self._fields(row, number)
@@ -54,29 +54,29 @@ class JsonlCorpus(Corpus):
             yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)
 
     def _fields(self, row: dict[str, object], number: int) -> tuple[str, str, str]:
-        """Id, title and text, trimmed.
+        """Return id, title and text, stripped.
 
         Raises:
-            DataError: one of them is missing or of a wrong type, or not Unicode.
+            DataError: one of them is missing, has the wrong type, or is not valid Unicode.
         """
         doc_id = next((row[name] for name in ID_FIELDS if name in row), None)
         if not isinstance(doc_id, str) or not doc_id:
-            raise self._error("_id is missing, or is not a text", number)
+            raise self._error("_id is missing or is not a string", number)
         if problem := id_problem(doc_id):
             raise self._error(f"_id {doc_id!a} {problem}", number)
         title, text = row.get("title") or "", row.get("text")
         if not isinstance(text, str):
-            raise self._error(f"text of {doc_id!r} is missing, or is not a text", number)
+            raise self._error(f"text of {doc_id!r} is missing or is not a string", number)
         if not isinstance(title, str):
-            raise self._error(f"title of {doc_id!r} is not a text", number)
+            raise self._error(f"title of {doc_id!r} is not a string", number)
         if not _encodable(doc_id + title + text):
-            raise self._error(f"passage {doc_id!r} holds half of a surrogate pair, which is no character", number)
+            raise self._error(f"passage {doc_id!r} contains a lone surrogate, which is not a valid character", number)
         return doc_id, title.strip(), text.strip()
 
     def _span(self, row: dict[str, object], number: int, text: str) -> Span | None:
-        """The object `span` of source, start and end; of any other form it is the author's own, and metadata.
+        """Return the field `span` if it is an object of source, start and end; otherwise it counts as metadata.
 
-        `text` is trimmed. A span of the whole text as it was written gives up the same white space.
+        `text` is stripped. A span of the whole unstripped text is shortened by the same white space.
         """
         try:
             span, written = span_of(row.get("span")), str(row.get("text"))
@@ -88,7 +88,7 @@ class JsonlCorpus(Corpus):
         return Span(source=span.source, start=start, end=start + len(text))
 
     def _metadata(self, row: dict[str, object], number: int) -> dict[str, object]:
-        """The object `metadata` and every field of another name."""
+        """Return the object `metadata` together with all unknown fields."""
         metadata = row.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise self._error("metadata is not an object", number)
@@ -97,7 +97,7 @@ class JsonlCorpus(Corpus):
             del rest["span"]
         found = {**metadata, **rest}
         if found and not _encodable(canonical_json(found)):
-            raise self._error("metadata holds half of a surrogate pair, which is no character", number)
+            raise self._error("metadata contains a lone surrogate, which is not a valid character", number)
         return found
 
     def _error(self, message: str, number: int) -> DataError:
@@ -105,7 +105,7 @@ class JsonlCorpus(Corpus):
 
 
 def _encodable(text: str) -> bool:
-    r"""Whether no lone surrogate is in it: JSON can spell "\ud800", UTF-8 cannot."""
+    r"""Return whether the text has no lone surrogate: JSON can express "\ud800", UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

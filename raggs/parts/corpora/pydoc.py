@@ -1,7 +1,7 @@
-"""The language reference that ships inside CPython, as a demonstration corpus: nothing to download, known to all.
+"""The language reference that CPython includes, as a demonstration corpus without any download.
 
-`pydoc_data.topics` holds the texts behind ``help("yield")``. They differ from one version of Python to the next, so
-the content counts, not the version. A topic is a document, written in reStructuredText.
+`pydoc_data.topics` contains the texts of ``help("yield")``. They differ between versions of Python, so the hash is over
+the texts, not the version. Each topic is a document in reStructuredText.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ from raggs.parts.documents.markdown import RstReader, rst_blocks
 
 class PydocConfig(AdapterConfig):
     type: Literal["pydoc"] = "pydoc"
-    max_words: int = Field(
-        DEFAULT_MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named"
-    )
+    max_words: int = Field(DEFAULT_MAX_WORDS, ge=20, description="maximum words per passage without a chunker")
     chunker: AddedLater[ChunkerSpec | None] = Field(
-        None, description="how topics are cut; null: whole paragraphs of up to `max_words` words"
+        None, description="chunker of the topics; null: whole paragraphs of up to `max_words` words"
     )
 
     @model_validator(mode="after")
@@ -39,12 +37,12 @@ class PydocConfig(AdapterConfig):
         return self
 
     def recut(self, chunker: ChunkerConfig) -> PydocConfig:
-        """The same topics, cut in another way."""
+        """Return the settings of the same topics with another chunker."""
         return self.model_copy(update={"chunker": chunker, "max_words": DEFAULT_MAX_WORDS})
 
 
 class PydocCorpus(CutCorpus):
-    """CPython's own language reference (pydoc topics), some hundreds of passages."""
+    """The language reference of CPython (pydoc topics), some hundreds of passages."""
 
     Config = PydocConfig
     config: PydocConfig
@@ -58,23 +56,23 @@ class PydocCorpus(CutCorpus):
         return self.config.chunker
 
     def causes(self) -> Causes:
-        """Its own, and the chunker's with what tells it sections."""
+        """Return its own causes, and those of the chunker and of the reader that finds sections."""
         found = self.own_causes()
         if self.named is None:
             return found
         return {**found, "chunker": self._chunker.causes(), "sections": RstReader().causes()}
 
     def source_hash(self) -> str:
-        """Over the texts of all topics, whatever the version of Python."""
+        """Return a hash of the texts of all topics, independent of the version of Python."""
         return hash_value(_topics())
 
     def documents(self) -> Iterator[Document]:
-        """Every topic, by name."""
+        """Yield every topic, sorted by name."""
         for topic, text in sorted(_topics().items()):
             yield Document(text, topic, blocks=partial(rst_blocks, text))
 
     def passages(self) -> Iterator[Passage]:
-        """See `Corpus.passages`; topic after topic by name, each with its span."""
+        """Yield the passages of all topics, sorted by topic, each with its span (see `Corpus.passages`)."""
         for document in self.documents():
             topic, text = document.source, document.text
             title = heading_of(text) or topic
@@ -91,7 +89,7 @@ class PydocCorpus(CutCorpus):
 def _topics() -> dict[str, str]:
     try:
         from pydoc_data.topics import topics  # 700 kB of text
-    except ImportError as error:  # some distributions put documentation into a package of its own
-        remedy = "install the documentation of your Python, or choose another corpus"
-        raise PrerequisiteError("this Python comes without pydoc_data", remedy=remedy) from error
+    except ImportError as error:  # some distributions package the documentation separately
+        remedy = "install the documentation package of your Python, or choose another corpus"
+        raise PrerequisiteError("this Python does not include pydoc_data", remedy=remedy) from error
     return dict(topics)

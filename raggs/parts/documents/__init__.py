@@ -1,12 +1,8 @@
-"""Files of documents as texts, by their suffix: one file and one line a format (see `DocumentReader`).
+"""Document readers: base class and registry. A reader converts a file to text, by the file's suffix.
 
-What a reader of documents is: a file in, its text out, with what stands where in it.
-
-The text that a reader gives is the source: places of passages count its characters. Of a file that is text itself (txt,
-Markdown, rst) it is the file's, character for character; of HTML and PDF it is what was extracted. A reader changes
-nothing in the file, follows no address, runs nothing that the file holds, and gives the same text again.
-
-Text without any marks: what stands in the file is the document.
+A reader takes a file and returns its text, with the blocks in it. Spans of passages are character offsets in this
+text. For plain text, Markdown and rst, it is identical to the file's content. For HTML and PDF, it is extracted. A
+reader does not modify the file, follow links or execute content, and it returns the same text each time.
 """
 
 from __future__ import annotations
@@ -24,18 +20,18 @@ from raggs.base.settings import Causes
 from raggs.base.types import Json
 
 BlockKind = Literal["heading", "text", "code", "table", "list"]
-ENCODING_REMEDY = "convert it to UTF-8, or leave it out by corpus.exclude"
+ENCODING_REMEDY = "convert it to UTF-8, or exclude it with corpus.exclude"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of the document's own level.
+    """A top-level block of a document.
 
     Attributes:
-        start, end: its characters.
-        kind: what it is; whatever is not told apart is text.
-        level, title: of a heading: 1 for the topmost, and its words without marks.
-        items: where the items of a list begin.
+        start, end: character offsets.
+        kind: type of the block; unrecognised blocks are text.
+        level, title: for headings: level (1 is the top) and text without markup.
+        items: offsets at which the items of a list start.
     """
 
     start: int
@@ -48,18 +44,19 @@ class Block:
 
 @dataclass(frozen=True)
 class DocumentContent:
-    """What a file says.
+    """Content of a file.
 
     Attributes:
-        text: the source, in which places count.
-        begin: its first character that belongs to a passage: what stands before it is about the document.
-        blocks: makes the blocks of ``text[begin:]``, with places that count from `begin`; None: it has no sections.
-        title: of the whole document, above all of its sections.
-        name: what a passage outside of all sections is called; empty: by its file.
-        unmarked: whether nothing in the text tells its headings.
-        pages: where each page begins.
-        metadata: what the document says about itself.
-        warning: what was not understood of that, in words that follow the file's name; `line`: where.
+        text: text to which spans refer.
+        begin: offset of the first character that may be in a passage, after any front matter.
+        blocks: returns the blocks of ``text[begin:]``, with offsets relative to `begin`; None: the document has no
+            sections.
+        title: title of the whole document, above all of its sections.
+        name: title of passages outside of all sections; empty: the file's name.
+        unmarked: whether headings are not marked up in the text.
+        pages: offset at which each page starts.
+        metadata: metadata in the document.
+        warning: problem in the metadata, as a phrase that follows the file's name; `line`: its line.
     """
 
     text: str
@@ -75,52 +72,52 @@ class DocumentContent:
 
 
 class DocumentReader(ABC):
-    """Reads files of one format. The first line of its docstring is its line in `raggs list documents`."""
+    """Reads files of one format. `raggs list documents` prints the first line of its docstring."""
 
-    VERSION: ClassVar[int] = 1  # raised when the reader's own code changes a text or its sections
-    PACKAGES: ClassVar[tuple[str, ...]] = ()  # whose installed versions can change what comes out
-    EXTRACTS: ClassVar[bool] = False  # whether the text is not the file's own, so that those versions change it
-    HEADINGS: ClassVar[bool] = True  # whether documents may have headings, and are cut there unless a chunker is named
-    SECTIONS: ClassVar[bool] = False  # whether they can change its sections, unless the corpus counts that itself
+    VERSION: ClassVar[int] = 1  # increased when the reader's code changes a text or its sections
+    PACKAGES: ClassVar[tuple[str, ...]] = ()  # packages whose versions may affect the result
+    EXTRACTS: ClassVar[bool] = False  # whether the text is extracted, so that those versions affect it
+    HEADINGS: ClassVar[bool] = True  # whether documents may have headings, at which they are split by default
+    SECTIONS: ClassVar[bool] = False  # whether versions affect the sections, unless the corpus includes them already
 
     def missing(self) -> str | None:
-        """The command that installs what it lacks; None where it lacks nothing."""
+        """Return the command that installs a missing package; None if nothing is missing."""
         return None
 
     def causes(self) -> Causes:
-        """What can change what it reads, besides the file."""
+        """Return everything apart from the file that affects the result."""
         found = {name: installed(name) for name in self.PACKAGES}
         if package := package_of(type(self)):
             found[package.name] = package.version
         return {"version": self.VERSION, "packages": found}
 
     def marks(self, path: Path) -> Sequence[str]:
-        """What of the way this file is read has changed since it was first read as text; enters the corpus' hash."""
+        """Return markers for changes of the reader that affect this file; they are part of the corpus hash."""
         return ()
 
     @abstractmethod
     def read(self, path: Path) -> DocumentContent:
-        """The file's text.
+        """Return the content of the file.
 
         Raises:
-            NotFoundError: it cannot be read.
-            DataError: it is not what its suffix says, or not UTF-8.
+            NotFoundError: the file cannot be read.
+            DataError: the content does not match the suffix, or is not UTF-8.
             PrerequisiteError: a package is missing.
         """
 
 
 def read_text(path: Path) -> str:
-    """A file's text, character for character (line ends are not translated, so that places stay true).
+    """Return the text of a file; line ends are not translated, so that offsets stay correct.
 
     Raises:
-        NotFoundError: it cannot be read.
-        DataError: it is no file, binary, or not UTF-8.
+        NotFoundError: the file cannot be read.
+        DataError: it is not a file, binary, or not UTF-8.
     """
     return decode_text(read_whole(path), path)
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """The text of a file's bytes.
+    """Return the text of a file's bytes.
 
     Raises:
         DataError: binary, or not UTF-8.
@@ -136,7 +133,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def fill_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Blocks in order, and what lies between them as blocks of text."""
+    """Yield the blocks in order, with the gaps between them as text blocks."""
     end = 0
     for block in blocks:
         if text[end : block.start].strip():
@@ -164,7 +161,7 @@ REGISTRY: Registry[DocumentReader] = Registry(
 
 
 class TextReader(DocumentReader):
-    """Plain text, as it is; it has no headings."""
+    """Plain text, unchanged and without headings."""
 
     HEADINGS = False
 

@@ -1,18 +1,16 @@
-"""HTML as text: what a reader of the page would read, in blocks that empty lines separate.
+"""HTML as text: the visible content of a page, in blocks that are separated by empty lines.
 
-The page is read by selectolax (lexbor), as browsers read it. Scripts, styles, navigation, controls of forms, what is
-hidden and the page's own footer are left out; where a page has one `main`, that alone is read. Entities are characters,
-white space is one space, but as written in `pre`; the cells of a row are parted by `` | ``. Headings, code, tables and
-lists are known as such. A table or list with a heading in it is layout, and counts as what it holds.
+The page is parsed by selectolax (lexbor), as in browsers. Scripts, styles, navigation, form controls, hidden elements
+and the page footer are skipped. If a page has exactly one `main` element, only that is read. Entities become
+characters, and white space becomes one space, except in `pre`. Table cells are separated by `` | ``. Headings, code,
+tables and lists are recognised as blocks. A table or list that contains a heading is layout; only its content counts.
 
-The text of a parsed page and its blocks, in one walk over its elements (see `html`).
+Encoding: UTF-8 is tried first, then the encoding that the page declares.
 
-Bytes of a page as characters, and whether a parser may be given them.
-
-A page says in which encoding it is written; UTF-8 is tried first. A parser of HTML walks through all elements that are
-open at most tags, and sets formatting that nobody closed anew in each paragraph: a page made to harm takes it hours and
-all memory, so that the work is bounded from the tags alone before it is parsed. A parser also compares each attribute
-of a tag with all that come before it. A tag keeps its first attributes, up to `MAX_ATTRIBUTES`.
+Bounds: an HTML parser visits all open elements at most tags, and reopens unclosed formatting in each paragraph. A
+malicious page can therefore use hours and all memory. The work is estimated from the tags before parsing, and excessive
+pages are rejected. A parser also compares each attribute of a tag with all earlier ones, so only the first
+`MAX_ATTRIBUTES` attributes of a tag are kept.
 """
 
 from __future__ import annotations
@@ -40,8 +38,9 @@ SKIPPED = frozenset(
     )
 )
 ROLES = frozenset({"navigation", "search", "contentinfo", "dialog", "alert", "menu", "menubar", "toolbar"})
-OWNERS = frozenset({"article", "section", "main", "blockquote"})  # whose footer is theirs, not the page's
-ANCHOR_MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))  # links to themselves that tools set beside headings
+# elements whose footer belongs to them, not to the page
+OWNERS = frozenset({"article", "section", "main", "blockquote"})
+ANCHOR_MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))  # self-links that tools place next to headings
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 ANY_HEADING = ", ".join(HEADINGS)
 KIND_BY_TAG: dict[str, BlockKind] = {
@@ -56,7 +55,7 @@ TABLE_ROW_TAGS = frozenset({"tr", "caption"})
 TABLE_CELL_TAGS = frozenset({"td", "th"})
 LINES = TABLE_ROW_TAGS | frozenset(
     re.split(r"\s+", "br li dt dd option legend summary figcaption")
-)  # on lines of their own
+)  # on separate lines
 BLOCKS = frozenset(
     re.split(
         r"\s+",
@@ -64,14 +63,14 @@ BLOCKS = frozenset(
         "hgroup hr main menu ol p pre section table tbody tfoot thead ul",
     )
 ) | frozenset(HEADINGS)
-GAPS = ("", " ", " | ", "\n", "\n\n")  # what may stand between words, the weakest first
+GAPS = ("", " ", " | ", "\n", "\n\n")  # separators between words, weakest first
 SPACE = re.compile(r"[ \t\n\r\f]+")
 PARAGRAPH = re.compile(r"\n\n+")
 
 
 @dataclass
 class _Element:
-    """A block that is being read; `start` is -1 until its first word."""
+    """A block under construction; `start` is -1 until its first word."""
 
     tag: str
     kind: BlockKind | None
@@ -80,23 +79,23 @@ class _Element:
 
 
 class Page:
-    """What stands below an element.
+    """Text below an element.
 
     Attributes:
-        text: without white space at its ends.
-        blocks: in order, without overlap, holding every word.
+        text: text without white space at both ends.
+        blocks: blocks in order, without overlap, covering every word.
     """
 
     def __init__(self, start: LexborNode) -> None:
         self._parts: list[str] = []
         self._length = 0
         self._gap = 0
-        self._held = ""  # line ends in `pre`, until more follows
+        self._held = ""  # line ends in `pre` that are added only if more text follows
         self._in: dict[BlockKind, int] = {"code": 0, "table": 0, "list": 0}
         self._opened: list[_Element] = []
         self._waiting: list[_Element] = []
         self._found: list[_Element] = []
-        self._items: list[int] = []  # where those of outermost lists begin
+        self._items: list[int] = []  # starts of the items of outermost lists
         for node, tag, enters in _walk_nodes(start):
             if tag == "-text":
                 self._words(node.text_content or "")
@@ -133,7 +132,7 @@ class Page:
         self._part(tag)
 
     def _part(self, tag: str) -> None:
-        """The gap that an element's border makes."""
+        """Record the separator that the start or end of an element requires."""
         if tag in TABLE_CELL_TAGS and self._in["table"]:
             gap = GAPS.index(" | ")
         elif tag in BLOCKS or tag in TABLE_CELL_TAGS:
@@ -172,7 +171,7 @@ class Page:
         self._gap = 0
 
     def _blocks(self) -> Iterator[Block]:
-        """The outermost of the elements that were found, and the paragraphs between them."""
+        """Yield the outermost elements, and the paragraphs between them."""
         end = 0
         for element in sorted(self._found, key=lambda each: (each.start, -each.end)):
             if element.start >= end and element.kind is not None:
@@ -188,7 +187,7 @@ class Page:
         return Block(start, end, kind, level, title, tuple(self._starts(element)) if kind == "list" else ())
 
     def _starts(self, element: _Element) -> Iterable[int]:
-        """Where the items of a list begin; the first of them where it does itself."""
+        """Return the starts of a list's items; the first one is the start of the list."""
         first = bisect_left(self._items, element.start)
         within = self._items[first : bisect_left(self._items, element.end)]
         return sorted({element.start, *within})
@@ -203,10 +202,10 @@ class Page:
 
 
 def _block_kind(node: LexborNode, tag: str, *, within: bool) -> BlockKind | None:
-    """What an element is; None of one that is no block by itself, or is mere layout.
+    """Return the kind of an element; None if it is not a block, or only layout.
 
     Args:
-        within: whether it stands in one that is not layout, and so is none itself.
+        within: whether it is inside a block, which cannot be layout.
     """
     if tag in HEADINGS:
         return "heading"
@@ -220,7 +219,7 @@ def _block_kind(node: LexborNode, tag: str, *, within: bool) -> BlockKind | None
 
 
 def _walk_nodes(start: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:
-    """Every node that counts, its tag, and whether it begins; elements once more when they end."""
+    """Yield every relevant node, its tag, and True; elements again with False at their end."""
     stack = [(start, True)]
     while stack:
         node, enters = stack.pop()
@@ -240,7 +239,7 @@ def _children(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def _counts(node: LexborNode, tag: str) -> bool:
-    """Whether an element holds words of the page's own."""
+    """Return whether an element may contain content of the page."""
     if tag[0] in "-!_" or tag in SKIPPED:
         return False
     if tag == "a":
@@ -266,10 +265,10 @@ CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", 
 KNOWN_ENCODING = re.compile(
     r"(?:windows-|cp)125\d|iso-8859-\d+|latin-?1|us-ascii|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb(?:k|2312|18030)|big5|macintosh"
 )
-WESTERN = frozenset({"iso-8859-1", "latin1", "latin-1", "us-ascii"})  # which browsers read as windows-1252
-CHARSET_BYTES = 4096  # bytes in which a page says its encoding
+WESTERN = frozenset({"iso-8859-1", "latin1", "latin-1", "us-ascii"})  # browsers read these as windows-1252
+CHARSET_BYTES = 4096  # bytes that are searched for a declared encoding
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*|!--)")
-MAX_ATTRIBUTES = 256  # of a tag
+MAX_ATTRIBUTES = 256  # per tag
 VALUE = r"""\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
 ATTRIBUTE = rf"[\s/]*+[^\s/>][^\s/>=]*+(?:{VALUE})?+"
 ALL_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE})*+")
@@ -280,7 +279,7 @@ RAW_TEXT_ENDS = {
         name: re.compile(f"</{name}", re.IGNORECASE)
         for name in ("script", "style", "textarea", "title", "xmp", "iframe")
     },
-}  # what holds no elements, and ends there
+}  # elements without child elements, and their ends
 FORMATTING = frozenset(re.split(r"\s+", "a b big code em font i nobr s small strike strong tt u"))
 UNCLOSED_TAGS = frozenset(
     re.split(
@@ -288,16 +287,16 @@ UNCLOSED_TAGS = frozenset(
         "area base br col embed hr img input link meta source track wbr p li dt dd td th tr tbody thead tfoot "
         "option optgroup colgroup html head body",
     )
-)  # elements without content, and those that end by themselves
-MAX_OPEN_ELEMENTS = 300_000_000  # open elements, summed over all tags: a second or two of a parser
-MAX_OPEN_FORMATTING = 2_000_000  # the same of open formatting, of which copies are made
+)  # void elements, and elements with optional end tags
+MAX_OPEN_ELEMENTS = 300_000_000  # open elements, summed over all tags: one to two seconds of parsing
+MAX_OPEN_FORMATTING = 2_000_000  # open formatting elements, which are copied, summed over all tags
 
 
 def page_text(data: bytes, path: Path) -> str:
-    """A page's characters, in the encoding that it says.
+    """Return the text of a page, in UTF-8 or its declared encoding.
 
     Raises:
-        DataError: binary, or written in no encoding that is known.
+        DataError: the page is binary, or its encoding is unknown.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
@@ -312,7 +311,7 @@ def page_text(data: bytes, path: Path) -> str:
 
 
 def without_many_attributes(page: str) -> str:
-    """A page whose tags have at most `MAX_ATTRIBUTES` attributes."""
+    """Return the page with at most `MAX_ATTRIBUTES` attributes per tag."""
     kept, end = [], 0
     for found, close in _tags(page):
         first = FIRST_ATTRIBUTES.match(page, found.end(), close) if close - found.end() > 2 * MAX_ATTRIBUTES else None
@@ -323,9 +322,10 @@ def without_many_attributes(page: str) -> str:
 
 
 def check_depth(page: str, path: Path) -> None:
-    """
+    """Raise an error if parsing the page would take too much time or memory.
+
     Raises:
-        DataError: elements are nested, or left open, beyond what a parser can be given.
+        DataError: too many elements are nested or left open.
     """
     opened = formatting = total = copies = 0
     for found, _ in _tags(page):
@@ -338,12 +338,12 @@ def check_depth(page: str, path: Path) -> None:
         copies += formatting
         if total > MAX_OPEN_ELEMENTS or copies > MAX_OPEN_FORMATTING:
             line = page.count("\n", 0, found.start()) + 1
-            remedy = "repair it, or leave it out by corpus.exclude"
-            raise DataError("elements are nested or left open beyond any page", where=path, line=line, remedy=remedy)
+            remedy = "repair it, or exclude it with corpus.exclude"
+            raise DataError("too many nested or unclosed elements", where=path, line=line, remedy=remedy)
 
 
 def _tags(page: str) -> Iterator[tuple[re.Match[str], int]]:
-    """The tags of elements, each with the end of its attributes, without those that scripts and comments hold."""
+    """Yield the tags, each with the end of its attributes, without those in scripts and comments."""
     found = TAG.search(page)
     while found is not None:
         at, raw = found.end(), None if found[1] else RAW_TEXT_ENDS.get(found[2].lower())
@@ -356,7 +356,7 @@ def _tags(page: str) -> Iterator[tuple[re.Match[str], int]]:
 
 
 class HtmlReader(DocumentReader):
-    """HTML pages: their text without scripts, styles and navigation."""
+    """HTML pages: text without scripts, styles and navigation."""
 
     PACKAGES = ("selectolax",)
     EXTRACTS = True
@@ -375,7 +375,7 @@ class HtmlReader(DocumentReader):
 
 
 def _start(tree: LexborHTMLParser) -> LexborNode | None:
-    """The element whose text is the page's."""
+    """Return the element that contains the content of the page."""
     mains = tree.css("main, [role=main]")
     return mains[0] if len(mains) == 1 and mains[0].text().strip() else tree.body or tree.root
 

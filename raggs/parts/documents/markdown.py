@@ -1,21 +1,17 @@
-"""Markdown: the file's own text, its front matter apart, and what stands where in it.
+"""Readers of Markdown and reStructuredText, and front matter.
 
-The document is read by markdown-it (CommonMark with tables): a ``#`` within a fence is no heading, and neither is one
-in a list or a quotation. Blocks come in order, do not overlap and hold every word of the text: what the parser takes
-for no block (definitions of links) is a block of text.
+Markdown is parsed by markdown-it (CommonMark with tables). A ``#`` within a fence, a list or a quotation is not a
+heading. Blocks are in order, do not overlap and cover every word of the text. Text that the parser does not report as a
+block (link definitions) becomes a text block.
 
-Front matter: what a document says about itself at its top, in YAML between ``---`` or TOML between ``+++``.
+Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. It must be closed by a
+separate line and be a mapping, so a document that starts with a horizontal rule has none. Closed front matter that
+cannot be parsed is still removed from the text, and `warning` gives the reason. The limits of `raggs.base.plainyaml`
+apply.
 
-A document that merely begins with a rule has none: front matter is closed by a line of its own and is a mapping.
-What is closed and looks like one, but cannot be read, is taken for front matter all the same, and `warning` says why:
-it is no part of the text, whatever is wrong with it. It is read with the limits of `raggs.base.plainyaml`.
-
-reStructuredText: the file's own text, with the sections that docutils finds in it.
-
-docutils parses and no more: no file is included, nothing raw is taken over, no reference is resolved, and what it would
-complain about (directives and roles of other tools) is left alone. Where it fails the document has no sections.
-Between headings a block begins at each line without indentation that follows an empty line, so that code, directives
-and notes stay with the words that lead to them.
+reStructuredText is parsed by docutils to find sections. Nothing is included, executed or resolved, and errors about
+unknown directives and roles are ignored. If parsing fails, the document has no sections. Between headings, a block
+starts at each unindented line after an empty line, so that code, directives and notes stay with the text before them.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 OPENINGS = (b"---", b"+++")
-MAX_FRONT_MATTER_CHARS = 1 << 16  # characters in which front matter ends
+MAX_FRONT_MATTER_CHARS = 1 << 16  # maximum length of front matter
 FRONT_MATTER_START = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n|\r)")
 CLOSE = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\r|\Z)", re.MULTILINE),
@@ -53,13 +49,13 @@ KEYED = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?[\r\n]+)*[\"']?\w[\w .-]*[\"']?[ \t]
 
 @dataclass(frozen=True)
 class Matter:
-    """What a document says about itself.
+    """Front matter of a document.
 
     Attributes:
-        end: the first character after it; 0 where there is none.
-        title: its title, on one line; empty where it has none.
-        metadata: all else.
-        warning: why it could not be read; `line`: in which line that shows.
+        end: offset of the first character after it; 0 without front matter.
+        title: title, on one line; empty if missing.
+        metadata: all other keys.
+        warning: why it could not be parsed; `line`: line of the error.
     """
 
     end: int = 0
@@ -70,7 +66,7 @@ class Matter:
 
 
 def split_matter(text: str) -> Matter:
-    """The front matter of a text."""
+    """Return the front matter of a text."""
     opened = FRONT_MATTER_START.match(text)
     closed = (
         None if opened is None else CLOSE[opened[1]].search(text, opened.end(), opened.end() + MAX_FRONT_MATTER_CHARS)
@@ -93,20 +89,21 @@ def split_matter(text: str) -> Matter:
 
 
 def _toml(text: str) -> Json:
-    """
+    """Parse TOML.
+
     Raises:
-        DataError: it is not TOML, or beyond the limits.
+        DataError: it is not TOML, or exceeds the limits.
     """
     try:
         return _as_json(tomllib.loads(text.replace("\r\n", "\n")))
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:  # ValueError: a number of 5,000 digits
-        said = "nested too deep" if isinstance(error, RecursionError) else shorten(str(error), 160)
+        said = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 160)
         line = re.search(r"at line (\d+)", str(error))
         raise DataError(f"not valid TOML ({said})", line=int(line[1]) if line else None) from error
 
 
 def _as_json(value: object, depth: int = 0) -> Json:
-    """A value of YAML or TOML as JSON has it; a time and what is no finite number as they are written."""
+    """Convert a YAML or TOML value to JSON; times, infinity and NaN become strings."""
     if depth > MAX_YAML_DEPTH:
         raise ValueError(f"nested more than {MAX_YAML_DEPTH} levels deep")
     if isinstance(value, dict):
@@ -117,13 +114,13 @@ def _as_json(value: object, depth: int = 0) -> Json:
         raise ValueError(f"a number of more than {MAX_NUMBER_CHARS} digits")
     if isinstance(value, datetime | date | time):
         return value.isoformat()
-    if isinstance(value, float) and value - value != 0:  # JSON knows neither
+    if isinstance(value, float) and value - value != 0:  # not representable in JSON
         return str(value)
     return value if isinstance(value, bool | int | float | str) else None
 
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-MAX_HEADING_CHARS = 1000  # characters; marks within marks take their time
+MAX_HEADING_CHARS = 1000  # limits the time of the inline parser
 LISTS = ("bullet_list_open", "ordered_list_open")
 KINDS: dict[str, BlockKind] = {
     "fence": "code",
@@ -137,12 +134,12 @@ KINDS: dict[str, BlockKind] = {
 
 
 class MarkdownReader(DocumentReader):
-    """Markdown with its front matter: title and metadata."""
+    """Markdown; title and metadata are read from front matter."""
 
     PACKAGES = ("markdown-it-py",)
 
     def marks(self, path: Path) -> Sequence[str]:
-        """Files that may begin with front matter, which once was read as text."""
+        """Return a marker for files that may have front matter, which earlier versions read as text."""
         try:
             with regular_file(path).open("rb") as file:
                 head = file.read(6).removeprefix(b"\xef\xbb\xbf")
@@ -166,7 +163,7 @@ class MarkdownReader(DocumentReader):
 
 
 def markdown_blocks(text: str) -> tuple[Block, ...]:
-    """The parser's blocks, and what lies between them as blocks of text."""
+    """Return the parser's blocks, with the gaps between them as text blocks."""
     return tuple(fill_gaps(text, _parsed(text)))
 
 
@@ -193,7 +190,7 @@ def _parsed(text: str) -> Iterator[Block]:
 
 
 def _items(tokens: Sequence[Token], place: int) -> Iterator[int]:
-    """The first lines of the items of the list that begins at a place."""
+    """Yield the first lines of the items of the list at `place`."""
     for token in islice(tokens, place + 1, None):
         if token.level == 0:
             return
@@ -202,7 +199,7 @@ def _items(tokens: Sequence[Token], place: int) -> Iterator[int]:
 
 
 def _title(parser: MarkdownIt, content: str, env: dict[str, object]) -> str:
-    """The words of a heading, without marks, unless it is too long to be one."""
+    """Return the text of a heading without markup; very long headings keep their markup."""
     if len(content) > MAX_HEADING_CHARS:
         return " ".join(content.split())
     found: list[Token] = []
@@ -230,14 +227,14 @@ SETTINGS = {
     "_disable_config": True,
     "file_insertion_enabled": False,
     "raw_enabled": False,
-    "report_level": 5,  # above all that there are
+    "report_level": 5,  # above all existing levels
     "halt_level": 6,
     "syntax_highlight": "none",
 }
 
 
 class RstReader(DocumentReader):
-    """reStructuredText, as it is; its sections by docutils."""
+    """reStructuredText, unchanged; docutils finds the sections."""
 
     PACKAGES = ("docutils",)
     SECTIONS = True
@@ -248,7 +245,7 @@ class RstReader(DocumentReader):
 
 
 def rst_blocks(text: str) -> tuple[Block, ...]:
-    """Headings, and blocks of what stands between them."""
+    """Return headings, and the blocks of text between them."""
     return tuple(_blocks_between(text, _headings(text)))
 
 
@@ -275,8 +272,8 @@ def _text_block(text: str, start: int, end: int) -> Iterator[Block]:
 
 
 def _headings(text: str) -> Iterator[Block]:
-    """The sections' titles with their lines above and below, in order."""
-    lines = VERTICAL.sub(" ", text).splitlines(keepends=True)  # as docutils counts them
+    """Yield the section titles with their underlines and overlines, in order."""
+    lines = VERTICAL.sub(" ", text).splitlines(keepends=True)  # same line numbers as in docutils
     starts = [0, *accumulate(map(len, lines))]
     reached = 0
     for words, level, below in _titles(text):
@@ -289,7 +286,7 @@ def _headings(text: str) -> Iterator[Block]:
 
 
 def _titles(text: str) -> Iterator[tuple[str, int, int]]:
-    """Of each section the words of its title, its depth, and the number of the line below the title, from 0."""
+    """Yield, for each section, the title, its depth, and the number (from 0) of the line below the title."""
     from docutils import nodes
     from docutils.frontend import get_default_settings
     from docutils.parsers.rst import Parser
@@ -301,7 +298,7 @@ def _titles(text: str) -> Iterator[tuple[str, int, int]]:
     document = new_document("", settings)
     try:
         Parser().parse(text, document)
-    except Exception:  # noqa: BLE001 - foreign code over any text; RecursionError is the least of it
+    except Exception:  # noqa: BLE001 - third-party code on arbitrary text may raise anything
         return
     depths: dict[nodes.Node, int] = {}
     for section in document.findall(nodes.section):

@@ -1,6 +1,6 @@
-"""PDF as text, page after page, by PDFium (pypdfium2).
+"""PDF as text, page by page, by PDFium (pypdfium2).
 
-What is drawn as an image (a scan) is no text. A hyphen at which a word was broken over two lines is taken out.
+Images, such as scans, yield no text. Hyphens of words that are broken over two lines are removed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from raggs.parts.documents import DocumentContent, DocumentReader
 PACKAGE = "pypdfium2"
 INSTALL = 'pip install ".[pdf]" in a clone of raggs'
 HYPHEN = re.compile("[\ufffe\x02]\n?")
-PAGE_SEPARATOR = "\n\n"  # of two pages
+PAGE_SEPARATOR = "\n\n"  # between two pages
 
 
 class PdfReader(DocumentReader):
-    """PDF files: the text of their pages."""
+    """PDF files: text of the pages."""
 
     PACKAGES = (PACKAGE,)
     EXTRACTS = True
@@ -51,8 +51,8 @@ def _pages(data: bytes, path: Path) -> Iterator[str]:
         finally:
             document.close()
     except PdfiumError as error:
-        remedy = "repair it, take its password off, or leave it out by corpus.exclude"
-        raise DataError(f"not a PDF that can be read ({error})", where=path, remedy=remedy) from error
+        remedy = "repair it, remove its password, or exclude it with corpus.exclude"
+        raise DataError(f"not a readable PDF ({error})", where=path, remedy=remedy) from error
 
 
 def _clean(text: str) -> str:

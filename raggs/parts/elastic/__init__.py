@@ -1,9 +1,7 @@
-"""Elasticsearch: connection, errors, reading, searching and loading, for whoever keeps passages there.
+"""Elasticsearch: settings that the corpus, the retriever and `raggs index` share.
 
-Where an index lies and how it is spoken to: the settings that corpus, retriever and `raggs index` share.
-
-Credentials are no settings, so that they reach no manifest: the API key, or user name and password, come from the
-environment (see `raggs.parts.elastic.server`). TLS certificates are always verified; there is no switch for it.
+Credentials are not settings, so that they never appear in a manifest. The API key, or user name and password, are read
+from the environment (see `raggs.parts.elastic.server`). TLS certificates are always verified.
 """
 
 from __future__ import annotations
@@ -15,70 +13,72 @@ from pydantic import Field, field_validator
 
 from raggs.base.settings import AnchoredPath, Effort, Settings, http_address
 
-# Legal names of an index. Servers accept a percent sign, but a path with "%2e%2e" can be decoded on its way to them.
+# Valid index names. Servers accept a percent sign, but intermediaries may decode a path with "%2e%2e".
 NAME = re.compile(r"[^\s\\/\"<>|#:%_+\-\x00-\x1f][^\s\\/\"<>|#:%\x00-\x1f]*")
 MAX_NAME = 255  # bytes
-MAX_RESULTS = 10_000  # a search of Elasticsearch returns no more unless its index says so
+MAX_RESULTS = 10_000  # default limit of hits per search in Elasticsearch
 
 
 class IndexPlace(Settings):
-    """An index on a server, and which of its fields hold what."""
+    """An index on a server, and the names of its fields."""
 
-    url: str = Field("http://localhost:9200", description="the server; no user name or password in it")
-    index: str = Field(min_length=1, description="the index, or an alias")
-    id_field: str = Field("_id", description="the passage's id: _id, or a field of type keyword")
-    title_field: str = Field("title", description="the passage's title; passages may lack it")
-    text_field: str = Field("text", description="the passage's text")
-    metadata_field: str = Field("metadata", description="an object with whatever else is known of the passage")
+    url: str = Field("http://localhost:9200", description="address of the server, without user name and password")
+    index: str = Field(min_length=1, description="name of the index, or an alias")
+    id_field: str = Field("_id", description="field of the passage id: _id, or a field of type keyword")
+    title_field: str = Field("title", description="field of the title; may be missing in documents")
+    text_field: str = Field("text", description="field of the text")
+    metadata_field: str = Field("metadata", description="field of the metadata, an object")
     ca_certs: Effort[AnchoredPath | None] = Field(
-        None, description="PEM file of the authority that signed the server's certificate; the system's if absent"
+        None, description="PEM file of the server's certificate authority; null: the system's certificates"
     )
-    timeout: Effort[float] = Field(30, gt=0, description="seconds before a request is given up")
-    retries: Effort[int] = Field(4, ge=0, description="further tries where the server fails or is busy")
-    batch: Effort[int] = Field(500, ge=1, le=MAX_RESULTS // 2, description="documents in one request")
+    timeout: Effort[float] = Field(30, gt=0, description="timeout of a request in seconds")
+    retries: Effort[int] = Field(4, ge=0, description="retries if the server fails or is busy")
+    batch: Effort[int] = Field(500, ge=1, le=MAX_RESULTS // 2, description="documents per request")
 
     @field_validator("url")
     @classmethod
     def _plain_address(cls, url: str) -> str:
         parts = urlsplit(http_address(url))
         if parts.username is not None or parts.password is not None or parts.query:
-            raise ValueError("leave credentials out of the address; set ELASTIC_API_KEY or ELASTIC_PASSWORD instead")
+            raise ValueError("no credentials in the address; set ELASTIC_API_KEY or ELASTIC_PASSWORD instead")
         return url.rstrip("/")
 
     @field_validator("index")
     @classmethod
     def _one_index(cls, index: str) -> str:
         if index == "_all" or any(char in index for char in ",*?"):
-            raise ValueError("name one index or alias, without wildcards")
+            raise ValueError("set one index or alias, without wildcards")
         if not NAME.fullmatch(index) or index in (".", "..") or len(index.encode()) > MAX_NAME:
             raise ValueError(
-                "not the name of an index: use lower-case letters, digits, dots, dashes and underscores, do not start "
+                "not a valid index name: use lower-case letters, digits, dots, dashes and underscores, do not start "
                 f"with - or _, and use at most {MAX_NAME} bytes"
             )
         return index
 
     @property
     def shown(self) -> str:
-        """The place as messages name it."""
+        """The index's address for messages."""
         return f"{self.url}/{self.index}"
 
 
 class VectorPlace(IndexPlace):
-    """An index that may hold vectors too."""
+    """An index that may also contain vectors."""
 
-    vector_field: str = Field("vector", description="the passage's vector; a dense_vector")
+    vector_field: str = Field("vector", description="field of the vector, of type dense_vector")
 
     @property
     def by_vectors(self) -> bool:
-        """Whether whoever names the place searches its vectors."""
+        """Whether these settings search vectors."""
         return True
 
 
 class ElasticIndexSettings(Settings):
-    """How `raggs index` creates an index. No stage reads it: what an index is counts by its state on the server."""
+    """Settings with which `raggs index` creates an index. Stages ignore them and use the index's state on the
+    server.
+    """
 
-    analyzer: str = Field("standard", description="of title and text: standard, english, french, whitespace, ...")
-    shards: int = Field(1, ge=1, description="primary shards")
-    replicas: int = Field(0, ge=0, description="copies of each shard")
-    m: int = Field(16, ge=2, le=512, description="neighbours of a node in the HNSW graph")
-    ef_construction: int = Field(100, ge=2, le=3200, description="candidates considered for them")
+    analyzer: str = Field("standard", description="analyzer of title and text: standard, english, french, ...")
+    shards: int = Field(1, ge=1, description="number of primary shards")
+    replicas: int = Field(0, ge=0, description="replicas per shard")
+    m: int = Field(16, ge=2, le=512, description="links per node in the HNSW graph")
+    ef_construction: int = Field(100, ge=2, le=3200, description="candidates per node when the HNSW graph is built")

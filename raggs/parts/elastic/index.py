@@ -1,12 +1,12 @@
-"""An index as it stands on the server: its fields, its state, and searches over it.
+"""An index on the server: its fields, its state, and searches over it.
 
-What can be known of its state without reading it whole: each index has a uuid of its own, and each shard numbers
-its changes (an insertion, an update, a deletion: always a higher number). So `state` differs after any write, also
-after one that changed no passage, and is equal only where nothing was written. A write shows in searches after the
-index's refresh interval (a second, by default); the count of visible documents tells most of those apart as well.
+The state can be determined without reading the whole index: each index has a uuid, and each shard numbers its changes
+(insertions, updates, deletions) in ascending order. `state` therefore differs after any write, even one that changes no
+passage, and is equal only if nothing was written. A write becomes visible to searches after the index's refresh
+interval (one second by default). The number of visible documents distinguishes most of these cases.
 
-Searches ask the same copies of the shards each time (`preference`), since copies may score a little differently.
-A search that some shard did not answer is an error: half a result must not pass for a whole one.
+Searches always use the same copies of the shards (`preference`), because scores may differ slightly between copies. A
+search without an answer from every shard is an error, so that partial results are never used.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.server import ElasticServer
 
 PREFERENCE = "raggs"
-SEARCHES = 64  # searches in one request
+SEARCHES = 64  # searches per request
 TEXT_TYPES = frozenset({"text", "match_only_text", "search_as_you_type"})
 VECTORS = frozenset({"dense_vector"})
-META = "raggs"  # where a mapping made by raggs says what it holds
-LOADING = "loading"  # stands there from before the first document is sent until the counts are found right
+META = "raggs"  # key of the mapping under which raggs describes the index's content
+LOADING = "loading"  # set before the first document is sent, and cleared when the counts are verified
 
 Field = Mapping[str, Any]
 Hits = list[dict[str, Any]]
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class ElasticIndex:
-    """The index of `place`. Asks the server at first use, and reads mapping and state once."""
+    """The index of `place`. Connects at first use, and reads mapping and state once."""
 
     def __init__(self, place: IndexPlace, server: ElasticServer | None = None) -> None:
         self.place = place
@@ -42,13 +42,13 @@ class ElasticIndex:
 
     @cached_property
     def _mappings(self) -> dict[str, Mapping[str, Any]]:
-        """By concrete index (an alias may stand for several) its mapping."""
+        """Mapping of each concrete index (an alias may refer to several)."""
         answer = self.server.call(lambda client: client.indices.get_mapping(index=self.place.index))
         return {name: entry["mappings"] for name, entry in sorted(answer.body.items())}
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """Every field by its dotted name; where several indices have it, as the first maps it."""
+        """Every field by its dotted name; if several indices have it, the mapping of the first."""
         found: dict[str, Field] = {}
         for mapping in self._mappings.values():
             for name, field in _flat(mapping.get("properties", {})):
@@ -57,30 +57,30 @@ class ElasticIndex:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What raggs noted in the mapping when it made the index; empty for the index of someone else."""
+        """Description that raggs stored in the mapping when it created the index; empty for other indexes."""
         notes: Mapping[str, Any] = next(iter(self._mappings.values())).get("_meta", {}).get(META, {})
         return notes
 
     def need_whole(self) -> None:
-        """Refuse an index whose load has begun and not come to its end.
+        """Raise an error if a load of the index has not been completed.
 
         Raises:
-            DataError: it is one.
+            DataError: the load is incomplete.
         """
         for name, mapping in self._mappings.items():
             notes = mapping.get("_meta", {}).get(META, {})
             if notes.get(LOADING):
                 raise DataError(
-                    f"index {name!r} was loaded in part: {self.count():,} of {notes.get('documents', 0):,} documents",
+                    f"index {name!r} is incomplete: {self.count():,} of {notes.get('documents', 0):,} documents",
                     where=self.place.shown,
-                    remedy="load the rest: raggs index --config FILE",
+                    remedy="load the remaining documents: raggs index --config FILE",
                 )
 
     def need(self, setting: str, name: str, types: Collection[str] = ()) -> Field:
-        """The field that a setting names.
+        """Return the field that a setting names.
 
         Raises:
-            DataError: the index has no such field, or one of another type.
+            DataError: the index does not have the field, or it has another type.
         """
         field = self.fields.get(name)
         if field is None:
@@ -90,24 +90,24 @@ class ElasticIndex:
         kind = field.get("type", "object")
         if types and kind not in types:
             raise DataError(
-                f"field {name!r} is of type {kind}, {setting} needs {' or '.join(sorted(types))}",
+                f"field {name!r} has type {kind}, but {setting} needs {' or '.join(sorted(types))}",
                 where=self.place.shown,
-                remedy=f"name another field in {setting}",
+                remedy=f"set {setting} to another field",
             )
         return field
 
     def need_ids(self) -> None:
-        """Refuse an id field that cannot be looked up.
+        """Raise an error if the id field does not support lookups.
 
         Raises:
-            DataError: it is no keyword.
+            DataError: it is not a keyword.
         """
         if self.place.id_field != "_id":
             self.need("id_field", self.place.id_field, ("keyword",))
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """By concrete index its uuid and the number of the latest change of each shard, and the documents in all.
+        """Uuid of each concrete index with the latest change number of each shard, and the number of all documents.
 
         Raises:
             RaggsError: see `ElasticServer.call`.
@@ -128,17 +128,17 @@ class ElasticIndex:
         return {**found, "documents": self.count()}
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
-        """The visible documents, or those that match `query`."""
+        """Return the number of visible documents, or of those that match `query`."""
         answer = self.server.call(
             lambda client: client.count(index=self.place.index, query=query, preference=PREFERENCE)
         )
         return int(answer.body["count"])
 
     def search(self, bodies: Sequence[Mapping[str, Any]]) -> Iterator[Hits]:
-        """The hits of each search, in order, `SEARCHES` of them in a request.
+        """Yield the hits of each search, in order; each request contains `SEARCHES` searches.
 
         Raises:
-            RaggsError: see `ElasticServer.call`; also where one search of a request fails, or a shard does not answer.
+            RaggsError: see `ElasticServer.call`; also if a single search fails, or a shard does not answer.
         """
         for part in slices(bodies, SEARCHES):
             lines: list[Mapping[str, Any]] = []
@@ -154,7 +154,7 @@ class ElasticIndex:
         return self.server.call(request)
 
     def unlike(self, doc_ids: Iterable[str]) -> None:
-        """Refuse passages that cannot be told apart.
+        """Raise an error if passage ids are not unique.
 
         Raises:
             DataError: two documents have the same id.
@@ -163,27 +163,29 @@ class ElasticIndex:
         for doc_id in doc_ids:
             if doc_id in seen:
                 several = (
-                    f"; {self.place.index!r} stands for {', '.join(self._mappings)}" if len(self._mappings) > 1 else ""
+                    f"; {self.place.index!r} is an alias of {', '.join(self._mappings)}"
+                    if len(self._mappings) > 1
+                    else ""
                 )
                 raise DataError(
                     f"two documents have the id {doc_id!r}{several}",
                     where=self.place.shown,
-                    remedy="name one index, or an id_field whose values are all different",
+                    remedy="use a single index, or an id_field with unique values",
                 )
             seen.add(doc_id)
 
     def doc_id(self, hit: Mapping[str, Any]) -> str:
-        """The passage's id of a hit that was asked for with `id_part`.
+        """Return the passage id of a hit that was requested with `id_part`.
 
         Raises:
-            DataError: it has none, several, or one that files cannot carry.
+            DataError: the id is missing, ambiguous, or not representable in file formats.
         """
         doc_id = self._named(hit)
         if problem := id_problem(doc_id):
             raise DataError(
                 f"document id {doc_id!a} {problem}",
                 where=self.place.shown,
-                remedy="name another id_field, or keep the document out of the index",
+                remedy="set another id_field, or remove the document from the index",
             )
         return doc_id
 
@@ -194,33 +196,33 @@ class ElasticIndex:
         values = hit.get("fields", {}).get(name, [])
         if len(values) != 1:
             raise DataError(
-                f"document {hit['_id']!r} has {len(values)} values of {name!r}, not one",
+                f"document {hit['_id']!r} has {len(values)} values of {name!r} instead of one",
                 where=self.place.shown,
-                remedy="name another id_field",
+                remedy="set another id_field",
             )
         return str(values[0])
 
     @property
     def id_part(self) -> dict[str, Any]:
-        """What a search body needs for `doc_id`."""
+        """Part of a search request that `doc_id` needs."""
         return {} if self.place.id_field == "_id" else {"fields": [self.place.id_field]}
 
     def close(self) -> None:
-        """Let go of the connections. May be called twice."""
+        """Close the connections. May be called twice."""
         self.server.close()
 
 
 def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """`items` in parts of at most `size`."""
+    """Yield `items` in parts of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
 def check_complete(answer: Mapping[str, Any], meta: Any) -> Mapping[str, Any]:
-    """An answer to one search, if every shard gave its part.
+    """Return the answer to one search if every shard has contributed.
 
     Raises:
-        ApiError: it is a fault, or a part of a result (told as 503, since another try may help).
+        ApiError: the search failed or is partial (with status 503, so that it is retried).
     """
     from elasticsearch import ApiError
 
@@ -228,7 +230,7 @@ def check_complete(answer: Mapping[str, Any], meta: Any) -> Mapping[str, Any]:
     if "error" in answer:
         raise ApiError("a search failed", replace(meta, status=status), answer)
     if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
-        raise ApiError("a search in part", replace(meta, status=503), {"error": "some shards did not answer"})
+        raise ApiError("partial search result", replace(meta, status=503), {"error": "some shards did not answer"})
     return answer
 
 

@@ -1,10 +1,10 @@
-"""Makes an index and fills it, so that a kill at any moment costs one request.
+"""Creates an index and loads documents; an interruption loses at most one request.
 
-The mapping is explicit and strict, and notes what the index is made from (`_meta`). An index with the same notes is
-gone on with: documents that are there are not sent again, and sending one twice changes nothing, since its `_id` is
-the passage's id. An index with other notes is only replaced when that is asked for, and one without notes (somebody
-else's) never. At the end the server is asked how many documents and vectors it has; until both are right the notes say
-`loading`, and nobody searches the index.
+The mapping is explicit and strict, and describes the source of the index (`_meta`). Loading an index with the same
+description resumes: existing documents are not sent again. Sending a document twice has no effect, because its `_id` is
+the passage id. An index with another description is replaced only on request. An index without a description, which
+raggs did not create, is never replaced. At the end, the numbers of documents and vectors on the server are verified.
+Until then the mapping is marked as `loading`, and raggs refuses to search the index.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from raggs.parts.elastic.index import LOADING, META, ElasticIndex
 from raggs.parts.elastic.passages import RAW_FIELD, SPAN, IndexPassages
 from raggs.parts.elastic.server import ElasticServer
 
-REPLACE = "pass --yes to delete it and load it anew, or name another index"
+REPLACE = "pass --yes to delete it and load it again, or use another index"
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What an index is to hold. `dims` is 0 where it holds no vectors."""
+    """Intended content of an index. `dims` is 0 for an index without vectors."""
 
     documents: int
     content_hash: str
@@ -37,14 +37,14 @@ class Contents:
 
 
 class IndexDocument(NamedTuple):
-    """A passage and its vector; none where it has no direction (a text without any known word)."""
+    """A passage and its vector; None instead of a zero vector (a text without any known word)."""
 
     passage: Passage
     vector: Sequence[float] | None
 
 
 class IndexState(NamedTuple):
-    """How an index stands to what it is to hold: absent, begun (perhaps complete), or other, and in what."""
+    """Comparison of an index with its intended content: absent, begun (perhaps complete), other or foreign."""
 
     kind: str
     detail: str = ""
@@ -52,7 +52,7 @@ class IndexState(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadResult:
-    """A finished load: what the index holds, and what of it was sent now."""
+    """Result of a load: documents and vectors in the index, and the number of documents sent now."""
 
     documents: int
     vectors: int
@@ -61,7 +61,7 @@ class LoadResult:
 
 
 class Loader:
-    """Loads `contents` into the index of `place`, by `server` where one is given."""
+    """Loads `contents` into the index of `place`, through `server` if given."""
 
     def __init__(
         self, place: IndexPlace, settings: ElasticIndexSettings, contents: Contents, server: ElasticServer | None = None
@@ -72,7 +72,7 @@ class Loader:
         self._index = ElasticIndex(place, server)
 
     def notes(self) -> dict[str, Any]:
-        """What of settings and contents makes another index."""
+        """Return the settings and contents that identify the index."""
         place, contents = self.place, self.contents
         names = {name: getattr(place, name) for name in ("id_field", "title_field", "text_field", "metadata_field")}
         notes = {"passages": contents.content_hash, "documents": contents.documents, **names}
@@ -83,7 +83,7 @@ class Loader:
         return notes
 
     def body(self) -> dict[str, Any]:
-        """Settings and mappings of the index."""
+        """Return settings and mappings of the index."""
         place, words = self.place, {"type": "text", "analyzer": self._settings.analyzer}
         properties: dict[str, Any] = {
             place.title_field: words,
@@ -114,33 +114,33 @@ class Loader:
         }
 
     def standing(self) -> IndexState:
-        """How the index on the server stands to what is wanted."""
+        """Return how the index on the server compares with the intended content."""
         if not self._index.server.call(lambda client: client.indices.exists(index=self.place.index)):
             return IndexState("absent")
         notes, wanted = {**self._index.meta}, self.notes()
         partly = notes.pop(LOADING, False)
         if not notes:
-            return IndexState("foreign", "it was not made by raggs")
+            return IndexState("foreign", "it was not created by raggs")
         for name in sorted({*notes, *wanted}):
             if notes.get(name) != wanted.get(name):
                 old, new = (shorten(str(found.get(name, "absent")), 24) for found in (notes, wanted))
                 return IndexState("other", f"its {name} is {old}, not {new}")
-        return IndexState("begun", plural(self._index.count(), "document") + (" of a load in part" if partly else ""))
+        return IndexState("begun", plural(self._index.count(), "document") + (", incomplete" if partly else ""))
 
     def prepare(self, overwrite: bool) -> None:
-        """Make the index unless it is there; with `overwrite`, replace one that raggs made otherwise.
+        """Create the index unless it exists; with `overwrite`, replace an index that raggs created with other contents.
 
         Raises:
-            DataError: an index of this name holds something else.
+            DataError: an index of this name has other contents.
         """
         standing = self.standing()
         if standing.kind == "foreign" or (standing.kind == "other" and not overwrite):
-            remedy = REPLACE if standing.kind == "other" else "name another index; raggs deletes only what it made"
-            raise DataError(f"the index is there already, and {standing.detail}", where=self.place.shown, remedy=remedy)
+            remedy = REPLACE if standing.kind == "other" else "use another index; raggs deletes only its own indexes"
+            raise DataError(f"the index already exists, and {standing.detail}", where=self.place.shown, remedy=remedy)
         if standing.kind == "other":
             self._index.server.call(lambda client: client.indices.delete(index=self.place.index))
         if standing.kind != "begun":
-            # Should the answer get lost, the second try finds the index that the first one made.
+            # If the answer is lost, the retry finds the index that the first attempt created.
             self._index.server.call(
                 lambda client: (
                     client.indices.exists(index=self.place.index).body
@@ -151,15 +151,15 @@ class Loader:
     def load(
         self, documents: Callable[[int, int], Sequence[IndexDocument]], progress: Callable[[str, int, int], None]
     ) -> LoadResult:
-        """Send what is missing, then compare counts.
+        """Send missing documents, then verify the counts.
 
         Args:
-            documents: gives those at positions start <= position < stop.
-            progress: called with ("documents", done, of) after each request.
+            documents: returns the documents at the positions start <= position < stop.
+            progress: called with ("documents", done, total) after each request.
 
         Raises:
-            DataError: the server refuses a document, or the index holds others besides.
-            ProviderError: it failed, or holds less than was sent.
+            DataError: the server rejects a document, or the index contains other documents.
+            ProviderError: the server failed, or the index contains fewer documents than were sent.
         """
         began, index, total = time.perf_counter(), ElasticIndex(self.place, self._index.server), self.contents.documents
         self._refresh()
@@ -182,12 +182,13 @@ class Loader:
         return LoadResult(total, vectors, sent, time.perf_counter() - began)
 
     def close(self) -> None:
-        """Let go of the connections. May be called twice."""
+        """Close the connections. May be called twice."""
         self._index.close()
 
     def _mark(self, *, loading: bool) -> None:
-        """Note in the mapping whether the index lacks something; nobody searches it as long as it does."""
-        notes = {**self.notes(), LOADING: loading}  # said outright, since not every server drops what is left out
+        """Mark the mapping as loading or complete; a loading index is not searched."""
+        # set to false explicitly, because not every server removes an omitted key
+        notes = {**self.notes(), LOADING: loading}
         self._index.server.call(
             lambda client: client.indices.put_mapping(index=self.place.index, meta={META: notes}, dynamic="strict")
         )
@@ -214,9 +215,9 @@ class Loader:
             if "error" in found:
                 reason = str(found["error"].get("reason", found["error"]))[:300]
                 raise DataError(
-                    f"the server refuses passage {found['_id']!r} ({reason})",
+                    f"the server rejected passage {found['_id']!r} ({reason})",
                     where=self.place.shown,
-                    remedy="correct it, or change the index's settings",
+                    remedy="correct the passage, or change the settings of the index",
                 )
 
     def _lines(self, documents: Sequence[IndexDocument]) -> Iterator[Mapping[str, Any]]:
@@ -245,11 +246,13 @@ class Loader:
         for what, count in wanted.items():
             if found[what] > count:
                 raise DataError(
-                    f"the index holds {found[what]:,} {what}, {count:,} are the corpus's",
+                    f"the index contains {found[what]:,} {what}, but the corpus has {count:,}",
                     where=self.place.shown,
-                    remedy="somebody else writes to it: delete it, or name another index",
+                    remedy="another program writes to the index: delete it, or use another index",
                 )
             if found[what] < count:
                 raise ProviderError(
-                    f"the index holds {found[what]:,} of {count:,} {what}", where=self.place.shown, remedy="run again"
+                    f"the index contains {found[what]:,} of {count:,} {what}",
+                    where=self.place.shown,
+                    remedy="run the command again",
                 )

@@ -1,6 +1,6 @@
-"""The passages of an index: some by their ids, or all of them by a point in time.
+"""The passages of an index: single ones by id, or all of them at one point in time.
 
-A document becomes a passage by the fields that `IndexPlace` names; vectors and other fields stay on the server.
+A document becomes a passage by the fields in `IndexPlace`. Vectors and other fields are not fetched.
 """
 
 from __future__ import annotations
@@ -19,21 +19,19 @@ from raggs.base.jsonl import first_fault
 from raggs.base.text import REPLACEMENT_CHAR, replace_surrogates, sound_value
 from raggs.parts.elastic.index import PREFERENCE, TEXT_TYPES, ElasticIndex, Hits, check_complete, slices
 
-SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
-RAW_FIELD = (
-    "raggs_raw"  # the field where it puts title and text where those that are searched are not as the corpus has them
-)
+SPAN = "span"  # field of a passage's span, written by `raggs index`: an object of source, start and end
+RAW_FIELD = "raggs_raw"  # field of the original title and text, if they differ from the searched ones
 KEEP_ALIVE = "5m"  # between two pages of a point in time
 
 
 class IndexPassages:
-    """Passages fetched when they are asked for: nothing of the index is copied.
+    """Passages that are fetched on demand; the index is not copied.
 
-    `content_hash` stands for the state of the index when it was first asked for (see `ElasticIndex.state`).
+    `content_hash` represents the state of the index at first use (see `ElasticIndex.state`).
 
     Args:
-        index: where they lie.
-        replaced: gets the ids of passages in which U+FFFD stands for what is no character.
+        index: index of the passages.
+        replaced: receives the ids of passages with invalid characters, which are replaced by U+FFFD.
     """
 
     def __init__(self, index: ElasticIndex, replaced: set[str] | None = None) -> None:
@@ -43,34 +41,34 @@ class IndexPassages:
 
     @cached_property
     def content_hash(self) -> str:
-        """A hash of the index's state; differs after any write to it."""
+        """Hash of the index's state; changes with any write."""
         self._check()
         return hash_value(self._index.state)
 
     @property
     def file(self) -> Path | None:
-        """None: each process asks the server."""
+        """None: each process connects to the server."""
         return None
 
     @property
     def folded(self) -> bool:
-        """False: the server reads its passages itself."""
+        """False: the server analyses its passages."""
         return False
 
     @property
     def cleaned(self) -> int | None:
-        """None: nothing of the index is read before it is asked for."""
+        """None: passages are not read in advance."""
         return None
 
     def __len__(self) -> int:
         return int(self._index.state["documents"])
 
     def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
-        """The passages with these ids, in the order asked for.
+        """Return the passages with these ids, in the order given.
 
         Raises:
-            NotFoundError: the index has no passage with one of the ids.
-            DataError: a document is no passage, or two have the same id.
+            NotFoundError: the index does not contain one of the ids.
+            DataError: a document is not a valid passage, or two have the same id.
         """
         wanted = list(dict.fromkeys(doc_ids))
         found: dict[str, Passage] = {}
@@ -80,30 +78,30 @@ class IndexPassages:
                 raise DataError(
                     f"document {hit['_id']!r} has neither title nor text",
                     where=self._place.shown,
-                    remedy="delete it, or keep it out of the results by query_template",
+                    remedy="delete it, or filter it with query_template",
                 )
             if passage.doc_id in found:
                 self._index.unlike([passage.doc_id] * 2)
             found[passage.doc_id] = passage
         for doc_id in wanted:
             if doc_id not in found:
-                remedy = "the index changed, or the id belongs to another corpus"
+                remedy = "check whether the index has changed, or the id belongs to another corpus"
                 raise NotFoundError(f"no passage {doc_id!r}", where=self._place.shown, remedy=remedy)
         return {doc_id: found[doc_id] for doc_id in wanted}
 
     def known(self, doc_ids: Iterable[str]) -> set[str]:
-        """Those of `doc_ids` that the index has."""
+        """Return those of `doc_ids` that the index contains."""
         wanted = list(dict.fromkeys(doc_ids))
         return {self._index.doc_id(hit) for hit in self._look_up(wanted, {"_source": False})}
 
     def sample(self, count: int) -> list[str]:
-        """`Passage.content` of up to `count` passages, the first that the index gives."""
+        """Return `Passage.content` of up to `count` passages, the first ones that the index returns."""
         body = {"query": {"match_all": {}}, "size": min(count, self._place.batch), **self._source()}
         (hits,) = self._index.search([body])
         return [passage.content for hit in hits if (passage := self.passage(hit)) is not None]
 
     def scan(self) -> Iterator[tuple[str, Passage | None]]:
-        """Every document's id and passage (None: it has no text) as of one moment, in the index's own order."""
+        """Yield the id and passage (None without text) of every document at one point in time, in index order."""
         self._check()
         opened = self._index.server.call(
             lambda client: client.open_point_in_time(
@@ -123,10 +121,10 @@ class IndexPassages:
             self._index.server.call(lambda client: client.options(ignore_status=404).close_point_in_time(id=pit))
 
     def passage(self, hit: Mapping[str, Any]) -> Passage | None:
-        """A document as a passage, trimmed; None if it has neither title nor text.
+        """Return a document as a passage, stripped; None if it has neither title nor text.
 
         Raises:
-            DataError: its id or a field is not what a passage needs.
+            DataError: the id or a field is not valid for a passage.
         """
         source, place = hit.get("_source", {}), self._place
         raw = source.get(RAW_FIELD)
@@ -156,7 +154,7 @@ class IndexPassages:
         return passage
 
     def close(self) -> None:
-        """Let go of the connections. May be called twice."""
+        """Close the connections. May be called twice."""
         self._index.close()
 
     def _check(self) -> None:
@@ -165,7 +163,7 @@ class IndexPassages:
         self._index.need_whole()
 
     def _page(self, pit: str, after: Any) -> tuple[str, Hits]:
-        """The next documents of a point in time, and its id, which may have changed."""
+        """Return the id of the point in time, which may have changed, and the next documents."""
 
         def request(client: Any) -> Any:
             answer = client.search(
@@ -187,7 +185,7 @@ class IndexPassages:
         bodies = [
             {
                 "query": {"terms": {self._place.id_field: list(part)}},
-                "size": 2 * len(part),  # so that an id which two documents have is found out
+                "size": 2 * len(part),  # large enough to detect duplicate ids
                 **self._index.id_part,
                 **what,
             }
@@ -202,19 +200,19 @@ class IndexPassages:
 
     def _words(self, hit: Mapping[str, Any], value: Any) -> str:
         if not isinstance(value, str | None):
-            raise self._no_passage(hit, f"{type(value).__name__} where a text should be")
+            raise self._no_passage(hit, f"{type(value).__name__} instead of a string")
         return (value or "").strip()
 
     def _no_passage(self, hit: Mapping[str, Any], why: str) -> DataError:
         return DataError(
-            f"document {hit['_id']!r} is no passage ({why})",
+            f"document {hit['_id']!r} is not a valid passage ({why})",
             where=self._place.shown,
             remedy="check id_field, title_field and text_field",
         )
 
 
 def pick(source: Mapping[str, Any], name: str) -> Any:
-    """The value at a dotted name, whether the document nests it or spells the dots out; None if there is none."""
+    """Return the value at a dotted name, nested or as a literal key; None if missing."""
     if name in source:
         return source[name]
     head, dot, rest = name.partition(".")

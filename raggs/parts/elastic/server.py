@@ -1,8 +1,8 @@
-"""A server of Elasticsearch: requests with time-outs and retries, and every fault as one sentence of ours.
+"""Client of an Elasticsearch server: requests with timeouts and retries, and errors as `RaggsError`.
 
-Credentials are read from the environment when the client is made: `ELASTIC_API_KEY`, or `ELASTIC_PASSWORD` with
-`ELASTIC_USERNAME` (default: elastic). They stay inside the client. A request is tried again where that can help
-(no connection, time-out, 429, 502, 503, 504), with growing pauses; every request made here can safely be repeated.
+Credentials are read from the environment when the client is created: `ELASTIC_API_KEY`, or `ELASTIC_PASSWORD` with
+`ELASTIC_USERNAME` (default: elastic). Only the client stores them. Requests are retried with growing pauses after
+transient errors (no connection, timeout, 429, 502, 503, 504). All requests made here can safely be repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 API_KEY, USERNAME, PASSWORD = "ELASTIC_API_KEY", "ELASTIC_USERNAME", "ELASTIC_PASSWORD"
 TRANSIENT = (429, 502, 503, 504)
-PAUSES = (0.2, 10.0)  # seconds: the first pause grows from here, to there at most
+PAUSES = (0.2, 10.0)  # initial and maximum pause, in seconds
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ class ElasticServer:
     """The server of `place`. Connects at the first request.
 
     Args:
-        place: address, time-out, retries and certificate authority.
-        environment: where the credentials are; the process's own by default.
-        pauses: seconds before the first further try, which grow, and the most.
+        place: address, timeout, retries and certificate authority.
+        environment: mapping with the credentials; default: the process environment.
+        pauses: initial and maximum pause before a retry, in seconds.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class ElasticServer:
         self._client: Elasticsearch | None = None
 
     def call(self, request: Callable[[Elasticsearch], T]) -> T:
-        """What `request` makes of the client, tried again where that can help.
+        """Return the result of `request`, retried after transient errors.
 
         Raises:
-            PrerequisiteError: no server, one that is not Elasticsearch or not of the client's version, or bad TLS.
-            AuthenticationError: the credentials are refused or not enough.
-            NotFoundError: no such index.
-            DataError: the server refuses the request as wrong.
-            ProviderError: a time-out, or a fault of the server.
+            PrerequisiteError: the server is unreachable, not Elasticsearch, of an unsupported version, or TLS failed.
+            AuthenticationError: the credentials are rejected or lack privileges.
+            NotFoundError: the index does not exist.
+            DataError: the server rejects the request as invalid.
+            ProviderError: a timeout, or a failure of the server.
         """
         import elasticsearch
         from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -77,21 +77,21 @@ class ElasticServer:
             return attempts(request, self._connected())
         except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
             raise explain(error, self._place) from error
-        except RecursionError as error:  # of whoever reads its JSON
-            said = "the server's answer is nested too deep"
+        except RecursionError as error:  # raised by the JSON parser
+            said = "the server's answer is nested too deeply"
             raise ProviderError(said, where=self._place.url, remedy="check url; is it Elasticsearch?") from error
 
     def close(self) -> None:
-        """Let go of the connections. May be called twice."""
+        """Close the connections. May be called twice."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
     def _connected(self) -> Elasticsearch:
         if self._client is None:
-            import elasticsearch  # late: it takes a quarter of a second
+            import elasticsearch  # imported lazily: it takes a quarter of a second
 
-            # Remarks of a server about its settings, and of the client about each try, would pile up before the user.
+            # Hide repeated warnings of the server about its settings and of the client about each attempt.
             warnings.filterwarnings("ignore", category=elasticsearch.ElasticsearchWarning)
             logging.getLogger("elastic_transport").setLevel(logging.ERROR)
             options: dict[str, Any] = {"request_timeout": self._place.timeout, "max_retries": 0}
@@ -121,13 +121,11 @@ def _transient(error: BaseException) -> bool:
 
 
 def explain(error: Exception, place: IndexPlace) -> RaggsError:
-    """A fault of the client library as ours; neither shows a credential."""
+    """Convert an error of the client library; credentials are never included."""
     import elasticsearch
 
     if isinstance(error, elasticsearch.UnsupportedProductError):
-        return PrerequisiteError(
-            "the server is not Elasticsearch", where=place.url, remedy="check url; OpenSearch is another product"
-        )
+        return PrerequisiteError("the server is not Elasticsearch", where=place.url, remedy="check url")
     if isinstance(error, elasticsearch.ApiError) and 300 <= error.status_code < 400:
         return redirect_error(str(error.meta.headers.get("location", "")), place)
     if isinstance(error, elasticsearch.ApiError):
@@ -136,69 +134,73 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
         return PrerequisiteError(
             f"TLS failed ({error.message})",
             where=place.url,
-            remedy="set ca_certs to the certificate of the authority that signed the server's",
+            remedy="set ca_certs to the certificate of the server's certificate authority",
         )
     if isinstance(error, elasticsearch.ConnectionTimeout):
-        return ProviderError(
-            f"no answer within {place.timeout:g} s", where=place.url, remedy="raise timeout, or look at the server"
-        )
+        return ProviderError(f"no answer within {place.timeout:g} s", where=place.url, remedy="increase timeout")
     if isinstance(error, elasticsearch.ConnectionError):
         return PrerequisiteError(
             "Elasticsearch cannot be reached",
             where=place.url,
-            remedy="start the server or check url; docs/how-to/elasticsearch.md has a line that starts one",
+            remedy="start the server or check url; docs/how-to/elasticsearch.md has a command that starts one",
         )
-    return ProviderError(f"the client failed ({error})", where=place.url, remedy="look at the server's log")
+    return ProviderError(f"the client failed ({error})", where=place.url, remedy="check the server's log")
 
 
 def redirect_error(location: str, place: IndexPlace) -> RaggsError:
-    """A redirect, which is not followed: it would take questions, passages and the key to wherever it says."""
+    """Return the error for a redirect, which is not followed because it could send data and key to another server."""
     here = urlsplit(place.url).netloc
     there = urlsplit(location).netloc or here
     return PrerequisiteError(
-        f"{here} sends requests on to {there}, which is not followed",
+        f"{here} redirects to {there}; redirects are not followed",
         where=place.url,
-        remedy="give the address of the server itself as url",
+        remedy="set url to the address of the server itself",
     )
 
 
 def refusal(status: int, body: Any, place: IndexPlace) -> RaggsError:
-    """An answer that reports a fault, of a request or of one search among many."""
+    """Return the error for an answer that reports a failed request, or a failed search in a batch."""
     from elasticsearch import __version__ as client
 
     kind, reason = cause_of(body)
     if kind == "media_type_header_exception":
         major = client[0]
         return PrerequisiteError(
-            f"the server does not understand client {'.'.join(map(str, client))} ({reason})",
+            f"the server does not support client {'.'.join(map(str, client))} ({reason})",
             where=place.url,
             remedy=f'for a server of version {major - 1}: pip install "elasticsearch<{major}"',
         )
     if status == 401:
         return AuthenticationError(
-            "the server wants other credentials", where=place.url, remedy=f"set {API_KEY}, or {USERNAME} and {PASSWORD}"
+            "the server rejected the credentials",
+            where=place.url,
+            remedy=f"set {API_KEY}, or {USERNAME} and {PASSWORD}",
         )
     if status == 403:
         return AuthenticationError(
             f"not allowed ({reason})",
             where=place.shown,
-            remedy="give the key the privileges read, monitor and view_index_metadata; to load also manage, write",
+            remedy="grant the privileges read, monitor and view_index_metadata; for loading also manage and write",
         )
     if kind == "index_not_found_exception":
         return NotFoundError(
-            f"no index {place.index!r}", where=place.url, remedy="check index, or make it: raggs index --config FILE"
+            f"index {place.index!r} not found",
+            where=place.url,
+            remedy="check index, or create it: raggs index --config FILE",
         )
     if status == 404:
-        return NotFoundError(f"not found ({reason})", where=place.shown, remedy="run again")
+        return NotFoundError(f"not found ({reason})", where=place.shown, remedy="run the command again")
     if "number of dimensions" in reason:
-        return DataError(f"wrong dimensions ({reason})", where=place.shown, remedy="embed with the index's embedder")
+        return DataError(f"wrong dimensions ({reason})", where=place.shown, remedy="use the embedder of the index")
     if status in (400, 413):
-        return DataError(f"the server refuses this ({reason})", where=place.shown, remedy="check the settings")
-    return ProviderError(f"the server failed with {status} ({reason})", where=place.shown, remedy="look at its log")
+        return DataError(f"the server rejected the request ({reason})", where=place.shown, remedy="check the settings")
+    return ProviderError(
+        f"the request failed with {status} ({reason})", where=place.shown, remedy="check the server's log"
+    )
 
 
 def cause_of(body: Any) -> tuple[str, str]:
-    """Type and reason of an error's innermost cause, as far as the body tells."""
+    """Return type and reason of an error's innermost cause, as far as the body contains them."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if not isinstance(error, Mapping):
         return "", str(error)[:300] or "no reason given"

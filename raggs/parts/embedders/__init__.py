@@ -1,9 +1,7 @@
-"""Embedders by name: one file and one line each (see `Embedder`).
+"""Embedders: base class and registry. An embedder converts texts to float32 vectors.
 
-What an embedder is: texts in, float32 vectors out.
-
-Embedders read quotation marks and apostrophes as keyboards have them (`raggs.base.text.fold_quotes`): to their models
-the typographic ones are other tokens, and the vector of a question would depend on who typed it.
+Embedders replace typographic quotation marks and apostrophes by ASCII ones (`raggs.base.text.fold_quotes`). To their
+models, the typographic ones are other tokens, and the vector of a query would depend on the keyboard.
 """
 
 from __future__ import annotations
@@ -28,20 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EmbedderContext:
-    """What an embedder may use: language models, and the loop in which to ask them."""
+    """Resources for embedders: language models, and the event loop for calls."""
 
     llm: LLM
     loop: Callable[[], asyncio.Runner]
 
 
 class EmbedderConfig(AdapterConfig):
-    """What every embedder's settings hold."""
+    """Settings common to all embedders."""
 
-    batch: Effort[int] = Field(256, ge=1, description="texts worked on at a time")
+    batch: Effort[int] = Field(256, ge=1, description="texts per batch")
 
 
 class Embedder(Adapter, ABC):
-    """Turns texts into vectors. Built as ``cls(config, context)``; loads its model at first use."""
+    """Converts texts to vectors. Built as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[EmbedderConfig]] = EmbedderConfig
 
@@ -53,23 +51,23 @@ class Embedder(Adapter, ABC):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The model that is paid for each `batch` of texts; empty where nobody is paid."""
+        """Model that is paid for each `batch` of texts; empty if there is none."""
         return ()
 
     @property
     def identity(self) -> str:
-        """Name, version and dimensions: vectors of equal identity may be compared. Cheap: loads no model."""
+        """Name, version and dimensions; vectors of equal identity are comparable. Loads no model."""
         return f"{self.config.type}/{self.dims}/{hash_value(self.own_causes())[:12]}"
 
     def causes(self) -> Causes:
-        """All that can change a vector."""
+        """Return everything that affects a vector."""
         return {**self.own_causes(), "identity": self.identity}
 
     def check(self) -> None:
-        """Find what a model on this machine lacks, by embedding one word, before anything is paid for.
+        """Check a local model by embedding one word, before anything is paid for.
 
         Raises:
-            RaggsError: as `embed`.
+            RaggsError: see `embed`.
         """
         if not self.models:
             self.embed(["word"])
@@ -77,21 +75,21 @@ class Embedder(Adapter, ABC):
     @property
     @abstractmethod
     def dims(self) -> int:
-        """Length of a vector. Cheap: loads no model."""
+        """Dimensions of a vector. Loads no model."""
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of unit length, shape (len(texts), dims), float32; a text without any known word gives zeros.
+        """Return vectors of unit length, shape (len(texts), dims), float32; zeros for a text without known words.
 
         Raises:
-            ProviderError: the model gave a wrong shape, NaN or infinity.
+            ProviderError: the model returned a wrong shape, NaN or infinity.
         """
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """The same of questions, for models that read these in another way than passages.
+        """Return vectors of queries; overridden for models that encode queries and passages differently.
 
         Raises:
-            ProviderError: as `embed`.
+            ProviderError: see `embed`.
         """
         return self.embed(texts)
 

@@ -1,4 +1,4 @@
-"""Embeddings by any provider that litellm knows: within the budget, in the ledger, cached by text."""
+"""Embeddings by any provider that litellm supports: within the budget, in the ledger, cached by text."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 
 
 class LiteLLMEmbedder(Embedder):
-    """Any provider's embedding model; each text is paid for once."""
+    """Embedding models of any provider that litellm supports; each text is paid for once."""
 
     class Config(EmbedderConfig):
         type: Literal["litellm"] = "litellm"
-        model: str = Field(min_length=1, description='provider and model, such as "openai/text-embedding-3-small"')
+        model: str = Field(min_length=1, description='provider and model, for example "openai/text-embedding-3-small"')
         dims: int | None = Field(
-            None, ge=1, description="length of a vector; null: the model's own, where litellm's list knows it"
+            None,
+            ge=1,
+            description="dimensions of a vector; null: all dimensions of the model, if litellm's model list has it",
         )
-        batch: Effort[int] = Field(128, ge=1, description="texts in one call")
-        parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as input_type")
+        batch: Effort[int] = Field(128, ge=1, description="texts per call")
+        parameters: Parameters = Field(default_factory=dict, description="call parameters, such as input_type")
 
     config: Config
 
@@ -41,7 +43,7 @@ class LiteLLMEmbedder(Embedder):
 
     @property
     def identity(self) -> str:
-        """Parameters change vectors, and a model_id says that it is another model; where it is asked does neither."""
+        """Identity of the vectors; depends on parameters and `model_id`, but not on the server's address."""
         found = {"parameters": self._set(), "model_id": self._own.model_id}
         more = {name: value for name, value in found.items() if value}
         mark = f"/{hash_value(more)[:12]}" if more else ""
@@ -52,22 +54,22 @@ class LiteLLMEmbedder(Embedder):
         return self.context.llm.settings.of(self.config.model)
 
     def _set(self) -> dict[str, object]:
-        """The parameters that the settings name."""
+        """Return the parameters of the settings."""
         return {**self._own.parameters, **self.config.parameters}
 
     @property
     def dims(self) -> int:
-        """Length of a vector.
+        """Dimensions of a vector.
 
         Raises:
-            ConfigError: neither the settings nor litellm's list tell.
+            ConfigError: neither the settings nor litellm's model list contain it.
         """
         found = self.config.dims or vector_size(self.config.model)
         if found is None:
             near = None if self.context.llm.settings.base_of(self.config.model) else nearest_model(self.config.model)
-            meant = "" if near is None else f"write {near} if you meant that, or "
+            meant = "" if near is None else f"use {near} if you meant that, or "
             raise ConfigError(
-                f"the length of the vectors of {self.config.model} is not known",
+                f"the dimensions of {self.config.model} are unknown",
                 remedy=f"{meant}set embed.embedder.dims",
             )
         return found
@@ -76,7 +78,7 @@ class LiteLLMEmbedder(Embedder):
         import numpy as np
 
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
-        said = [place for place, text in enumerate(texts) if text.strip()]  # providers refuse an empty text
+        said = [place for place, text in enumerate(texts) if text.strip()]  # providers reject empty texts
         if said:
             vectors[said] = unit_rows(self._ask([fold_quotes(texts[place]) for place in said]).astype(np.float64))
         return vectors
@@ -87,7 +89,7 @@ class LiteLLMEmbedder(Embedder):
         return self.context.loop().run(self.context.llm.embed(request))
 
     def _parameters(self) -> dict[str, object]:
-        """A length below the model's own is asked for by name."""
+        """Return the parameters of a call; `dimensions` is added if fewer are requested than the model has."""
         own = vector_size(self.config.model)
         shorter = {"dimensions": self.dims} if own is not None and self.dims < own else {}
         return {**shorter, **self._set()}

@@ -1,8 +1,8 @@
-"""Embedding models of this machine: each token's vector from an ONNX file, pooled here, at unit length.
+"""Local embedding models: token vectors from an ONNX file, pooled and normalised to unit length.
 
-Texts are read one at a time unless `batch` says otherwise: on a processor that is as fast, and a vector then hangs on
-its text alone. A model that was trained with words in front of questions and passages gets them by `query_prefix` and
-`passage_prefix`; one that was trained for shorter vectors gives its leading dimensions.
+By default, texts are encoded one at a time. This is as fast on a CPU, and a vector then depends only on its text.
+`query_prefix` and `passage_prefix` are for models that were trained with prefixes. For models that support shorter
+vectors, `dims` selects the leading dimensions.
 """
 
 from __future__ import annotations
@@ -28,40 +28,36 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Ints, Vectors
     from raggs.parts.localmodels import LocalModel, Tokens
 
-SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # what configurations of models call the length of a vector
+SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # names of the vector size in model configurations
 CONFIG = "config.json"
 OUTPUTS = ("last_hidden_state", "token_embeddings", "sentence_embedding")
 
 
 class OnnxEmbedder(Embedder):
-    """A model of this machine: a folder with model.onnx and tokenizer.json."""
+    """A local model: a folder with model.onnx and tokenizer.json."""
 
     PACKAGES = (*PACKAGES, "numpy")
 
     class Config(EmbedderConfig):
         type: Literal["onnx"] = "onnx"
-        path: SourcePath = Field(
-            description="the model's folder, with its ONNX file and tokenizer.json; nothing is downloaded"
-        )
-        file: str | None = Field(None, description="the ONNX file in it; null: model.onnx, or onnx/model.onnx")
-        pooling: Literal["mean", "cls"] = Field("mean", description="of the tokens' vectors: their mean, or the first")
-        dims: int | None = Field(
-            None, ge=1, description="length of a vector: the model's leading dimensions; null: all of them"
-        )
-        max_length: int = Field(512, ge=8, le=1 << 20, description="tokens read; what is longer is cut")
-        query_prefix: str = Field("", description='put in front of each question, such as "query: "')
-        passage_prefix: str = Field("", description='put in front of each passage, such as "passage: "')
-        batch: int = Field(1, ge=1, le=4096, description="texts read together; above 1 last digits hang on the others")
-        threads: Effort[int | None] = Field(None, ge=1, description="of the model; null: one a core")
+        path: SourcePath = Field(description="folder with an ONNX file and tokenizer.json; nothing is downloaded")
+        file: str | None = Field(None, description="ONNX file in `path`; null: model.onnx or onnx/model.onnx")
+        pooling: Literal["mean", "cls"] = Field("mean", description="pooling of tokens: mean, or the first token")
+        dims: int | None = Field(None, ge=1, description="number of leading dimensions to use; null: all")
+        max_length: int = Field(512, ge=8, le=1 << 20, description="maximum tokens; longer texts are truncated")
+        query_prefix: str = Field("", description='prefix of each query, such as "query: "')
+        passage_prefix: str = Field("", description='prefix of each passage, such as "passage: "')
+        batch: int = Field(1, ge=1, le=4096, description="texts per batch; above 1, last digits depend on the batch")
+        threads: Effort[int | None] = Field(None, ge=1, description="threads of the model; null: one per core")
 
     config: Config
 
     def own_causes(self) -> Causes:
-        return {**super().own_causes(), "file": None}  # it counts by its content
+        return {**super().own_causes(), "file": None}  # its content is hashed instead
 
     @property
     def identity(self) -> str:
-        """The model's content, and all by which it is read."""
+        """Identity of the vectors: the model's content and the settings of its input."""
         return f"onnx/{self.dims}/{hash_value([self.own_causes(), self._folder.content])[:16]}"
 
     def causes(self) -> Causes:
@@ -69,21 +65,19 @@ class OnnxEmbedder(Embedder):
 
     @property
     def dims(self) -> int:
-        """As set, or as the model's config.json or the model itself tells.
+        """Dimensions of a vector, from the settings, the model's config.json, or the model itself.
 
         Raises:
-            ConfigError: more than the model has, or neither tells.
+            ConfigError: `dims` exceeds the model's dimensions, or they are unknown.
         """
         own, wanted = self._size, self.config.dims
         if own is None and wanted is None:
-            raise ConfigError(
-                "the length of the model's vectors is not known", where=self._folder.path, remedy="set dims"
-            )
+            raise ConfigError("the dimensions of the model are unknown", where=self._folder.path, remedy="set dims")
         if own is not None and wanted is not None and wanted > own:
             raise ConfigError(
-                f"dims is {wanted}, and the model's vectors have {own}",
+                f"dims is {wanted}, but the model has only {own}",
                 where=self._folder.path,
-                remedy="set fewer, or none",
+                remedy="reduce dims, or remove it",
             )
         return wanted or own or 0
 
@@ -105,38 +99,39 @@ class OnnxEmbedder(Embedder):
         return vectors
 
     def _pooled(self, batch: Sequence[Tokens]) -> Vectors:
-        """Vectors of unit length, shape (texts, dims).
+        """Return vectors of unit length, shape (texts, dims).
 
         Raises:
-            ProviderError: the model gives neither tokens' vectors nor texts', or shorter ones.
-            DataError: as `_check_size`.
+            ProviderError: the output is neither token nor text vectors, or has too few dimensions.
+            DataError: see `_check_size`.
         """
         import numpy as np
 
         numbers, mask = self._model.run(batch)
-        if self._model.output == "logits":  # a classifier's
-            raise self._model.wrong_output(numbers, "vectors: no embedder")
+        if self._model.output == "logits":  # output of a classifier
+            raise self._model.wrong_output(numbers, "vectors; the model is not an embedder")
         if numbers.ndim not in (2, 3) or numbers.shape[1:-1] not in ((), mask.shape[1:]):
-            raise self._model.wrong_output(numbers, f"{self.dims} numbers for each token or text: no embedder")
+            raise self._model.wrong_output(numbers, f"{self.dims} numbers per token or text; it is not an embedder")
         self._check_size(numbers)
         pooled = numbers.astype(np.float64) if numbers.ndim == 2 else self._pool(numbers, mask)
         return unit_rows(pooled[:, : self.dims]).astype(np.float32)
 
     def _check_size(self, numbers: Vectors) -> None:
-        """
+        """Raise an error if the output does not have the expected dimensions.
+
         Raises:
-            DataError: config.json says another length than the model's vectors have, and no `dims` is set.
-            ProviderError: the model's vectors are shorter than `dims`.
+            DataError: config.json states other dimensions than the model's output has, and `dims` is not set.
+            ProviderError: the output has fewer dimensions than `dims`.
         """
         real = numbers.shape[-1]
         if self.config.dims is None and real != self.dims:
             raise DataError(
-                f"says that vectors have {self.dims} dimensions, and the model gives {real}",
+                f"states {self.dims} dimensions, but the model returns {real}",
                 where=self._folder.path / CONFIG,
-                remedy=f"correct it, or set embed.embedder.dims to {real}, or to fewer for the leading dimensions",
+                remedy=f"correct it, or set embed.embedder.dims to {real} (or less, for the leading dimensions)",
             )
         if real < self.dims:
-            raise self._model.wrong_output(numbers, f"{self.dims} numbers for each token or text: no embedder")
+            raise self._model.wrong_output(numbers, f"{self.dims} numbers per token or text; it is not an embedder")
 
     def _pool(self, numbers: Vectors, mask: Ints) -> Vectors | Floats:
         import numpy as np
@@ -153,13 +148,14 @@ class OnnxEmbedder(Embedder):
 
     @cached_property
     def _model(self) -> LocalModel:
-        from raggs.parts.localmodels import LocalModel  # late: a configuration can be read without numpy
+        # imported lazily, so that a configuration can be read without numpy
+        from raggs.parts.localmodels import LocalModel
 
         return LocalModel(self._folder, self.config.max_length, OUTPUTS, self.config.threads)
 
     @cached_property
     def _size(self) -> int | None:
-        """The length of the model's own vectors; None where only a text would tell."""
+        """Dimensions of the model's vectors; None if unknown before the first text."""
         try:
             found = as_object(json.loads(read_whole(self._folder.path / CONFIG)))
         except (RaggsError, ValueError, RecursionError):

@@ -1,9 +1,8 @@
-"""Vectors of texts, kept by text: whoever shares a text shares its vector, now and the next time.
+"""Cache of text vectors: equal texts share one vector, within a run and across runs.
 
-One file an embedder, below the caches of embeddings; whatever it holds can be made again. A row that is damaged, or of
-another length than the embedder's, is made again. A piece of a document is read from there in a fifth of the time that
-even the quickest embedder takes, but a file costs some milliseconds: what took less than that to make is not written
-down.
+There is one file per embedder, in the embeddings cache; all its content can be computed again. A row that is damaged or
+has other dimensions is computed again. Reading a vector takes a fifth of the time of the fastest embedder. A file costs
+some milliseconds, so vectors that took less time are not written.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from raggs.base.hashing import hash_value
 from raggs.base.text import fold_quotes
 from raggs.parts.embedders import Embedder
 
-TEXTS_PER_REPORT = 256  # texts embedded at a time, so that whoever watches hears of them
-MAX_UNWRITTEN_VECTORS = 1024  # vectors made before they are written, where documents are embedded one by one
-WORTH_S = 0.25  # seconds of making from which vectors are worth a file
+TEXTS_PER_REPORT = 256  # texts embedded between two progress reports
+MAX_UNWRITTEN_VECTORS = 1024  # vectors held in memory before they are written, if documents are embedded one by one
+WORTH_S = 0.25  # minimum embedding time, in seconds, for which vectors are written
 
 
 def ignore_counts(done: int, total: int) -> None:
-    """Where nobody watches."""
+    """Ignore progress reports."""
 
 
 class KeptEmbedder(Embedder):
-    """An embedder whose vectors of passages are kept by text.
+    """An embedder with a cache of passage vectors by text.
 
     Args:
-        inner: makes them.
-        cache: where they are kept.
-        tell: hears how many of how many texts are embedded.
-        held: vectors that wait in memory until they are written together; `close` writes them. With 1, a kill costs
-            `TEXTS_PER_REPORT` at most.
+        inner: embedder of uncached texts.
+        cache: cache of the vectors.
+        tell: called with the number of embedded texts and their total.
+        held: vectors collected in memory before they are written together; `close` writes the rest. With 1, a killed
+            process loses at most `TEXTS_PER_REPORT` vectors.
 
     Attributes:
-        found: vectors that need not be made.
+        found: number of vectors found in the cache.
     """
 
     def __init__(
@@ -70,10 +69,10 @@ class KeptEmbedder(Embedder):
         return self._inner.dims
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A vector for each text, shape (texts, dims).
+        """Return one vector per text, shape (texts, dims).
 
         Raises:
-            ProviderError: the embedder failed, or the folder cannot be written.
+            ProviderError: the embedder failed, or the cache cannot be written.
         """
         import numpy as np
 
@@ -94,7 +93,7 @@ class KeptEmbedder(Embedder):
         return self._inner.embed_queries(texts)
 
     def close(self) -> None:
-        """Write what waits, where that is worth it and possible: it can be made again."""
+        """Write collected vectors if they took long enough to compute; write errors are ignored."""
         if self._seconds >= WORTH_S:
             with suppress(ProviderError):
                 self._flush()
@@ -105,7 +104,7 @@ class KeptEmbedder(Embedder):
         self._waiting, self._seconds = {}, 0.0
 
     def _steps(self, lacking: Sequence[tuple[str, str]]) -> Iterator[dict[str, bytes]]:
-        """The vectors of texts that are not known, some at a time."""
+        """Yield the vectors of uncached texts, in parts."""
         for start in range(0, len(lacking), TEXTS_PER_REPORT):
             part, began = lacking[start : start + TEXTS_PER_REPORT], time.perf_counter()
             vectors = self._inner.embed([text for _, text in part]).astype("<f4")

@@ -1,9 +1,9 @@
-"""WordLlama: static token vectors, averaged. Small, fast, its weights come with the package; nothing is downloaded.
+"""WordLlama: averaged static token vectors. Small and fast; the package includes the weights, nothing is downloaded.
 
-Only the package's tokenizer and table are used, read from its files: the package itself, which can also download
-and cluster, takes a third of a second to import. Its own `embed` pads every batch to the longest text, so that one
-long passage costs gigabytes; here each text is pooled by itself in blocks of tokens, which also makes a vector
-independent of the batch it came in.
+Only the tokenizer and the table are used, read from the package's files. Importing the package itself, which can also
+download and cluster, takes a third of a second. Its `embed` pads every batch to the longest text, so that one long
+passage needs gigabytes. Here each text is pooled separately in blocks of tokens, so that a vector does not depend on
+its batch.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
     from raggs.parts.embedders import EmbedderContext
 
 WEIGHTS = "l2_supercat"
-TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
+# dimensions of the packaged weights; shorter vectors are their leading dimensions, which the training supports
+TRAINED_DIMS = 256
 TABLE = "embedding.weight"
 TOKENS_PER_BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
 
 
 @dataclass
 class _WordLlamaModel:
-    """What a text becomes tokens by, and a vector for each of them.
+    """Tokenizer and table of token vectors.
 
     Attributes:
-        embedding: a row for each token, in half precision until so many were asked for that widening all is less work.
-        asked: tokens so far.
+        embedding: one row per token, in half precision; converted to float32 once that is less work overall.
+        asked: number of tokens so far.
     """
 
     tokenizer: Tokenizer
@@ -48,7 +49,7 @@ class _WordLlamaModel:
     asked: int = 0
 
     def sum(self, tokens: Ints, dims: int) -> Floats:
-        """The sum of the leading dimensions of the tokens' vectors; the same bits in either precision."""
+        """Return the sum of the leading dimensions of the token vectors; bit-identical in both precisions."""
         import numpy as np
 
         self.asked += len(tokens)
@@ -58,13 +59,13 @@ class _WordLlamaModel:
 
 
 class WordLlamaEmbedder(Embedder):
-    """WordLlama: averaged static token vectors, no download, thousands of texts a second."""
+    """WordLlama: averaged static token vectors; no download, thousands of texts per second."""
 
     PACKAGES = ("wordllama",)
 
     class Config(EmbedderConfig):
         type: Literal["wordllama"] = "wordllama"
-        dims: Literal[64, 128, 256] = Field(256, description="length of a vector")
+        dims: Literal[64, 128, 256] = Field(256, description="dimensions of a vector")
 
     config: Config
 
@@ -74,16 +75,16 @@ class WordLlamaEmbedder(Embedder):
 
     @property
     def identity(self) -> str:
-        """wordllama's version, its weights and the length of its vectors."""
+        """Identity of the vectors: version of wordllama, weights and dimensions."""
         return f"wordllama/{installed('wordllama')}/{WEIGHTS}_{self.dims}"
 
     @property
     def dims(self) -> int:
-        """As set: the first so many dimensions of the weights."""
+        """Dimensions of a vector: the leading ones of the weights."""
         return self.config.dims
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Shape (texts, dims): the sum of a text's token vectors at unit length; zeros where it has none."""
+        """Return the sums of each text's token vectors at unit length, shape (texts, dims); zeros without tokens."""
         import numpy as np
 
         model = self._load()
@@ -95,7 +96,7 @@ class WordLlamaEmbedder(Embedder):
         return vectors
 
     def _pool(self, model: _WordLlamaModel, tokens: Ints) -> Vectors:
-        """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
+        """Return the sum of the token vectors at unit length, or zeros without tokens. The sum is in float64."""
         import numpy as np
 
         total = np.zeros(self.dims)
@@ -103,14 +104,14 @@ class WordLlamaEmbedder(Embedder):
             total += model.sum(tokens[start : start + TOKENS_PER_BLOCK], self.dims)
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm):
-            raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")
+            raise ProviderError(f"{self.identity} returned a vector that is not finite", remedy="reinstall wordllama")
         return (total / norm if norm > 0 else total).astype(np.float32)
 
     def _load(self) -> _WordLlamaModel:
         if self._model is None:
             try:
                 self._model = _read(_folder())
-            except Exception as error:  # the readers raise classes of their own, and plain ones
+            except Exception as error:  # the libraries raise various exceptions
                 raise ProviderError(
                     f"wordllama's weights cannot be loaded ({error})", remedy="reinstall wordllama"
                 ) from error
@@ -123,14 +124,14 @@ class WordLlamaEmbedder(Embedder):
 
 
 def _folder() -> Path:
-    """Where the package lies; found without importing it."""
+    """Return the folder of the package, located without an import."""
     found = find_spec("wordllama")
     if found is None or found.origin is None:
         raise FileNotFoundError("the package is not installed")
     return Path(found.origin).parent
 
 
-@lru_cache(maxsize=1)  # some 0.1 s, which embedders of several lengths share
+@lru_cache(maxsize=1)  # loading takes 0.1 s; embedders with different dims share the result
 def _read(folder: Path) -> _WordLlamaModel:
     from safetensors import safe_open
     from tokenizers import Tokenizer

@@ -1,12 +1,10 @@
-"""What searching needs on disk: the passages of a corpus, their vectors, and indexes over these.
+"""Indexes: base class and registry. An index over vectors takes queries and returns their nearest rows.
 
-The indexes over vectors have names (see `Index`).
+This package stores the passages of a corpus, their vectors, and indexes over them on disk.
 
-What an index over vectors is: the vectors of a corpus in, the nearest rows of a query out.
-
-An `Index` is the recipe, cheap to make; `open` gives what can be searched, built now if it was not before. Whatever
-the recipe, hits are ordered by score descending, then by doc_id ascending, and a result depends on the query and the
-vectors alone, never on the queries beside it.
+An `Index` is a recipe that is cheap to create. `open` returns an index that can be searched, and builds it if
+necessary. For all recipes, hits are ordered by descending score, then by ascending doc_id. A result depends only on the
+query and the vectors, not on other queries of the batch.
 """
 
 from __future__ import annotations
@@ -31,18 +29,18 @@ Progress = Callable[[str, int, int], None]
 
 
 class IndexConfig(AdapterConfig):
-    """What every index's settings hold: its type."""
+    """Settings common to all indexes."""
 
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """What an index costs.
+    """Size and cost of an index.
 
     Attributes:
-        kind: its type and what its rows are kept as, such as "hnsw-int8".
-        build_s: seconds that its making took, whenever that was; 0 where nothing is made.
-        bytes: on the disk, the vectors themselves not counted, unless they are the index.
-        memory: bytes that are to be in memory for a search at full speed.
+        kind: type and storage format of its rows, such as "hnsw-int8".
+        build_s: time of the original build, in seconds; 0 if nothing is built.
+        bytes: size on disk; without the vectors, unless they are the index.
+        memory: bytes of memory needed for a search at full speed.
     """
 
     kind: str
@@ -54,29 +52,28 @@ class IndexFacts:
 
 
 class OpenIndex(ABC):
-    """An index that can be searched, by one thread at a time. Made by `Index.open`."""
+    """An index that can be searched by one thread at a time. Created by `Index.open`."""
 
     facts: IndexFacts
 
     @abstractmethod
     def search(self, queries: Vectors, k: int) -> Neighbours:
-        """The k nearest rows of each query; fewer where the index finds no more, none for a query of zeros.
+        """Return the k nearest rows of each query; fewer if the index finds no more, none for a zero query.
 
         Args:
             queries: shape (q, dims), of unit length or zero.
             k: at least 1.
 
         Raises:
-            DataError: a query has another length than the vectors, or anything is not finite.
+            DataError: the dimensions differ from those of the vectors, or a value is not finite.
         """
 
 
 class Index(Adapter, ABC):
-    """How vectors are indexed. Built as ``cls(config)``.
+    """Recipe of an index over vectors. Built as ``cls(config)``.
 
     Attributes:
-        EFFORT: the setting, a whole number, by which a search looks at more, and nothing that is built changes; empty
-            where there is none.
+        EFFORT: name of the integer setting that widens a search without a rebuild; empty if none does.
     """
 
     EFFORT: ClassVar[str] = ""
@@ -90,39 +87,39 @@ class Index(Adapter, ABC):
     @property
     @abstractmethod
     def rescores(self) -> bool:
-        """Whether scores are exact cosines of the stored vectors, and not the index's own."""
+        """Whether scores are exact cosines of the stored vectors, rather than scores of the index."""
 
     def causes(self) -> Causes:
-        """What can change its hits: settings, versions."""
+        """Return everything that affects its hits: settings, versions."""
         return self.own_causes()
 
     def least_effort(self, k: int) -> int:
-        """The least value of `EFFORT` that differs from smaller ones where k hits are wanted."""
+        """Return the smallest effective value of `EFFORT` for k hits; smaller values have the same effect."""
         return 1
 
     def check(self, rows: int, dims: int, cache: Cache) -> None:
-        """Find what it lacks before the vectors are made.
+        """Raise an error if a prerequisite is missing, before the vectors are computed.
 
         Args:
-            rows, dims: of the vectors.
-            cache: that will hold them, and what is made of them.
+            rows, dims: shape of the vectors.
+            cache: cache of the vectors and of indexes over them.
 
         Raises:
-            PrerequisiteError: a package, or the memory to build in.
-            DataError: settings that such vectors do not fit.
+            PrerequisiteError: a package is missing, or there is not enough memory for the build.
+            DataError: the settings do not fit such vectors.
         """
 
     @abstractmethod
     def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
-        """The index over these vectors, built now if it is not on the disk.
+        """Return the index over these vectors; it is built if it is not on disk.
 
         Args:
-            progress: called with (what, rows done, of) while it is built.
-            scoring: the precision of scores, where the index `rescores`.
+            progress: called with (name, rows done, rows in total) during the build.
+            scoring: precision of scores, if the index `rescores`.
 
         Raises:
-            DataError, PrerequisiteError: as `check`, or the vectors hold NaN.
-            ProviderError: the disk failed.
+            DataError, PrerequisiteError: see `check`, or the vectors contain NaN.
+            ProviderError: a disk operation failed.
         """
 
 

@@ -1,27 +1,23 @@
-"""Indexes by faiss, which look at a part of the vectors: what they have in common.
+"""Approximate indexes by faiss: HNSW and IVF.
 
-An index proposes candidates; as a rule their scores are then computed again from the stored vectors, which are mapped
-into memory, so that scores and order are those of the exact search and only a candidate that the index did not see is
-lost. It costs some microseconds a query. A query's hits are its own, whichever come with it: queries are searched in
-one call only where faiss treats each by itself. Vectors are of unit length: their inner product is their cosine. A
-vector of zeros is nearest to nobody, with the score 0.
+An index proposes candidates. By default, their scores are then computed again from the stored, memory-mapped vectors.
+Scores and order are therefore those of the exact search, and only candidates that the index did not find are missing.
+Rescoring takes some microseconds per query. A query's hits do not depend on other queries: a batch is searched in one
+call only if faiss processes each query independently. Vectors have unit length, so that their inner product is the
+cosine. A zero vector has score 0.
 
-faiss, as raggs uses it: on one thread, and without the traps of its threads.
+faiss runs on one thread. Its OpenMP threads busy-wait by default, which can hang the import on a loaded machine, so
+they are set to wait passively. With one thread, a build depends only on the vectors and the seed, and query latency
+does not include contention.
 
-Its OpenMP threads spin while they wait, by which a loaded machine can hang at the import; told to be passive, they
-sleep. With one thread a build is a function of the vectors and the seed, and a query's time is its own.
+HNSW is a layered graph of near neighbours, searched from the top layer (Malkov & Yashunin 2020). Two undocumented facts
+about faiss: if efSearch is below k, the search ends early and returns far fewer hits than possible, so efSearch is at
+least k. Its arrays grow by doubling, so they are allocated at full size before the first row is added.
 
-A graph of near neighbours in layers, walked from the top (Malkov & Yashunin 2020), by faiss.
-
-Two facts about faiss that are not in its documentation: with efSearch below k the walk ends early and gives far fewer
-hits than it could, so a search for k is at least k wide; and its arrays grow by doubling, so they are made as large as
-they will be before the first row comes.
-
-Vectors in lists around centres, of which a search reads the nearest ones, by faiss.
-
-With `pq` a vector is cut into parts, and of each part only the nearest of 16 typical ones is kept, in 4 bits (product
-quantization, Jégou, Douze & Schmid 2011; blocks of codes that are compared in registers, André et al. 2015). Its scores
-are rough, so that `reorder` times k candidates are scored again from the vectors on disk.
+IVF keeps vectors in lists around centroids; a search reads the nearest lists. With `pq`, a vector is split into parts,
+and each part is stored as the nearest of 16 centroids, in 4 bits (product quantization, Jégou, Douze & Schmid 2011;
+blocks of codes compared in registers, André et al. 2015). Its scores are approximate, so `reorder` times k candidates
+are scored again from the vectors on disk.
 """
 
 from __future__ import annotations
@@ -70,7 +66,7 @@ WAITING = "OMP_WAIT_POLICY"
 
 
 class FaissIndex(Protocol):
-    """What of faiss' own class is used here."""
+    """Methods of faiss's index class that are used here."""
 
     ntotal: int
 
@@ -81,9 +77,9 @@ class FaissIndex(Protocol):
 
 
 class Scan:
-    """One search after the other for the same number of rows, by faiss' own function.
+    """Single-query searches for a fixed number of rows, through the C function of faiss.
 
-    Its wrapper in Python checks and makes arrays for each call, which takes as long as a tenth of a short search.
+    The Python wrapper of faiss checks and allocates arrays for each call, which takes a tenth of a short search.
     """
 
     def __init__(self, package: ModuleType, index: FaissIndex, wanted: int) -> None:
@@ -95,7 +91,7 @@ class Scan:
         self._into = self._pointer(self._values), self._pointer(self._rows)
 
     def __call__(self, query: Vectors) -> tuple[Scores, Ints]:
-        """Scores, which hold until the next search, and rows; best first, row -1 where it found no more.
+        """Return scores and rows, best first; row -1 if no more were found. Scores are valid until the next call.
 
         Args:
             query: shape (dims,), contiguous.
@@ -105,13 +101,13 @@ class Scan:
 
 
 def faiss(kind: str) -> ModuleType:
-    """The package, set to one thread.
+    """Return the faiss package, set to one thread.
 
     Args:
-        kind: the index that needs it, for the message.
+        kind: index that needs it, for the message.
 
     Raises:
-        PrerequisiteError: it is not installed.
+        PrerequisiteError: faiss is not installed.
     """
     with _waiting_passively():
         try:
@@ -126,7 +122,7 @@ def faiss(kind: str) -> ModuleType:
 
 @contextmanager
 def _waiting_passively() -> Iterator[None]:
-    """OpenMP reads the variable when it is loaded; it is left as it was found."""
+    """Set the OpenMP wait policy to passive during the import, when OpenMP reads it, and restore it afterwards."""
     before = os.environ.get(WAITING)
     os.environ.setdefault(WAITING, "passive")
     try:
@@ -137,41 +133,41 @@ def _waiting_passively() -> Iterator[None]:
 
 
 def new(package: ModuleType, key: str, dims: int) -> FaissIndex:
-    """An empty index by inner product, of the kind that faiss calls `key`, such as "HNSW16_SQ8"."""
+    """Return an empty inner-product index of the faiss factory string `key`, such as "HNSW16_SQ8"."""
     made: FaissIndex = package.index_factory(dims, key, package.METRIC_INNER_PRODUCT)
     return made
 
 
 def tune(package: ModuleType, index: FaissIndex, setting: str, value: int) -> None:
-    """Set what faiss calls `setting`: efSearch, efConstruction, nprobe."""
+    """Set a faiss parameter: efSearch, efConstruction or nprobe."""
     package.ParameterSpace().set_index_parameter(index, setting, value)
 
 
 def write(package: ModuleType, index: FaissIndex, path: Path) -> None:
-    """The index as a file.
+    """Write the index to a file.
 
     Raises:
-        ProviderError: the disk refused.
+        ProviderError: the file cannot be written.
     """
     try:
         package.write_index(index, str(path))
     except RuntimeError as error:
-        raise disk_fault(error, path, "free some space and run again", "the index cannot be stored") from error
+        raise disk_fault(error, path, "free disk space and run again", "the index cannot be stored") from error
 
 
 def read(package: ModuleType, path: Path) -> FaissIndex:
-    """The index in a file, which is mapped into memory as far as faiss can (graphs and their vectors; no lists).
+    """Return the index in a file, memory-mapped where faiss supports it (graphs and their vectors, but not lists).
 
     Raises:
-        DataError: faiss cannot read it.
+        DataError: faiss cannot read the file.
     """
     try:
         return _read(package, path, package.IO_FLAG_MMAP_IFC)
-    except RuntimeError:  # it cannot map files on every system
+    except RuntimeError:  # memory mapping is not supported on every system
         try:
             return _read(package, path, 0)
         except RuntimeError as error:
-            remedy = "delete its folder; it is built again"
+            remedy = "delete its folder; raggs builds it again"
             raise DataError("faiss cannot read the index", where=path, remedy=remedy) from error
 
 
@@ -180,71 +176,73 @@ def _read(package: ModuleType, path: Path, flags: int) -> FaissIndex:
     return found
 
 
-INDEX = "index"  # the file
-ROWS_PER_REPORT = 8192  # rows added between two reports
-BATCH = 64  # queries of one call
-TIE_ROWS = 16  # rows beyond the k-th, so that ties there go by doc_id
+INDEX = "index"  # name of the file
+ROWS_PER_REPORT = 8192  # rows added between two progress reports
+BATCH = 64  # queries per call
+TIE_ROWS = 16  # rows beyond the k-th, so that ties there can be ordered by doc_id
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Scores = np.empty(0, dtype=np.float32)
 
 
 class ApproximateIndex(Index):
-    """An index by faiss. Each says how it is built, how wide a search is, and what it takes."""
+    """A faiss index. Subclasses define how it is built, how wide a search is, and how much memory it needs."""
 
     PACKAGES = (PACKAGE,)
-    SETTING: str  # what faiss calls the width of a search
-    TOGETHER = False  # whether faiss gives the same of queries that are searched in one call
+    SETTING: str  # faiss parameter for the width of a search
+    TOGETHER = False  # whether faiss returns the same hits for queries that are searched in one call
 
     @property
     @abstractmethod
     def kind(self) -> str:
-        """Its type and what its rows are kept as."""
+        """Type and storage format of the rows."""
 
     @property
     @abstractmethod
     def full(self) -> bool:
-        """Whether it keeps vectors in float32, so that its own scores are exact but for the last bits."""
+        """Whether vectors are stored as float32, so that its own scores are exact except for the last bits."""
 
     @abstractmethod
     def built_with(self, rows: int) -> dict[str, str | int | None]:
-        """The settings that change what is built."""
+        """Return the settings that affect the build."""
 
     @abstractmethod
     def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
-        """An index of these vectors; `add` puts them in, block by block, when it is trained."""
+        """Return an index of these vectors; `add` adds them in blocks after training."""
 
     @abstractmethod
     def width(self, k: int) -> int:
-        """What `SETTING` is to be for k candidates."""
+        """Return the value of `SETTING` for k candidates."""
 
     @abstractmethod
     def candidates(self, k: int) -> int:
-        """How many rows are asked for where k hits are wanted and the index's own scores are rough."""
+        """Return the number of rows to request for k hits if the index's own scores are approximate."""
 
     @abstractmethod
     def memory(self, rows: int, dims: int) -> int:
-        """Bytes that building takes, about."""
+        """Return the approximate memory of a build, in bytes."""
 
     @abstractmethod
     def smaller(self, rows: int, dims: int) -> str:
-        """What would take less memory."""
+        """Return a description of settings that need less memory."""
 
     def fits(self, rows: int, dims: int) -> None:
-        """Refuse settings that do not go with such vectors.
+        """Raise an error if the settings do not fit vectors of this shape.
 
         Raises:
-            DataError: they do not.
+            DataError: they do not fit.
         """
 
     def check(self, rows: int, dims: int, cache: Cache) -> None:
-        """Whether faiss is there, the settings fit and what is to be built will fit into memory."""
+        """Raise an error if faiss is missing, the settings do not fit, or the build needs more memory than
+        available.
+        """
         faiss(self.config.type)
         self.fits(rows, dims)
         if not cache.has_files(self._name(rows, dims)):
             self._check_room(rows, dims)
 
     def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
-        """The index, mapped into memory where faiss can do that."""
+        """Return the index, memory-mapped where faiss supports it."""
         rows, dims = vectors.vectors.shape
         package = faiss(self.config.type)
         self.fits(rows, dims)
@@ -254,7 +252,7 @@ class ApproximateIndex(Index):
             _check_vectors(vectors.vectors)
             try:
                 built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
-            except MemoryError as error:  # others took it in the meantime
+            except MemoryError as error:  # other processes may have allocated memory since the check
                 raise self._too_large(rows, dims, room.available()) from error
             write(package, built, folder / INDEX)
 
@@ -264,7 +262,7 @@ class ApproximateIndex(Index):
         return _Approximate(self, package, read(package, made.path / INDEX), vectors, facts, scoring)
 
     def _name(self, rows: int, dims: int) -> str:
-        """Of the folder that holds the index. What is built of other vectors of the same shape takes its place."""
+        """Return the folder name of the index; an index of other vectors with the same shape replaces it."""
         library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
         return f"{self.config.type}-{hash_value([rows, dims, self.built_with(rows), library])[:16]}"
 
@@ -274,11 +272,11 @@ class ApproximateIndex(Index):
             raise self._too_large(rows, dims, there)
 
     def _too_large(self, rows: int, dims: int, there: int | None) -> PrerequisiteError:
-        free = "less is free" if there is None else f"{room.in_words(there)} are free"
+        free = "less is available" if there is None else f"{room.in_words(there)} are available"
         return PrerequisiteError(
-            f"to build the index {self.kind} of {rows:,} vectors of {dims} dimensions takes about "
-            f"{room.in_words(self.memory(rows, dims))} of memory, and {free}",
-            remedy=f"{self.smaller(rows, dims)}; or an embedder with fewer dimensions; or index: {{type: flat}}",
+            f"building index {self.kind} of {rows:,} vectors with {dims} dimensions needs about "
+            f"{room.in_words(self.memory(rows, dims))} of memory, but {free}",
+            remedy=f"{self.smaller(rows, dims)}; or use an embedder with fewer dimensions, or index: {{type: flat}}",
         )
 
     def _add(self, index: FaissIndex, vectors: Vectors, progress: Progress | None) -> None:
@@ -295,7 +293,7 @@ def _check_vectors(vectors: Vectors) -> None:
 
 
 class _Approximate(OpenIndex):
-    """An index of faiss with the vectors that it is of."""
+    """A faiss index together with its vectors."""
 
     def __init__(
         self,
@@ -310,16 +308,17 @@ class _Approximate(OpenIndex):
         self._recipe = recipe
         self._package = package
         self._index = index
-        self._vectors: Vectors = np.asarray(vectors.vectors)  # the same map, whose rows cost less to take
+        # the same memory map as a plain array, whose rows are faster to access
+        self._vectors: Vectors = np.asarray(vectors.vectors)
         self._ranks = vectors.ranks
         self._scoring = scoring
         self._rounds = scoring.dtype != "f32"
-        self._near = recipe.full and not self._rounds  # whether its scores tell which rows can be among the k
-        self._set_for: tuple[int, int] = (0, 0)  # k, and the thread that searches
+        self._near = recipe.full and not self._rounds  # whether its scores bound the rows that can be among the best k
+        self._set_for: tuple[int, int] = (0, 0)  # k and thread of the latest call of `_set`
         self._scan = Scan(package, index, 1)
 
     def search(self, queries: Vectors, k: int) -> Neighbours:
-        """One query by itself, or many. One takes half a millisecond, of which each call of numpy is a hundredth."""
+        """Return the neighbours of the queries; a single query has a fast path without batch operations."""
         check_shape(self._vectors, queries)
         k = min(k, len(self._vectors))
         if self._set_for != (k, get_ident()):
@@ -340,7 +339,7 @@ class _Approximate(OpenIndex):
         return in_order(len(found), k, rows, asking, values, self._ranks)
 
     def _together(self, queries: Vectors, k: int) -> Neighbours:
-        """What `_nearest` gives of each, in less time."""
+        """Return the results of `_nearest` for a batch, in less time."""
         check_finite(queries)
         live = np.flatnonzero(queries.any(axis=1))
         values, rows = self._index.search(queries[live], self._wanted(k))
@@ -355,18 +354,18 @@ class _Approximate(OpenIndex):
         return in_order(len(queries), k, rows, asking, values, self._ranks)
 
     def _wanted(self, k: int) -> int:
-        """How many candidates are asked for."""
+        """Return the number of candidates to request."""
         return min(k + TIE_ROWS if self._near else self._recipe.candidates(k), len(self._vectors))
 
     def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
-        """Of one query of shape (dims,); its candidates come best first."""
+        """Return the rows and scores of one query of shape (dims,), best first."""
         length = sqrt(np.dot(query, query))
-        if not 0 < length < inf:  # or so small or large that its square is
+        if not 0 < length < inf:  # zero, infinite or NaN, or its square underflows or overflows
             check_finite(query)
             if not query.any():
                 return NO_ROWS, NO_SCORES
         values, rows = self._scan(query)
-        if rows[-1] < 0:  # it found no more
+        if rows[-1] < 0:  # fewer rows were found
             values, rows = values[rows >= 0], rows[rows >= 0]
         if not self._recipe.rescores:
             order = np.lexsort((self._ranks[rows], -values))[:k]
@@ -378,7 +377,7 @@ class _Approximate(OpenIndex):
         return best_of(self._vectors, self._ranks, query, rows, k, self._scoring)
 
     def _set(self, k: int) -> None:
-        """What faiss keeps between searches: how wide they are, and how many threads the one that calls may use."""
+        """Set the state that faiss keeps between searches: search width, and the thread count of the calling thread."""
         self._package.omp_set_num_threads(1)
         tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
         self._scan = Scan(self._package, self._index, self._wanted(k))
@@ -386,7 +385,7 @@ class _Approximate(OpenIndex):
 
 
 class HnswIndex(ApproximateIndex):
-    """HNSW: a layered graph of near neighbours; fast, near exact, large in memory (extra ann)."""
+    """HNSW: a layered graph of near neighbours; fast and nearly exact, needs much memory (extra `ann`)."""
 
     EFFORT = "ef"
     SETTING = "efSearch"
@@ -394,15 +393,15 @@ class HnswIndex(ApproximateIndex):
 
     class Config(IndexConfig):
         type: Literal["hnsw"] = "hnsw"
-        m: int = Field(16, ge=2, le=256, description="neighbours kept for each vector, twice as many at the bottom")
-        ef_construction: int = Field(200, ge=1, le=100_000, description="candidates looked at for each neighbour kept")
-        ef: int = Field(64, ge=1, le=1_000_000, description="candidates looked at for each query; at least k are")
+        m: int = Field(16, ge=2, le=256, description="links per vector and layer; twice as many in the bottom layer")
+        ef_construction: int = Field(200, ge=1, le=100_000, description="candidates per inserted vector (build)")
+        ef: int = Field(64, ge=1, le=1_000_000, description="candidates examined per query; raised to k if lower")
         quantize: Literal["int8"] | None = Field(
-            None, description="int8: vectors in the graph as bytes, a quarter of the memory; null: as they are"
+            None, description="int8: store the graph's vectors as bytes, in a quarter of the memory; null: float32"
         )
         reorder: bool = Field(
             True,
-            description="whether candidates are scored again, exactly, from the vectors on disk; else by the graph",
+            description="compute exact scores of the candidates from the vectors on disk; false: scores of the graph",
         )
 
     config: Config
@@ -424,11 +423,11 @@ class HnswIndex(ApproximateIndex):
         return {"m": config.m, "ef_construction": config.ef_construction, "quantize": config.quantize}
 
     def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
-        """In the order of the rows, on one thread: the same vectors give the same file."""
+        """Build the graph in the order of the rows, on one thread: the same vectors yield the same file."""
         index = new(package, f"HNSW{self.config.m}" + ("" if self.full else "_SQ8"), vectors.shape[1])
         tune(package, index, "efConstruction", self.config.ef_construction)
         if not self.full:
-            index.train(vectors)  # the least and the greatest value of each dimension
+            index.train(vectors)  # learns minimum and maximum of each dimension
         _reserve(package, index, *vectors.shape, links=self._links, width=self._width)
         add(index)
         return index
@@ -440,34 +439,34 @@ class HnswIndex(ApproximateIndex):
         return k
 
     def candidates(self, k: int) -> int:
-        """All that were looked at: they are there already."""
+        """Return the number of examined candidates; all of them are rescored."""
         return max(self.config.ef, k)
 
     def memory(self, rows: int, dims: int) -> int:
-        """Vectors, links, and for each row its level and place."""
+        """Return the bytes of vectors and links, and of each row's level and offset."""
         return rows * (dims * self._width + 4 * self._links + 12)
 
     def smaller(self, rows: int, dims: int) -> str:
-        ivf = f"{{type: ivf, pq: ...}} keeps {room.in_words(rows * max(dims // 8, 1))} or less"
+        ivf = f"{{type: ivf, pq: ...}} needs {room.in_words(rows * max(dims // 8, 1))} or less"
         if not self.full:
             return ivf
         small = rows * (dims + 4 * self._links + 12)
-        return f"quantize: int8 takes {room.in_words(small)}; {ivf}"
+        return f"quantize: int8 needs {room.in_words(small)}; {ivf}"
 
     @property
     def _width(self) -> int:
-        """Bytes of a dimension."""
+        """Bytes per dimension."""
         return 4 if self.full else 1
 
     @property
     def _links(self) -> int:
-        """Neighbours that a row has room for, on average: 2 m at the bottom and m on each layer above."""
+        """Mean number of link slots per row: 2 m in the bottom layer and m in each layer above."""
         m = self.config.m
         return 2 * m + -(-m // (m - 1))
 
 
 def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: int, width: int) -> None:
-    """Room for all rows at once; what is shrunk keeps its room."""
+    """Reserve memory for all rows; a shrunk array keeps its capacity."""
     for values, count in (
         (package.downcast_index(index.storage).codes, rows * dims * width),
         (index.hnsw.neighbors, rows * links),
@@ -476,15 +475,15 @@ def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: in
         values.resize(0)
 
 
-SAMPLE = 64  # rows for each list from which its centre is found
-MIN_ROWS_PER_LIST = 39  # rows that a list is to have on average, as faiss advises
-MAX_LISTS = 65_536  # lists
-TYPICAL = 16  # parts that are told apart in 4 bits
-ID = 8  # bytes
+SAMPLE = 64  # training rows per list
+MIN_ROWS_PER_LIST = 39  # minimum mean number of rows per list, as recommended by faiss
+MAX_LISTS = 65_536  # maximum number of lists
+TYPICAL = 16  # centroids of a part that 4 bits can encode
+ID = 8  # bytes per row id
 
 
 class IvfIndex(ApproximateIndex):
-    """IVF: vectors in lists, the nearest of which are read; quick to build, small with pq (extra ann)."""
+    """IVF: vectors in lists, of which a search reads the nearest; fast to build, small with pq (extra `ann`)."""
 
     EFFORT = "nprobe"
     SETTING = "nprobe"
@@ -492,17 +491,18 @@ class IvfIndex(ApproximateIndex):
     class Config(IndexConfig):
         type: Literal["ivf"] = "ivf"
         lists: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-            "auto", description="lists; auto: 4 times the root of the number of vectors, with 39 or more in each"
+            "auto",
+            description="number of lists; auto: 4 times the square root of the number of vectors, at least 39 per list",
         )
-        nprobe: int = Field(16, ge=1, le=1_000_000, description="lists read for each query")
+        nprobe: int = Field(16, ge=1, le=1_000_000, description="lists read per query")
         pq: int | None = Field(
             None,
             ge=1,
-            description="parts that a vector is coded in, 4 bits each; divides dims; null: vectors as they are",
+            description="4-bit codes per vector, a divisor of dims; null: float32 vectors",
         )
         reorder: int = Field(
             10, ge=0, le=10_000,
-            description="candidates for each hit that are scored again, exactly, from the vectors on disk; 0: none",
+            description="candidates per hit that are scored exactly from the vectors on disk; 0: none",
         )  # fmt: skip
 
     config: Config
@@ -520,19 +520,19 @@ class IvfIndex(ApproximateIndex):
         return self.config.pq is None
 
     def fits(self, rows: int, dims: int) -> None:
-        """Lists need vectors, and the parts of a vector are equally long."""
+        """Raise an error if there are more lists than vectors, or `pq` does not divide the dimensions."""
         lists, pq = self.config.lists, self.config.pq
         if lists != "auto" and lists > rows:
-            raise DataError(f"an ivf index of {lists:,} lists for {rows:,} vectors", remedy="lists: auto")
+            raise DataError(f"more lists ({lists:,}) than vectors ({rows:,}) in an ivf index", remedy="set lists: auto")
         if pq is not None and dims % pq:
             good = ", ".join(str(parts) for parts in range(1, dims + 1) if dims % parts == 0)
-            raise DataError(f"pq: {pq} does not divide {dims} dimensions", remedy=f"one of {good}")
+            raise DataError(f"pq: {pq} does not divide {dims} dimensions", remedy=f"set pq to one of {good}")
 
     def built_with(self, rows: int) -> dict[str, str | int | None]:
         return {"lists": self._lists(rows), "pq": self.config.pq}
 
     def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
-        """Centres from a sample drawn by the seed, on one thread: the same vectors give the same file."""
+        """Train on a seeded sample and add all rows, on one thread: the same vectors yield the same file."""
         rows, dims = vectors.shape
         lists = self._lists(rows)
         coded = "Flat" if self.config.pq is None or rows < TYPICAL else f"PQ{self.config.pq}x4fs"
@@ -549,14 +549,14 @@ class IvfIndex(ApproximateIndex):
         return max(self.config.reorder * k, k + TIE_ROWS)
 
     def memory(self, rows: int, dims: int) -> int:
-        """Lists, which grow by doubling, and the sample."""
+        """Return the bytes of the lists, which grow by doubling, and of the training sample."""
         row = dims * 4 if self.config.pq is None else -(-self.config.pq // 2)
         return int(1.5 * rows * (row + ID)) + 2 * min(rows, self._lists(rows) * SAMPLE) * dims * 4
 
     def smaller(self, rows: int, dims: int) -> str:
         if not self.full:
-            return "fewer lists"
-        return f"pq: ... keeps {room.in_words(rows * (max(dims // 8, 1) + ID))} or less"
+            return "set fewer lists"
+        return f"pq: ... needs {room.in_words(rows * (max(dims // 8, 1) + ID))} or less"
 
     def _lists(self, rows: int) -> int:
         if self.config.lists != "auto":
@@ -565,7 +565,7 @@ class IvfIndex(ApproximateIndex):
 
 
 def _calm(index: Any, seed: int) -> None:
-    """Seeds, and no warnings about few rows for a list."""
+    """Set the seeds, and disable warnings about few rows per list."""
     index.cp.seed = seed
     index.cp.min_points_per_centroid = 1
     index.cp.max_points_per_centroid = SAMPLE

@@ -1,17 +1,16 @@
-"""Exact nearest neighbours by cosine over a memory-mapped matrix, in little memory and to the last bit.
+"""Exact nearest neighbours by cosine over a memory-mapped matrix, reproducible to the last bit, with little memory.
 
-Rows are read in chunks; one float32 matrix product gives every query's score for every row of a chunk. Two
-things make the result a function of the query and the rows alone, whatever else is in the batch:
+Rows are read in chunks. One float32 matrix product returns the score of every query for every row of a chunk. Two steps
+make the result independent of the other queries in the batch:
 
-- A product's last bits depend on the shape of the matrices. So it only selects: every row whose score comes
-  within its rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to float32.
-- Equal scores are common (duplicates, and scores of less than 32 bits). They are ordered by a rank given for each
-  row, and no row that ties with the k-th is dropped before that order is applied.
+- The last bits of a product depend on the shape of the matrices. The product therefore only selects rows. Every row
+  whose score is within rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to
+  float32.
+- Ties are common (duplicates, and scores with fewer than 32 bits). They are ordered by a rank given for each row. No
+  row that ties with the k-th is dropped before that order is applied.
 
-A product is cut into tiles that BLAS computes on the calling thread: with threads of its own a product under
-load is up to twenty times slower, and work is spread by running queries in several workers, not inside one.
-
-No index at all: each query is compared with every vector.
+A product is split into tiles that BLAS computes on the calling thread. With BLAS threads, a product on a busy machine
+is up to twenty times slower. Parallelism comes from several workers that each run queries.
 """
 
 from __future__ import annotations
@@ -30,21 +29,22 @@ from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progr
 if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
 
-CHUNK = 8192  # rows; 8 MiB of 256 dimensions
-BATCH = 64  # queries; a chunk's scores take 2 MiB
-PAIRS = 2048  # pairs scored again at a time
-ONE_THREAD = 1 << 18  # multiplications of a product that OpenBLAS does not share out among threads
-FLOAT32_ROUNDING = 2.0**-24  # rounding unit of float32
-UNITS: dict[Dtype, float] = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}  # of a score that is rounded again
+CHUNK = 8192  # rows; 8 MiB for 256 dimensions
+BATCH = 64  # queries; the scores of a chunk take 2 MiB
+PAIRS = 2048  # pairs that are scored again at a time
+ONE_THREAD = 1 << 18  # multiplications in a product that OpenBLAS runs on a single thread
+FLOAT32_ROUNDING = 2.0**-24  # unit roundoff of float32
+# unit roundoff of scores in each dtype; 0: no rounding beyond float32
+UNITS: dict[Dtype, float] = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}
 FULL_PRECISION = PrecisionSettings()
 NO_NEIGHBOUR = -1
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The best rows of each query, score descending, then row rank ascending.
+    """The best rows of each query, by descending score, then by ascending row rank.
 
-    `positions` and `scores` have shape (queries, k). Where a query has fewer than k neighbours, the rest holds
+    `positions` and `scores` have shape (queries, k). If a query has fewer than k neighbours, the remaining entries are
     position -1 and score -inf.
     """
 
@@ -62,19 +62,19 @@ def search(
     chunk: int = CHUNK,
     batch: int = BATCH,
 ) -> Neighbours:
-    """The k rows of `vectors` with the largest dot product, for each of `queries`.
+    """Return the k rows of `vectors` with the largest dot product, for each of `queries`.
 
     Args:
         vectors: shape (n, d); unit length or zero; may be a memory map.
-        ranks: shape (n,), all different; decides between equal scores, smaller first.
-        queries: shape (q, d); a query of zeros has no neighbours.
+        ranks: shape (n,), unique; orders ties, smaller first.
+        queries: shape (q, d); a zero query has no neighbours.
         k: at least 1.
-        scoring: the precision of vectors, queries and scores.
-        chunk: rows that are read at a time; it changes no result, nor does `batch`.
-        batch: queries that are looked at together.
+        scoring: precision of vectors, queries and scores.
+        chunk: rows that are read at a time; does not affect results.
+        batch: queries that are processed together; does not affect results.
 
     Raises:
-        DataError: a vector or a query holds NaN or infinity.
+        DataError: a vector or a query contains NaN or infinity.
     """
     check_shape(vectors, queries)
     check_finite(queries)
@@ -86,7 +86,7 @@ def search(
 
 
 def join_neighbours(found: Sequence[Neighbours], k: int) -> Neighbours:
-    """The neighbours of some queries, and of those after them."""
+    """Concatenate the neighbours of consecutive queries."""
     every = [_no_neighbours(0, k), *found]
     return Neighbours(
         np.concatenate([part.positions for part in every]), np.concatenate([part.scores for part in every])
@@ -94,48 +94,44 @@ def join_neighbours(found: Sequence[Neighbours], k: int) -> Neighbours:
 
 
 def check_shape(vectors: Vectors, queries: Vectors) -> None:
-    """Refuse queries of another length than the vectors.
+    """Raise an error if queries and vectors have different dimensions.
 
     Raises:
-        DataError: they are.
+        DataError: the dimensions differ.
     """
     if queries.ndim != 2 or queries.shape[1] != vectors.shape[1]:
         dims, wanted = queries.shape[-1], vectors.shape[1]
-        raise DataError(
-            f"a query vector has {dims} dimensions, the index {wanted}", remedy="embed both with the same embedder"
-        )
+        raise DataError(f"a query has {dims} dimensions, the index {wanted}", remedy="use one embedder for both")
 
 
 def check_finite(queries: Vectors) -> None:
-    """Refuse NaN and infinity.
+    """Raise an error if a query contains NaN or infinity.
 
     Raises:
-        DataError: a query holds it.
+        DataError: a query contains such a value.
     """
     if not np.isfinite(queries).all():
-        raise DataError(
-            "a query vector holds NaN or infinity", remedy="run the embed stage again: --from embed --force"
-        )
+        raise DataError("a query vector contains NaN or infinity", remedy="embed again: --from embed --force")
 
 
 def broken_vectors() -> DataError:
-    """What is said of passage vectors that are no numbers."""
-    return DataError("the passage vectors hold NaN or infinity", remedy="delete them; they are computed again")
+    """Return the error for passage vectors with NaN or infinity."""
+    return DataError("the passage vectors contain NaN or infinity", remedy="delete them; raggs computes them again")
 
 
 def best_of(
     vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: PrecisionSettings = FULL_PRECISION
 ) -> tuple[Ints, Scores]:
-    """The best k of some rows for one query, ordered and scored as `search` does it to the last bit.
+    """Return the best k of some rows for one query, with the same order and scores as `search`, to the last bit.
 
     Args:
-        query: shape (d,), rounded as `scoring` says.
-        rows: positions, each once; the work is less where they come in the right order already.
+        query: shape (d,), rounded as in `scoring`.
+        rows: unique positions; faster if they are already in the right order.
     """
     scores = _scores_of(_rounded_parts(vectors[rows], scoring), query.astype(np.float64))
     if not scoring.high_precision:
         scores = scoring.last(scores)
-    if (scores[1:] < scores[:-1]).all():  # in order, and no two equal
+    if (scores[1:] < scores[:-1]).all():  # ordered, without ties
         return rows[:k], scores[:k]
     order = np.lexsort((ranks[rows], -scores))[:k]
     return rows[order], scores[order]
@@ -144,11 +140,11 @@ def best_of(
 def scores_of_pairs(
     vectors: Vectors, queries: Vectors, rows: Ints, asking: Ints, scoring: PrecisionSettings = FULL_PRECISION
 ) -> Scores:
-    """The scores of (row, query) pairs as `search` gives them.
+    """Return the scores of (row, query) pairs, identical to those of `search`.
 
     Args:
-        queries: rounded as `scoring` says.
-        rows, asking: of `vectors` and of `queries`, one of each for each pair.
+        queries: rounded as in `scoring`.
+        rows, asking: indices into `vectors` and `queries`, one of each per pair.
     """
     found = np.empty(len(rows), dtype=np.float32)
     wide = queries.astype(np.float64)
@@ -159,12 +155,12 @@ def scores_of_pairs(
 
 
 def in_order(queries: int, k: int, rows: Ints, asking: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:
-    """The best k of what each of some queries found, which is given as pairs."""
+    """Return the best k results of each query from (row, query) pairs."""
     return _merge(_no_neighbours(queries, k), asking, rows, scores, ranks)
 
 
 def _rounded_parts(vectors: Vectors, scoring: PrecisionSettings) -> Vectors:
-    """As `scoring.part`, at no cost where nothing is rounded."""
+    """Return `scoring.part(vectors)`, without a copy if nothing is rounded."""
     return vectors if scoring.dtype == "f32" else scoring.part(vectors)
 
 
@@ -175,13 +171,13 @@ def _no_neighbours(queries: int, k: int) -> Neighbours:
 
 
 def margin_of(length: float, dims: int) -> float:
-    """How far two float32 scores of the same vectors may differ, at most.
+    """Return the maximum difference between two float32 scores of the same vectors.
 
-    |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5); twice that,
-    since what it is compared with is a rounded score too, and a little for lengths that are not quite 1.
+    |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5). The bound is
+    doubled, because the other score is rounded, too, and slightly increased for lengths that are not exactly 1.
 
     Args:
-        length: of the query.
+        length: length of the query.
     """
     return 2.1 * (dims + 2) * FLOAT32_ROUNDING * length
 
@@ -193,7 +189,7 @@ def _search_batch(
     live = np.ascontiguousarray(queries[asked], dtype=np.float32)
     lengths = np.linalg.norm(live, axis=1)
     margin = (margin_of(1.0, live.shape[1]) * lengths).astype(np.float32)
-    if not scoring.high_precision:  # a score may be rounded up, and so may the one that it is compared with
+    if not scoring.high_precision:  # a score and the score that it is compared with may both be rounded up
         margin += np.float32(2.1 * UNITS[scoring.dtype]) * lengths
     best = _no_neighbours(len(live), k)
     for start in range(0, len(vectors) if len(live) else 0, size):
@@ -204,7 +200,7 @@ def _search_batch(
         if not np.isfinite(total):
             raise broken_vectors()
         floor = best.scores[:, -1]
-        if len(chunk) >= k and np.isneginf(floor).any():  # nothing to compare with yet: the chunk's own k-th best
+        if len(chunk) >= k and np.isneginf(floor).any():  # no earlier results yet: use the chunk's own k-th best score
             floor = np.maximum(floor, np.partition(scores.T, -k, axis=1)[:, -k])
         rows, asking = np.nonzero(scores >= floor - margin)
         if len(rows):
@@ -216,16 +212,16 @@ def _search_batch(
 
 
 def _products(chunk: Vectors, queries: Vectors) -> Scores:
-    """chunk @ queries.T on the calling thread; shape (rows, queries)."""
+    """Return chunk @ queries.T, computed on the calling thread; shape (rows, queries)."""
     rows, dims = chunk.shape
     scores: Scores = np.empty((rows, len(queries)), dtype=np.float32)
-    if len(queries) == 1:  # a matrix times a vector is shared out from far smaller sizes on; einsum uses no BLAS
+    if len(queries) == 1:  # BLAS uses threads for much smaller matrix-vector products; einsum does not use BLAS
         np.einsum("rd,qd->rq", chunk, queries, out=scores)
         return scores
     tile = max(1, ONE_THREAD // (len(queries) * dims))
     tiles, rest = divmod(rows, tile)
     whole = rows - rest
-    # A stack of products: numpy calls BLAS once for each tile.
+    # A stack of products: numpy calls BLAS once per tile.
     stack, out = chunk[:whole].reshape(tiles, tile, dims), scores[:whole].reshape(tiles, tile, len(queries))
     np.matmul(stack, queries.T, out=out)
     np.matmul(chunk[whole:], queries.T, out=scores[whole:])
@@ -233,27 +229,25 @@ def _products(chunk: Vectors, queries: Vectors) -> Scores:
 
 
 def _scores_of(rows: Vectors, queries: Floats) -> Scores:
-    """The products of rows with one query or with as many, each summed by itself."""
+    """Return the products of rows with one query, or with one query per row, each summed independently."""
     found: Scores = np.add.reduce(rows * queries, axis=1).astype(np.float32)
     return found
 
 
 def _merge(best: Neighbours, asking: Ints, positions: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:
-    """The best k of what each query had and what it found now."""
+    """Return the best k of the earlier and the new results of each query."""
     queries, k = best.positions.shape
     owner = np.concatenate([np.repeat(np.arange(queries), k), asking])
     positions = np.concatenate([best.positions.ravel(), positions])
     scores = np.concatenate([best.scores.ravel(), scores])
-    order = np.lexsort(
-        (ranks[positions], -scores, owner)
-    )  # an empty place has -inf, so it comes last whatever its rank
+    order = np.lexsort((ranks[positions], -scores, owner))  # an empty entry has score -inf, so it comes last
     first = np.searchsorted(owner[order], np.arange(queries))
     chosen = order[(first[:, None] + np.arange(k)).ravel()]
     return Neighbours(positions[chosen].reshape(queries, k), scores[chosen].reshape(queries, k))
 
 
 class FlatIndex(Index):
-    """Exact: each query is compared with every passage's vector; nothing is built."""
+    """Exact search: each query is compared with every passage's vector; nothing is built."""
 
     PACKAGES = ("numpy",)
 
@@ -265,7 +259,7 @@ class FlatIndex(Index):
         return True
 
     def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
-        """The vectors as they are."""
+        """Return a search over the vectors; nothing is built."""
         return _Flat(vectors, scoring)
 
 

@@ -1,15 +1,14 @@
-"""An embedded BM25 index (bm25s) on disk, built once for a corpus and its parameters.
+"""A BM25 index (bm25s) on disk, built once per corpus and parameters, and the tokenization of lexical search.
 
-bm25s computes every (word, passage) score when it indexes; a search adds up one sparse column for each word of
-the query. Its files are numpy arrays and JSON, saved and loaded without pickle. Top lists are cut here and not
-by bm25s, whose ties depend on the machine. A passage is analysed in its own language where the corpus has
-several, and a query in its own language where the corpus has that, else in the corpus's main one.
+bm25s computes every (word, passage) score during indexing. A search adds one sparse column per query word. Its files
+are numpy arrays and JSON, saved and loaded without pickle. Lists are truncated here and not in bm25s, because the order
+of ties in bm25s depends on the machine. If a corpus has several languages, each passage is analysed in its own
+language. A query is analysed in its own language if the corpus has it, otherwise in the corpus's main language.
 
-Texts as lexical search compares them: lower-case word stems without stop words and accents.
-
-A word is a run of letters and digits, so that ``__init__`` is found as "init" and "C3" as itself. Elided words
-(l', qu') and English contractions ('s, n't) are cut off first. Stop words and Snowball stemmer depend on the
-language; accents are folded last, since the French stemmer reads them.
+Tokenization: lower-case word stems without stop words and accents. A word is a run of letters and digits, so that
+``__init__`` becomes "init" and "C3" is kept. Elided words (l', qu') and English contractions ('s, n't) are removed
+first. Stop words and the Snowball stemmer depend on the language. Accents are removed last, because the French stemmer
+needs them.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from raggs.base.registry import installed
 from raggs.base.text import fold_quotes
 from raggs.parts.indexes.passages import PassageStore, Progress
 
-VERSION = 1  # raised when the same text gives other words
+VERSION = 1  # increased whenever the same text yields other words
 WORD_PATTERN = re.compile(r"[^\W_]+")
 ELISIONS = re.compile(
     r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|all|un)['’](?=\w)|(?<=\w)['’](?:s|t|d|m|ll|re|ve)\b"
 )
-MIN_LANGUAGE_SHARE = 0.1  # of the sample, from which a language belongs to the corpus
+MIN_LANGUAGE_SHARE = 0.1  # minimum share of a language in the sample
 
 
 def words_of(text: str, language: str) -> list[str]:
-    """The words of `text` that are searched for, in its order."""
+    """Return the search words of `text`, in order."""
     plain = ELISIONS.sub(" ", fold_quotes(unicodedata.normalize("NFKC", text)).lower())
     stops, stemmer = stop_words(language), _stemmer(language)
     kept = [word for word in WORD_PATTERN.findall(plain) if fold_accents(word) not in stops]
@@ -57,13 +56,13 @@ def words_of(text: str, language: str) -> list[str]:
 def _stemmer(language: str) -> Any:
     if language not in STEMMERS:
         return None
-    from Stemmer import Stemmer  # late: only a search needs it
+    from Stemmer import Stemmer  # imported lazily: only a search needs it
 
     return Stemmer(STEMMERS[language])
 
 
 def languages_of(sample: Iterable[str]) -> tuple[str, ...]:
-    """The languages that hold at least a tenth of the sample's texts, most frequent first; English if none is clear."""
+    """Return the languages of at least a tenth of the sample, most frequent first; English if none is detected."""
     counts = Counter(detect_language(text, "") for text in sample)
     counts.pop("", None)
     total = counts.total()
@@ -72,7 +71,7 @@ def languages_of(sample: Iterable[str]) -> tuple[str, ...]:
 
 
 def pick_language(language: str, languages: tuple[str, ...]) -> str:
-    """`language` if it is one of `languages`, else the first of them."""
+    """Return `language` if it is one of `languages`, otherwise the first of them."""
     return language if language in languages else languages[0]
 
 
@@ -84,7 +83,7 @@ LANGUAGES = "languages.json"
 
 @dataclass(frozen=True)
 class Parameters:
-    """What an index is built with. `language`: "auto" or an ISO 639-1 code."""
+    """Parameters of an index. `language`: "auto" or an ISO 639-1 code."""
 
     k1: float
     b: float
@@ -92,7 +91,7 @@ class Parameters:
 
 
 class LexicalIndex:
-    """BM25 over a corpus. Made by `open_lexical`."""
+    """BM25 over a corpus. Created by `open_lexical`."""
 
     def __init__(self, bm25: Any, languages: tuple[str, ...], ranks: SmallInts) -> None:
         self._bm25 = bm25
@@ -100,9 +99,9 @@ class LexicalIndex:
         self._ranks = ranks
 
     def search(self, text: str, language: str, k: int) -> tuple[Ints, Scores]:
-        """Positions and scores of at most `k` passages that share a word with `text`.
+        """Return positions and scores of at most `k` passages that share a word with `text`.
 
-        Score descending, ties to the smaller doc_id. Words that no passage has are passed over.
+        They are ordered by descending score; ties by doc_id. Words that occur in no passage are ignored.
         """
         words = words_of(text, pick_language(language, self.languages))
         known = self._bm25.get_tokens_ids(words)
@@ -111,7 +110,7 @@ class LexicalIndex:
         scores: Scores = self._bm25.get_scores_from_ids(known)
         found = np.flatnonzero(scores > 0)
         if len(found) > k:
-            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]  # with all ties of the k-th
+            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]  # including all ties of the k-th
         best = found[np.lexsort((self._ranks[found], -scores[found]))][:k]
         return best, scores[best]
 
@@ -119,14 +118,14 @@ class LexicalIndex:
 def open_lexical(
     cache: Cache, store: PassageStore, parameters: Parameters, progress: Progress | None = None
 ) -> LexicalIndex:
-    """The index of `store` with these parameters, built now if the cache does not hold it as it was built.
+    """Return the index of `store` with these parameters; it is built if the cache has no intact one.
 
     Args:
-        progress: called with ("bm25", done, of) while passages are read.
+        progress: called with ("bm25", done, total) while passages are read.
 
     Raises:
-        DataError: no passage has a word to search for.
-        ProviderError: the disk failed.
+        DataError: no passage contains a searchable word.
+        ProviderError: a disk operation failed.
     """
     name = _name(store, parameters)
     place = cache.files(
@@ -139,7 +138,7 @@ def open_lexical(
 
 
 def lexical_faults(cache: Cache, store: PassageStore, parameters: Parameters) -> Iterator[tuple[Path, str]]:
-    """The folder of an index that was built, and what is wrong with its files."""
+    """Yield the folder of the index and a description of each altered file."""
     return cache.faults(_name(store, parameters))
 
 
@@ -154,8 +153,8 @@ def _build(folder: Path, store: PassageStore, parameters: Parameters, progress: 
         languages = languages_of(store.sample(SAMPLE))
     codes, vocabulary = _encode(store, languages, progress)
     if not vocabulary:
-        remedy = "leave bm25 out of retrieve.retrievers"
-        raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
+        remedy = "remove bm25 from retrieve.retrievers"
+        raise DataError("no passage contains a searchable word", where=store.path, remedy=remedy)
     bm25 = quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy", csc_backend="numpy")
     bm25.index((codes, vocabulary), show_progress=False)
     bm25.save(folder, allow_pickle=False, show_progress=False)
@@ -165,7 +164,7 @@ def _build(folder: Path, store: PassageStore, parameters: Parameters, progress: 
 def _encode(
     store: PassageStore, languages: tuple[str, ...], progress: Progress | None
 ) -> tuple[list[array[int]], dict[str, int]]:
-    """Each passage's words as numbers, and the numbers of the words, in order of first appearance."""
+    """Return each passage's words as codes, and the code of each word, in order of first occurrence."""
     codes: list[array[int]] = []
     vocabulary: dict[str, int] = {}
     for start in range(0, len(store), PASSAGES_PER_BLOCK):

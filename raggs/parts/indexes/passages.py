@@ -1,16 +1,14 @@
-"""The passages of a corpus in one sqlite file, so that any of them is a lookup away and none lives in memory.
+"""The passages of a corpus in one sqlite file, for fast lookups without loading them into memory.
 
-A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id.
-The file appears whole or not at all and is never changed afterwards: a changed corpus makes a new file. A hash of the
-passages in order goes with it, `content_hash`: do two indexes speak of the same passages? Whether the file is as it was
-written is the cache's to verify (`raggs.base.cache`).
+A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id. The
+file
+is written atomically and never modified: a changed corpus makes a new file. `content_hash`, a hash of the passages in
+order, identifies them across indexes. The cache verifies that the file is unchanged (`raggs.base.cache`).
 
-A store belongs to the thread that opened it. It must not interpret passages: their raw text is what is kept, and no
-chunking is done here. That hygiene changes what is read of some counts in `content_hash`, so whatever was made of these
-before there was any is made anew; a corpus of clean texts has the hash that it had. Indexes go by `search_hash`, which
-differs where a passage holds typographic quotation marks: the passages are the same, and searches read them folded.
-
-Passages as rows of a table: their columns, and the line that the hash of all is made of.
+A store belongs to the thread that opened it. It stores the raw text of passages; chunking and interpretation happen
+elsewhere. If Unicode hygiene changes the text that models see, `content_hash` includes its version, so that results
+from before its introduction are computed again. The hash of a corpus of clean texts is unaffected. Indexes depend on
+`search_hash`, which differs if a passage contains typographic quotation marks, because searches replace them.
 """
 
 from __future__ import annotations
@@ -54,16 +52,16 @@ Row = tuple[str, str, str, str, str | None]
 
 
 def row_of(passage: Passage) -> Row:
-    """The columns of a passage."""
+    """Return the columns of a passage."""
     span = None if passage.span is None else canonical_json(passage.span.model_dump())
     return passage.doc_id, passage.title, passage.text, canonical_json(dict(passage.metadata)), span
 
 
 def passage_of(row: Row) -> Passage:
-    """The passage that a row holds.
+    """Return the passage of a row.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the row is not a valid passage.
     """
     doc_id, title, text, metadata, span = row
     place = None if span is None else Span.model_validate_json(span)
@@ -71,36 +69,36 @@ def passage_of(row: Row) -> Passage:
 
 
 def line_of(row: Row) -> bytes:
-    """What the hash of a corpus is made of: a line of each passage, and one more where hygiene makes others read on."""
+    """Return a passage's bytes in the hash of the corpus: one line, and a second one if hygiene changes its text."""
     span = row[4]
     line = canonical_json(row[:4] if span is None else (*row[:4], span)).encode() + b"\n"
     return line + CLEANED if is_cleaned(row) else line
 
 
 def is_cleaned(row: Row) -> bool:
-    """Whether Unicode hygiene changes what is read of a passage."""
+    """Return whether Unicode hygiene changes the text of a passage."""
     passage = Passage.model_construct(doc_id=row[0], title=row[1], text=row[2])
     return passage.content != passage.raw
 
 
 def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: Progress | None) -> Mapping[str, str]:
-    """Insert every passage.
+    """Insert all passages.
 
     Args:
-        progress: called with ("passages", done, 0) now and then.
+        progress: called with ("passages", done, 0) at intervals.
 
     Returns:
-        `content_hash` of all rows, their number `count`, how many of them hygiene changes: `cleaned`, and how many hold
-        typographic quotation marks: `folded`.
+        `content_hash` of all rows, their number `count`, the number of those changed by hygiene `cleaned`, and the
+        number with typographic quotation marks `folded`.
 
     Raises:
-        DataError: no passage at all, two with the same id, or an id that files would lose.
+        DataError: the corpus has no passage, a duplicate id, or an id that file formats cannot represent.
     """
     digest, count, cleaned, folded = hashlib.sha256(), 0, 0, 0
     for position, passage in enumerate(source):
         if problem := id_problem(passage.doc_id):
             said = f"passage {position + 1} of the corpus: id {passage.doc_id!a} {problem}"
-            raise DataError(said, remedy="rename it")
+            raise DataError(said, remedy="rename the id")
         row = row_of(passage)
         try:
             connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (position, *row))
@@ -114,9 +112,7 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         if progress is not None and count % REPORT_EVERY == 0:
             progress("passages", count, 0)
     if count == 0:
-        raise DataError(
-            "the corpus is empty", remedy="point corpus at a file or a folder that holds at least one passage"
-        )
+        raise DataError("the corpus is empty", remedy="set corpus.path to a file or folder with at least one passage")
     if progress is not None:
         progress("passages", count, count)
     return {
@@ -130,34 +126,34 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
 def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> DataError:
     first = connection.execute("SELECT position FROM passages WHERE doc_id = ?", (doc_id,)).fetchone()[0]
     return DataError(
-        f"two passages have the id {doc_id!r}: number {first + 1} and number {position + 1} of the corpus",
-        remedy="give each passage an id of its own",
+        f"duplicate id {doc_id!r}: passages {first + 1} and {position + 1} of the corpus",
+        remedy="use a unique id for each passage",
     )
 
 
 FORMAT = "raggs-passages-5"
-FILE = "passages.sqlite"  # in the cache, in a folder for each corpus
-FOLDING_CAUSE = f"quotes {FOLDING}"  # how searches read typographic quotation marks
-META_KEYS = frozenset({"content_hash", "cleaned", "count", "format"})  # keys of the table `meta`
-LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
+FILE = "passages.sqlite"  # in the cache, in one folder per corpus
+FOLDING_CAUSE = f"quotes {FOLDING}"  # version of the replacement of typographic quotation marks in searches
+META_KEYS = frozenset({"content_hash", "cleaned", "count", "format"})  # required keys of the table `meta`
+LOOKUP = 500  # ids per statement; every build of sqlite allows 999
 
 
 class Passages(Protocol):
-    """A corpus that gives passages by id; `content_hash` differs whenever one of them could."""
+    """A corpus that returns passages by id; `content_hash` changes whenever a passage may have changed."""
 
     @property
     def content_hash(self) -> str: ...
     @property
     def file(self) -> Path | None:
-        """The file that another process can open as a `PassageStore`; None where passages come from elsewhere."""
+        """The file that another process can open as a `PassageStore`; None if passages come from elsewhere."""
 
     @property
     def folded(self) -> bool:
-        """Whether searches read a passage otherwise than it is written."""
+        """Whether searches replace typographic quotation marks in a passage."""
 
     @property
     def cleaned(self) -> int | None:
-        """How many passages hygiene changes what is read of; None where nobody knows."""
+        """Number of passages whose text is changed by hygiene; None if unknown."""
 
     def __len__(self) -> int: ...
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
@@ -167,7 +163,7 @@ class Passages(Protocol):
 
 
 class PassageStore:
-    """A corpus, ready to be read by position or by id. Made by `build` or `open`."""
+    """A corpus with access by position or id. Created by `build` or `open`."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> None:
         self.path = path
@@ -182,7 +178,7 @@ class PassageStore:
 
     @property
     def file(self) -> Path | None:
-        """Where it lies, for other processes."""
+        """Absolute path, for other processes."""
         return self.path.resolve()
 
     @classmethod
@@ -195,16 +191,17 @@ class PassageStore:
         cutting_s: Callable[[], float | None] = lambda: None,
         unreadable: Callable[[], Sequence[str]] = tuple,
     ) -> PassageStore:
-        """Read `source` to its end into a new file at `path`, replacing what was there, and open it.
+        """Read all of `source` into a new file at `path`, replace any earlier file, and open it.
 
         Args:
-            notes: asked at the end what the reading found worth telling, a sentence each; kept with the passages.
-            progress: called with ("passages", done, 0) now and then, since the total is not known before the end.
-            cutting_s: the seconds that cutting documents took, asked when all are read; None where nobody knows.
-            unreadable: the files of the source that were skipped, asked when all are read.
+            notes: called at the end; returns remarks on the read, one sentence each, which are stored with the
+                passages.
+            progress: called with ("passages", done, 0) at intervals; the total is unknown until the end.
+            cutting_s: called at the end; returns the chunking time in seconds, or None if unknown.
+            unreadable: called at the end; returns the skipped files of the source.
 
         Raises:
-            DataError: no passage at all, or two with the same id.
+            DataError: the corpus has no passage, or a duplicate id.
             ProviderError: the file cannot be written.
         """
         try:
@@ -223,16 +220,16 @@ class PassageStore:
 
     @classmethod
     def open(cls, path: Path) -> PassageStore:
-        """Open an existing file, read-only. Reads two pages of it.
+        """Open an existing file, read-only. Only two pages of it are read.
 
         Raises:
-            NotFoundError: there is no such file.
-            DataError: it is damaged, cut short or of another kind.
+            NotFoundError: the file does not exist.
+            DataError: it is damaged, truncated or of another kind.
         """
         if not path.is_file():
-            raise NotFoundError("no such passage store", where=path, remedy="run again to build it")
+            raise NotFoundError("passage store not found", where=path, remedy="run the command again to build it")
         with _faults(path):
-            # `immutable` skips locking: the file is replaced by renaming, never written in place.
+            # `immutable` skips locking: the file is replaced by renaming and never modified in place.
             connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
             try:
                 meta = _checked_meta(connection, path)
@@ -243,12 +240,12 @@ class PassageStore:
 
     @classmethod
     def find(cls, cache: Cache, content_hash: object) -> PassageStore | None:
-        """The store of these passages among those of a cache; None where there is none. It is not verified."""
+        """Return the store of these passages in a cache, or None. The file is not verified."""
         for path in sorted(cache.folder.glob(f"*/{FILE}")):
             try:
                 store = cls.open(path)
             except (RaggsError, OSError):
-                continue  # damaged, or of another version: as good as none
+                continue  # damaged, or of another version
             if store.content_hash == content_hash:
                 return store
             store.close()
@@ -256,17 +253,17 @@ class PassageStore:
 
     @cached_property
     def folded(self) -> bool:
-        """Whether searches read a passage otherwise than it is written (see `raggs.base.text.fold_quotes`)."""
+        """Whether searches replace typographic quotation marks in a passage (see `raggs.base.text.fold_quotes`)."""
         if self._folded is not None:
             return self._folded != "0"
-        marks = f"*[{''.join(QUOTES)}]*"  # a store from before there was any folding
+        marks = f"*[{''.join(QUOTES)}]*"  # older stores do not have this field
         with _faults(self.path):
             wanted = "SELECT 1 FROM passages WHERE text GLOB ? OR title GLOB ? LIMIT 1"
             return self._connection.execute(wanted, (marks, marks)).fetchone() is not None
 
     @property
     def search_hash(self) -> str:
-        """The hash of the passages as searches read them: `content_hash`, unless one is `folded`."""
+        """Hash of the passages as searches read them: `content_hash`, unless the corpus is `folded`."""
         return hash_value([self.content_hash, FOLDING_CAUSE]) if self.folded else self.content_hash
 
     def __len__(self) -> int:
@@ -277,27 +274,27 @@ class PassageStore:
             yield from map(passage_of, self._rows())
 
     def ids(self) -> list[str]:
-        """Every doc_id, in position order."""
+        """Return every doc_id, in position order."""
         with _faults(self.path):
             return [row[0] for row in self._connection.execute("SELECT doc_id FROM passages ORDER BY position")]
 
     def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
-        """The passages with these ids, in the order asked for.
+        """Return the passages with these ids, in the order given.
 
         Raises:
-            NotFoundError: the corpus has no passage with one of the ids.
+            NotFoundError: the corpus does not contain one of the ids.
         """
         wanted = list(dict.fromkeys(doc_ids))
         found = {row[0]: row for row in self._lookup(COLUMNS, "doc_id", wanted)}
         for doc_id in wanted:
             if doc_id not in found:
-                remedy = "the corpus changed, or the id belongs to another corpus"
-                raise NotFoundError(f"the corpus has no passage {doc_id!r}", where=self.path, remedy=remedy)
+                remedy = "check whether the corpus has changed, or the id belongs to another corpus"
+                raise NotFoundError(f"the corpus does not contain passage {doc_id!r}", where=self.path, remedy=remedy)
         with _faults(self.path):
             return {doc_id: passage_of(found[doc_id]) for doc_id in wanted}
 
     def sources(self) -> list[str]:
-        """The documents in which its passages say that they stand, sorted."""
+        """Return the source documents named in the spans of its passages, sorted."""
         with _faults(self.path):
             rows = self._connection.execute(
                 "SELECT DISTINCT json_extract(span, '$.source') FROM passages WHERE span IS NOT NULL ORDER BY 1"
@@ -305,24 +302,24 @@ class PassageStore:
             return [row[0] for row in rows]
 
     def known(self, doc_ids: Iterable[str]) -> set[str]:
-        """Those of `doc_ids` that the corpus has."""
+        """Return those of `doc_ids` that the corpus contains."""
         return {row[0] for row in self._lookup("doc_id", "doc_id", list(dict.fromkeys(doc_ids)))}
 
     def ids_at(self, positions: Iterable[int]) -> list[str]:
-        """The doc_ids at these positions, in the order asked for.
+        """Return the doc_ids at these positions, in the order given.
 
         Raises:
-            DataError: the corpus has no such position.
+            DataError: the corpus does not have such a position.
         """
         wanted = [int(position) for position in positions]
         found = dict(self._lookup("position, doc_id", "position", list(dict.fromkeys(wanted))))
         try:
             return [found[position] for position in wanted]
         except KeyError as error:
-            raise DataError(f"there is no passage at position {error}", where=self.path) from error
+            raise DataError(f"the corpus has no position {error}", where=self.path) from error
 
     def id_ranks(self) -> SmallInts:
-        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,)."""
+        """Return, for each position, the rank of its doc_id among all doc_ids in ascending order; shape (n,)."""
         count = len(self)
         with _faults(self.path):
             rows = self._connection.execute("SELECT position FROM passages ORDER BY doc_id")
@@ -332,11 +329,11 @@ class PassageStore:
         return ranks
 
     def contents(self, start: int, stop: int) -> list[str]:
-        """`Passage.content` at the positions start <= position < stop."""
+        """Return `Passage.content` at the positions start <= position < stop."""
         return [passage.content for passage in self.slice(start, stop)]
 
     def slice(self, start: int, stop: int) -> list[Passage]:
-        """The passages at the positions start <= position < stop."""
+        """Return the passages at the positions start <= position < stop."""
         with _faults(self.path):
             rows = self._connection.execute(
                 f"SELECT {COLUMNS} FROM passages WHERE position >= ? AND position < ? ORDER BY position",  # noqa: S608
@@ -345,13 +342,13 @@ class PassageStore:
             return [passage_of(row) for row in rows]
 
     def sample(self, count: int) -> list[str]:
-        """`Passage.content` of up to `count` passages, evenly over the corpus."""
+        """Return `Passage.content` of up to `count` passages at even distances."""
         count = min(count, len(self))
         places = [number * len(self) // count for number in range(count)]
         return [self.contents(place, place + 1)[0] for place in places]
 
     def close(self) -> None:
-        """Let go of the file. May be called twice."""
+        """Close the file. May be called twice."""
         self._connection.close()
 
     def __enter__(self) -> PassageStore:
@@ -371,16 +368,16 @@ class PassageStore:
                 part = values[start : start + LOOKUP]
                 marks = ",".join("?" * len(part))
                 yield from self._connection.execute(
-                    f"SELECT {columns} FROM passages WHERE {key} IN ({marks})",  # noqa: S608 - names from this module
+                    f"SELECT {columns} FROM passages WHERE {key} IN ({marks})",  # noqa: S608 - column names are from this module
                     part,
                 )
 
 
 def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """The meta table of a store that has the length its header claims.
+    """Return the meta table of a store whose file has the length stated in its header.
 
     Raises:
-        DataError, sqlite3.Error: it is none, or damaged.
+        DataError, sqlite3.Error: the file is not a store, or is damaged.
     """
     meta: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
@@ -389,22 +386,20 @@ def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
     if not whole or meta["format"] != FORMAT or last is None or meta["count"] != str(last + 1):
         raise _damaged(path, "not a passage store of this version")
     if pages * size != path.stat().st_size:
-        raise _damaged(path, "the file is cut short")
+        raise _damaged(path, "the file is truncated")
     return meta
 
 
 def _damaged(path: Path, why: str) -> DataError:
-    return DataError(
-        f"the passage store is damaged ({why})", where=path, remedy="delete it; it is built again from the corpus"
-    )
+    return DataError(f"the passage store is damaged ({why})", where=path, remedy="delete it; raggs builds it again")
 
 
 @contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """sqlite's own errors as ours; a ValueError is a metadata column that is not JSON, or a row that is no passage."""
+    """Convert sqlite errors; a ValueError means metadata that is not JSON, or a row that is not a passage."""
     try:
         yield
     except sqlite3.ProgrammingError:
-        raise  # a closed store or a foreign thread is a fault of the caller
+        raise  # a closed store or another thread is an error of the caller
     except (sqlite3.Error, ValueError) as error:
         raise (no_handles(path) if lacks_handles() else _damaged(path, str(error))) from error

@@ -1,14 +1,14 @@
-"""The vectors of a corpus on disk: computed once for each embedder, mapped into memory, searched exactly.
+"""The vectors of a corpus on disk: computed once per embedder, memory-mapped and searched exactly.
 
-A folder holds `vectors.f32` (rows in position order, float32, nothing else) and `header.json`, which says whose
-vectors they are and has a CRC-32 for each shard of rows. The header is replaced after each finished shard, so a
-killed build goes on where it stopped; the vectors are complete when the header counts all shards. One process
-builds at a time, others wait. The folder's name depends on embedder and corpus, so a change makes a new one.
+A folder contains `vectors.f32` (float32 rows in position order) and `header.json`, with the identity of corpus and
+embedder and a CRC-32 for each shard of rows. The header is replaced after each finished shard, so that a killed build
+resumes there. The vectors are complete when the header lists all shards. Only one process builds at a time; others
+wait. The folder's name depends on embedder and corpus, so a change of either makes a new folder.
 
-Rows that are not what was computed are never searched: the listener is told, and they are computed again. An opening
-compares all shards with their CRC-32, unless that was done since the file last changed.
+Altered rows are never searched: raggs notifies the user and computes them again. When opened, all shards are compared
+with their CRC-32, unless the file has not changed since the last check.
 
-How much memory there is, so that what will not fit is told before it is begun.
+`available` returns the free memory, so that a build that will not fit is refused in advance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes.exact import FULL_PRECISION, Neighbours, search
 from raggs.parts.indexes.passages import PassageStore, Progress
 
-SHARD = 4096  # passages embedded between two marks on the disk
+SHARD = 4096  # passages embedded between two updates of the header
 VECTORS, HEADER = "vectors.f32", "header.json"
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -41,7 +41,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 @dataclass(frozen=True)
 class Header:
-    """Whose vectors a folder holds, and the CRC-32 of each shard that is done."""
+    """Identity of the vectors in a folder, and the CRC-32 of each finished shard."""
 
     embedder: str
     content_hash: str
@@ -53,12 +53,12 @@ class Header:
 
     @property
     def complete(self) -> bool:
-        """Whether every shard is on the disk."""
+        """Whether every shard is on disk."""
         return len(self.sums) >= -(-self.rows // self.shard)
 
     @property
     def rows_done(self) -> int:
-        """Rows of the shards that are on the disk."""
+        """Rows of the shards on disk."""
         return min(len(self.sums) * self.shard, self.rows)
 
     @property
@@ -68,13 +68,13 @@ class Header:
 
 
 class VectorIndex:
-    """A corpus's vectors, ready to be searched. Made by `open_vectors`, or `of` a matrix.
+    """The vectors of a corpus, ready to be searched. Created by `open_vectors`, or by `of` from a matrix.
 
     Args:
         vectors: shape (n, dims), of unit length or zero.
-        ranks: of each row's doc_id among all.
-        cache: holds them, and what is made of them.
-        sum: of what they are and whose.
+        ranks: rank of each row's doc_id among all.
+        cache: cache of the vectors and of indexes over them.
+        sum: hash of the vectors and their identity.
     """
 
     def __init__(self, vectors: Vectors, ranks: SmallInts, cache: Cache, sum: str) -> None:
@@ -82,11 +82,11 @@ class VectorIndex:
 
     @classmethod
     def of(cls, matrix: Vectors, cache: Cache) -> VectorIndex:
-        """Vectors that belong to no corpus, or to a part of one; ties go to the earlier row.
+        """Return an index over a matrix, for example a part of a corpus; ties are ordered by row.
 
         Args:
-            matrix: as `vectors`, in one piece.
-            cache: in which indexes of it are kept.
+            matrix: contiguous, otherwise like `vectors`.
+            cache: cache for indexes over it.
         """
         digest = hashlib.blake2b(str(matrix.shape).encode(), digest_size=16)
         for start in range(0, len(matrix), SHARD):
@@ -97,10 +97,10 @@ class VectorIndex:
         return len(self.vectors)
 
     def search(self, queries: Vectors, k: int, scoring: PrecisionSettings = FULL_PRECISION) -> Neighbours:
-        """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
+        """Return the k passages nearest to each query by cosine (see `exact.search`); ties are ordered by doc_id.
 
         Raises:
-            DataError: a query has another length than the vectors, or anything is not finite.
+            DataError: the dimensions differ from those of the vectors, or a value is not finite.
         """
         return search(self.vectors, self.ranks, queries, k, scoring=scoring)
 
@@ -113,17 +113,17 @@ def open_vectors(
     embed: Embed,
     progress: Progress | None = None,
 ) -> VectorIndex:
-    """The vectors of `store` by `embedder`, computed now as far as the cache does not hold them as they were computed.
+    """Return the vectors of `store` by `embedder`; missing or altered vectors are computed.
 
     Args:
-        cache: holds the vectors of any number of corpora and embedders.
-        embedder: its identity: equal identities mean comparable vectors.
-        embed: texts to vectors of unit length (or zero), shape (texts, dims). Called with up to 4,096 texts.
-        progress: called with ("vectors", done, of) after each shard.
+        cache: cache of the vectors of any number of corpora and embedders.
+        embedder: identity; equal identities mean comparable vectors.
+        embed: converts up to 4,096 texts to vectors of unit length (or zero), shape (texts, dims).
+        progress: called with ("vectors", done, total) after each shard.
 
     Raises:
-        DataError: the passages are damaged, or `embed` gave NaN or infinity.
-        ProviderError: `embed` gave another shape or lengths, or the disk failed.
+        DataError: the passages are damaged, or `embed` returned NaN or infinity.
+        ProviderError: `embed` returned a wrong shape or length, or a disk operation failed.
     """
     wanted = Header(embedder, store.search_hash, len(store), dims)
     own = vectors_cache(cache, embedder, dims, store)
@@ -133,16 +133,16 @@ def open_vectors(
         header = _read_header(place, wanted)
         vectors = _mapped(place, header)
         if vectors is None or not _is_verified(vectors, place, header):
-            del vectors  # some systems do not replace a file that is mapped
+            del vectors  # some systems cannot replace a mapped file
             header = _build(own, wanted, store, embed, progress)
             vectors = _mapped(place, header)
     if vectors is None:
-        raise ProviderError("the vectors were lost while they were read", where=place, remedy="run again")
+        raise ProviderError("the vectors were removed while they were read", where=place, remedy="run again")
     return VectorIndex(vectors, store.id_ranks(), own, hash_value(asdict(header)))
 
 
 def _mapped(place: Path, header: Header) -> Vectors | None:
-    """Return the vectors of a complete header; None if it is not complete, or the file has another length."""
+    """Return the mapped vectors; None if the header is incomplete, or the file has another length."""
     file = place / VECTORS
     with disk(place, "check the folder's permissions", "the vectors cannot be read"):
         if not header.complete or not file.exists():
@@ -153,7 +153,7 @@ def _mapped(place: Path, header: Header) -> Vectors | None:
 
 
 def _is_verified(vectors: Vectors, place: Path, header: Header) -> bool:
-    """Whether all shards are as they were computed: as they were last found to be, or as their sums say now."""
+    """Return whether all shards match their checksums; a check is repeated only after the file has changed."""
 
     def check() -> bool:
         rows: Vectors = np.asarray(vectors)
@@ -164,13 +164,13 @@ def _is_verified(vectors: Vectors, place: Path, header: Header) -> bool:
 
 
 def rows_done(cache: Cache, embedder: str, dims: int, store: PassageStore) -> int:
-    """How many passages of `store`, from its first one, have vectors in the cache by the header, see `open_vectors`."""
+    """Return how many passages of `store` have cached vectors, according to the header (see `open_vectors`)."""
     wanted = Header(embedder, store.search_hash, len(store), dims)
     return _read_header(vectors_cache(cache, embedder, dims, store).folder, wanted).rows_done
 
 
 def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str]]:
-    """What is wrong with the vectors of `store`, whoever embedded it, and with indexes over them, by folder."""
+    """Yield faults in the vectors of `store`, for all embedders, and in indexes over them, by folder."""
     for path in sorted(cache.folder.glob(f"*/{HEADER}")):
         try:
             values = json.loads(regular_file(path).read_bytes())
@@ -184,12 +184,12 @@ def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str
             yield path.parent, str(error)
         else:
             if wrong:
-                yield path.parent, f"{VECTORS} is not what was computed"
+                yield path.parent, f"{VECTORS} has been altered"
             yield from Cache(path.parent).faults()
 
 
 def _shard_is_intact(file: Path, header: Header, shard: int) -> bool:
-    """Whether a shard is as it was written."""
+    """Return whether a shard matches its checksum."""
     size = header.shard * header.dims * 4
     with regular_file(file).open("rb") as opened:
         opened.seek(shard * size)
@@ -197,13 +197,13 @@ def _shard_is_intact(file: Path, header: Header, shard: int) -> bool:
 
 
 def vectors_cache(cache: Cache, embedder: str, dims: int, store: PassageStore) -> Cache:
-    """The part of the cache that holds the vectors of `store` by `embedder`, or will."""
+    """Return the folder of the cache for the vectors of `store` by `embedder`."""
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", embedder).strip("-.")[:60]
     return cache.at(f"{slug}-{hash_value([embedder, store.search_hash, len(store), dims])[:16]}")
 
 
 def _read_header(place: Path, wanted: Header) -> Header:
-    """The header on disk if it can be read and is about what is wanted, else `wanted`, which counts no shard."""
+    """Return the header on disk if it is readable and matches, otherwise `wanted`, which lists no shard."""
     try:
         values = json.loads(regular_file(place / HEADER).read_bytes())
         found = Header(**{**values, "sums": tuple(values["sums"])})
@@ -213,8 +213,10 @@ def _read_header(place: Path, wanted: Header) -> Header:
 
 
 def _build(cache: Cache, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> Header:
-    """Compute the missing shards; the header of all. Whoever waited for another builder finds nothing to do."""
-    from filelock import FileLock  # late: only a build needs it
+    """Compute the missing shards, and return the final header; after waiting for another builder, none may be
+    missing.
+    """
+    from filelock import FileLock  # imported lazily: only a build needs it
 
     place = cache.folder
     with FileLock(place / LOCK):
@@ -234,11 +236,11 @@ def _build(cache: Cache, wanted: Header, store: PassageStore, embed: Embed, prog
 
 
 def _trusted(cache: Cache, header: Header) -> Header:
-    """The header without the shards that the file does not hold as they were written."""
+    """Return the header without the shards that do not match their checksums."""
     file, good = cache.folder / VECTORS, 0
     if not header.sums:
         if (cache.folder / HEADER).exists():
-            cache.notify(f"{cache.folder / HEADER}: not the header of these vectors, so they are computed again")
+            cache.notify(f"{cache.folder / HEADER}: not the header of these vectors; raggs computes them again")
         return header
     if file.exists():
         with file.open("rb") as opened:
@@ -249,7 +251,7 @@ def _trusted(cache: Cache, header: Header) -> Header:
     if good == len(header.sums):
         return header
     lost = f"vectors {good * header.shard + 1:,} to {header.rows_done:,} of {header.rows:,}"
-    cache.notify(f"{file}: not what was computed, so {lost} are computed again")
+    cache.notify(f"{file}: altered, so {lost} are computed again")
     found = replace(header, sums=header.sums[:good])
     if header.complete and file.exists():
         _keep_first(file, found.bytes_done)
@@ -257,7 +259,7 @@ def _trusted(cache: Cache, header: Header) -> Header:
 
 
 def _keep_first(file: Path, size: int) -> None:
-    """Put a copy of the first bytes in a file's place: other processes may have mapped the whole of it."""
+    """Replace a file by a copy of its first bytes; truncating it in place would break other processes' memory maps."""
     with file.open("rb") as old, atomic_writer(file) as new:
         while size and (block := old.read(min(size, READ_BLOCK_BYTES))):
             new.write(block)
@@ -265,20 +267,20 @@ def _keep_first(file: Path, size: int) -> None:
 
 
 def _embed_shard(header: Header, store: PassageStore, embed: Embed) -> bytes:
-    """The next shard's vectors, checked, as they stand in the file."""
+    """Return the checked vectors of the next shard, in the format of the file."""
     start = header.rows_done
     stop = min(start + header.shard, header.rows)
     vectors = np.ascontiguousarray(embed(store.contents(start, stop)), dtype="<f4")
     if vectors.shape != (stop - start, header.dims):
         raise ProviderError(
-            f"{header.embedder} gave vectors of shape {vectors.shape}, not {(stop - start, header.dims)}"
+            f"{header.embedder} returned vectors of shape {vectors.shape}, not {(stop - start, header.dims)}"
         )
     lengths = np.linalg.norm(vectors, axis=1)
     if not np.isfinite(lengths).all():
         doc_id = store.ids_at([start + int(np.flatnonzero(~np.isfinite(lengths))[0])])[0]
-        raise DataError(f"{header.embedder} gave NaN or infinity for passage {doc_id!r}", remedy="check its text")
+        raise DataError(f"{header.embedder} returned NaN or infinity for passage {doc_id!r}", remedy="check its text")
     if not (np.isclose(lengths, 1, atol=1e-3) | (lengths == 0)).all():
-        raise ProviderError(f"{header.embedder} gave vectors that are not of unit length")
+        raise ProviderError(f"{header.embedder} returned vectors that are not of unit length")
     return vectors.tobytes()
 
 
@@ -288,13 +290,13 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def available() -> int | None:
-    """Bytes that this process can still get, by the machine and by its container's limit; None where none tells."""
+    """Return the bytes available to this process, by machine and container limit; None if neither is known."""
     found = [size for size in (_of_machine(), _of_container()) if size is not None]
     return min(found, default=None)
 
 
 def in_words(size: float) -> str:
-    """A number of bytes for a person: "3.8 GiB"."""
+    """Return a number of bytes for display, such as "3.8 GiB"."""
     power = 0
     while size >= 1024 and power < len(UNITS) - 1:
         size, power = size / 1024, power + 1
@@ -310,7 +312,7 @@ def _of_machine() -> int | None:
 
 
 def _of_system() -> int | None:
-    """All of the machine's memory, where the system does not say what is free (macOS)."""
+    """Return the machine's total memory, for systems that do not report free memory (macOS)."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
@@ -318,9 +320,9 @@ def _of_system() -> int | None:
 
 
 def _of_container() -> int | None:
-    """What the limit of a container (cgroup 2) leaves; pages of files that it could drop count as free."""
+    """Return the remaining memory of a container (cgroup 2); droppable file pages count as free."""
     try:
-        limit = int((CGROUP / "memory.max").read_text())  # "max" is no number: no limit
+        limit = int((CGROUP / "memory.max").read_text())  # "max" (no limit) raises ValueError
         used = int((CGROUP / "memory.current").read_text())
         droppable = re.search(r"^inactive_file (\d+)", (CGROUP / "memory.stat").read_text(), re.MULTILINE)
     except (OSError, ValueError):

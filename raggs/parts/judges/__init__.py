@@ -1,30 +1,21 @@
-"""Judges by name: one file and one line each (see `Judge`).
+"""Judges: base class, registry, and the types of their answers.
 
-What a judge is: someone who grades one passage, and orders a few.
+A judge grades single passages and orders small batches of passages. The judge stage and the rank stage use the same
+judge. A failed call returns an answer with `error`; a judge never invents a grade or an order. A judge without an
+opinion abstains, for example if no annotator has labelled the passage. An abstention is neither a failure nor a grade.
 
-The same judge serves both stages. A judge that fails says so in its answer; it never invents a grade or an order. One
-that has nothing to say (people who have not read a passage) abstains, which is neither a failure nor a grade.
+The module also combines several grades of one passage (`lower_median`, `weighted_grade`). These functions are pure:
+grades are 1 to 5, or None if missing. If fewer than half of the judges have answered, the result is None.
 
-What several grades of one passage come to.
+`is_exact`, `grade_noises` and `may_abstain` derive properties of a judge from its causes, as stored in locks, without
+creating the judge. A judge that answers by rule has no random errors, and pairs that it does not separate are ties.
+Statistics of judge health do not apply to it.
 
-Pure: grades in 1..5 in, None where there is none. At least half of those asked must have answered, else there is no
-grade: what a few say when most fail is no consensus.
+`OrderPrice` is the cost of an order in addition to the passages shown. Batch sizes are chosen by it. Tokens are counted
+as in `estimate_tokens`. Reasoning tokens are not included, because their dependence on the batch size is unknown.
 
-Whether a judge can err, and whether it may abstain, told from its causes as locks keep them, without making one.
-
-A judge that answers by rule has no errors to repeat, and pairs that it cannot tell apart are ties. What is said of the
-health of others would be wrong of it.
-
-What an order costs a judge besides the passages that it is shown, so that the length of lists can follow prices.
-
-Tokens are as `estimate_tokens` counts them. What a model thinks before it answers is not in it: nobody knows how that
-grows with a list.
-
-From a share of what an answer needs to a grade; shared by the judges that count.
-
-What a judge says without people: in a panel that holds the judge `human`, the grade of the other members.
-
-Whoever holds a judge against people must not let their own votes be part of it.
+`without_human_grade` removes human votes from a panel's grade. A comparison of a judge with human labels needs it,
+because those labels must not be part of the judge's own grade.
 """
 
 from __future__ import annotations
@@ -74,27 +65,28 @@ REGISTRY: Registry[Judge] = Registry(
 )
 
 
-EPSILON = 1e-9  # a weighted mean may miss a half by its last bit
+EPSILON = 1e-9  # A weighted mean may differ from a half in its last bit.
 
 
 def quorum(asked: int, answered: int) -> bool:
-    """Whether enough have answered: one, and at least half."""
+    """Return whether enough judges have answered: at least one, and at least half."""
     return answered > 0 and 2 * answered >= asked
 
 
 def lower_median(grades: Sequence[int | None]) -> int | None:
-    """The median of the grades there are, of two middle ones the lower; None without a quorum.
+    """Return the median of the grades that are not None, or None without a quorum.
 
-    On a tie the caution of the lower grade is meant: what half of the judges doubt is not promoted.
+    Of two middle grades, the lower one is returned: a grade that half of the judges reject is not used.
     """
     given = [grade for grade in grades if grade is not None]
     return median_low(given) if quorum(len(grades), len(given)) else None
 
 
 def weighted_grade(grades: Sequence[int | None], weights: Sequence[float]) -> int | None:
-    """The weighted mean of the grades there are, rounded to the nearest grade, a half down; None without a quorum.
+    """Return the weighted mean of the grades that are not None, or None without a quorum.
 
-    The quorum counts heads, not weights. `weights` are above 0, one for each of `grades`.
+    The mean is rounded to the nearest grade, and a half is rounded down. The quorum counts judges, not weights.
+    `weights` are above 0, one for each of `grades`.
     """
     given = [(grade, weight) for grade, weight in zip(grades, weights, strict=True) if grade is not None]
     if not quorum(len(grades), len(given)):
@@ -104,9 +96,9 @@ def weighted_grade(grades: Sequence[int | None], weights: Sequence[float]) -> in
 
 
 def is_exact(causes: object) -> bool:
-    """Whether the judge of these causes answers by rule and without noise; only those of raggs itself are believed.
+    """Return whether the judge of these causes answers by rule and without noise; False for judges outside raggs.
 
-    Causes of orders say nothing of noise in grades: see `grade_noises`.
+    The causes of orders do not include noise in grades: see `grade_noises`.
     """
     found = as_object(causes)
     kind = found.get("type")
@@ -114,7 +106,7 @@ def is_exact(causes: object) -> bool:
 
 
 def grade_noises(causes: object) -> list[float]:
-    """The noise that the judge of these causes adds to labels, and that of the judges that it is made of."""
+    """Return the label noise of the judge of these causes and of its member judges; values of 0 are omitted."""
     found = as_object(causes)
     own = found.get("grade_noise")
     inner = [noise for each in as_list(found.get("judges")) for noise in grade_noises(each)]
@@ -122,7 +114,7 @@ def grade_noises(causes: object) -> list[float]:
 
 
 def may_abstain(settings: object) -> bool:
-    """Whether the judge of these settings may abstain from a grade; one that raggs has not itself is taken to."""
+    """Return whether the judge of these settings may abstain from a grade; True for judges outside raggs."""
     found = as_object(settings)
     kind = found.get("type")
     return not isinstance(kind, str) or kind not in REGISTRY.builtin or REGISTRY.load(kind).abstains(dict(found))
@@ -130,12 +122,12 @@ def may_abstain(settings: object) -> bool:
 
 @dataclass(frozen=True)
 class OrderPrice:
-    """In tokens sent. The values are those of a judge whose price is not known.
+    """Cost of an order in addition to its passages, in input tokens. The defaults apply if the price is unknown.
 
     Attributes:
-        instructions: of the prompt and the form of the answer; fewer where the provider remembers them for less.
-        dearer: what a token of the answer costs.
-        usd: what a million tokens sent cost; 0 where that is not known.
+        instructions: input tokens of the prompt and the answer schema, minus the discount for a cached prefix.
+        dearer: price of an output token divided by the price of an input token.
+        usd: price of a million input tokens in USD; 0 if unknown.
     """
 
     instructions: float = 250.0
@@ -144,7 +136,9 @@ class OrderPrice:
 
     @classmethod
     def together(cls, prices: Iterable[OrderPrice]) -> OrderPrice:
-        """Of several that are asked the same, by what each costs; typical where none is known."""
+        """Return the price of several judges that order the same passages, weighted by `usd`; `TYPICAL` if none is
+        known.
+        """
         known = [price for price in prices if price.usd]
         if not known:
             return TYPICAL
@@ -157,34 +151,34 @@ TYPICAL = OrderPrice()
 
 
 def order_price(model: str, price: Price | None, system: str, rest: str) -> OrderPrice:
-    """By the price of `model`; typical where that is unknown, or nothing is paid by the token.
+    """Return the price of an order by `model`; `TYPICAL` if the price is unknown or tokens are free.
 
     Args:
-        system: what all prompts begin with.
-        rest: the other words of the prompt, and the form of the answer.
+        system: prefix that all prompts share.
+        rest: rest of the prompt, and the schema of the answer.
     """
     if price is None or not price.input or not price.output:
         return TYPICAL
     sent = estimate_tokens(system) + estimate_tokens(rest)
-    remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN  # as `estimate_tokens` counts
+    remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN  # in the units of `estimate_tokens`
     spared = price.discount(round(remembered)) / price.input * 1_000_000
     return OrderPrice(max(0.0, sent - spared), price.output / price.input, price.input)
 
 
 Task = Literal["grade", "grades", "order"]
 
-MAX_STORED_CHARS = 10_000  # characters of a reason, an error or an unusable answer that are stored
-BOUNDED = re.compile(r"… \([\d,]+ characters in all\)\Z")  # the end of what was longer
+MAX_STORED_CHARS = 10_000  # limit for a stored reason, error or unusable answer
+BOUNDED = re.compile(r"… \([\d,]+ characters in all\)\Z")  # end of a truncated text
 
 
 @dataclass(frozen=True)
 class Judgment:
-    """One graded passage: `grade` in 1..5, or None with `error`, or None with `silent`.
+    """One graded passage: `grade` in 1..5, or None with either `error` or `silent`.
 
     Attributes:
-        votes: what each member of a panel said that was asked and did not abstain.
-        silent: why the judge abstains.
-        by: who gave the grade, where it was not the judge as a whole.
+        votes: answers of the panel members that were called and did not abstain.
+        silent: reason for the abstention.
+        by: member that gave the grade; empty if it was the judge as a whole.
         answerers: keys of the models that answered (see `raggs.llm.Reply`), without those of `votes`.
     """
 
@@ -202,7 +196,7 @@ class Judgment:
 
     @property
     def all_answerers(self) -> Iterator[str]:
-        """Keys of all models that answered, those of the votes among them; some may be there twice."""
+        """Keys of all models that answered, including those of the votes; may contain duplicates."""
         yield from self.answerers
         for vote in self.votes.values():
             yield from vote.all_answerers
@@ -210,11 +204,11 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Ordering:
-    """A batch, best first, as positions in the order of presentation; or None with `error`, or None with `silent`.
+    """A batch, best first, as positions in the order of presentation; or None with either `error` or `silent`.
 
     Attributes:
-        silent: why the judge abstains.
-        by: who gave the order, where it was not the judge as a whole.
+        silent: reason for the abstention.
+        by: member that gave the order; empty if it was the judge as a whole.
         answerers: keys of the models that answered (see `raggs.llm.Reply`).
     """
 
@@ -231,12 +225,12 @@ class Ordering:
 
 @dataclass(frozen=True)
 class KnownOrder:
-    """An order that was there before anything was asked.
+    """An order that is known before the first call.
 
     Attributes:
-        groups: passage ids, best first; those of one group are equal.
-        sharpness: of whoever gave it: 3 tells a grade apart 19 times in 20.
-        by: who gave it.
+        groups: passage ids, best first; passages of one group are tied.
+        sharpness: precision of its author: with 3, passages one grade apart are ordered correctly in 95% of cases.
+        by: author of the order.
     """
 
     groups: tuple[tuple[str, ...], ...]
@@ -246,14 +240,14 @@ class KnownOrder:
 
 @dataclass(frozen=True)
 class Calls:
-    """How many calls of a model one answer takes, on average: at least, and at most."""
+    """Mean number of calls to a model per answer: minimum and maximum."""
 
     least: float
     most: float
 
     @staticmethod
     def together(found: Iterable[Mapping[str, Calls]]) -> Mapping[str, Calls]:
-        """By model, those of several who are all asked."""
+        """Return the sums by model, for several judges that are all called."""
         sums: dict[str, Calls] = {}
         for calls in found:
             for model, each in calls.items():
@@ -263,7 +257,7 @@ class Calls:
 
 
 def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
-    """Make what a judge said storable: bounded, without half of a surrogate pair, without a key."""
+    """Make the texts of an answer storable: truncate them, replace unpaired surrogates and mask API keys."""
     for name, text in texts.items():
         if not text:
             continue
@@ -273,31 +267,31 @@ def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
 
 
 def _is_bounded(text: str) -> bool:
-    """Return whether `text` is short enough, or was bounded before: an audit reads stored answers again."""
+    """Return whether `text` is short or already truncated; an audit parses stored answers again."""
     bound = BOUNDED.search(text, MAX_STORED_CHARS) if MAX_STORED_CHARS < len(text) < 2 * MAX_STORED_CHARS else None
     return len(text) <= MAX_STORED_CHARS or (bound is not None and bound.start() == MAX_STORED_CHARS)
 
 
 def _no_other_judge(_: AdapterConfig) -> Judge:
-    raise TypeError("no other judge can be had here")
+    raise TypeError("this judge cannot have member judges")
 
 
 REVIEWS_FOLDER = "reviews"
 
 
 def reviews_beside(workspace: Path) -> Path:
-    """Where the reviews of the runs in `workspace` are kept, if nobody says otherwise: in a folder beside it."""
+    """Return the default folder of the reviews of all runs in `workspace`: `reviews`, next to the workspace."""
     return workspace.resolve().parent / REVIEWS_FOLDER
 
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What a judge may use. `llm` and the prompts are there for judges with `models`; `judge` makes another one.
+    """Resources for judges. `llm` and the prompts are for judges with `models`; `judge` creates a member judge.
 
     Attributes:
-        reviews: where people's word is kept, if the settings name no folder.
-        questions: gives the questions that are judged; None where nobody knows them beforehand.
-        grades_prompt: by which several passages are graded together; None where nobody wants that.
+        reviews: folder of the human labels, unless the settings name one.
+        questions: returns the queries that are judged; None if they are not known in advance.
+        grades_prompt: prompt for grading several passages in one call; None to grade them one by one.
     """
 
     llm: LLM
@@ -310,10 +304,10 @@ class JudgeContext:
 
 
 class Judge(Adapter, ABC):
-    """Grades and orders. Built as ``cls(config, context)``; cheap to build."""
+    """Base class of judges: grades and orders passages. Built as ``cls(config, context)``; building is cheap."""
 
-    IN_PANEL: ClassVar[bool] = True  # whether it may sit in a panel
-    IN_CASCADE: ClassVar[bool] = True  # whether it may be one of a cascade
+    IN_PANEL: ClassVar[bool] = True  # whether it may be a member of a panel
+    IN_CASCADE: ClassVar[bool] = True  # whether it may be a member of a cascade
 
     def __init__(self, config: AdapterConfig, context: JudgeContext) -> None:
         self.config = config
@@ -321,116 +315,121 @@ class Judge(Adapter, ABC):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - most err, whatever their causes
-        """Whether a judge of these causes answers by rule and without noise, so that its repeats tell nothing."""
+        """Return whether a judge of these causes answers by rule and without noise, so that repeats are identical."""
         return False
 
     @classmethod
     def abstains(cls, settings: Causes) -> bool:  # noqa: ARG003 - most never do
-        """Whether a judge of these settings may abstain from a grade; an audit believes no others that they did."""
+        """Return whether a judge of these settings may abstain; an audit rejects abstentions of other judges."""
         return False
 
     def labels(self) -> Mapping[str, Mapping[str, int]]:
-        """The grades that are known before anything is asked, by query and passage; none of most judges."""
+        """Return the grades known before the first call, by query id and passage id; empty for most judges."""
         return {}
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:
-        """The grade to which a simulated judge adds noise; None of a judge that adds none."""
+        """Return the grade to which a simulated judge adds noise; None for judges that add no noise."""
         return None
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The language models that are asked; empty where nobody is paid.
+        """Language models that the judge calls; empty if it calls none.
 
-        With any, the settings of calls belong to the fingerprint, and the dry run and the doctor count them.
+        If there are any, the call settings are part of the fingerprint, and the dry run and `raggs doctor` include
+        them.
         """
         return ()
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """What one answer to `task` asks of each of `models`."""
+        """Return the number of calls per answer to `task`, for each of `models`."""
         return {model: Calls(1, 1) for model in self.models}
 
     @property
     def reads(self) -> bool:
-        """Whether its grades come of reading the passage, so that passages may be made up to try it."""
+        """Whether grades depend on the text of the passage, so that checks may use synthetic passages."""
         return bool(self.models)
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - most show one passage, whatever their settings
-        """Whether judges of these settings can show several passages together (see `grades_together`)."""
+        """Return whether judges of these settings can show several passages together (see `grades_together`)."""
         return False
 
     @property
     def grades_together(self) -> bool:
-        """Whether `grades` shows passages together, so that a grade may hang on the company in which it was given."""
+        """Whether `grades` shows passages together, so that a grade may depend on the other passages of its group."""
         return False
 
     @property
     def alone(self) -> frozenset[str]:
-        """Those of `models` that are asked about each passage by itself, also where others are shown several."""
+        """Those of `models` that grade each passage in a separate call, even if other models see groups of passages."""
         return frozenset() if self.grades_together else frozenset(self.models)
 
     @property
     def central(self) -> bool:
-        """Whether one process answers for all of a cluster: somebody is paid, or what is read may change meanwhile."""
+        """Whether only one process of a cluster may judge: calls cost money, or the input may change during the run."""
         return bool(self.models)
 
     @property
     def told(self) -> str | None:
-        """A hash of all orders that are known for the questions, whatever their passages; None where there are none."""
+        """Hash of all known orders of the run's queries; None if there are none."""
         return None
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """Orders of some of these passages that are known before anything is asked, in a lasting order."""
+        """Return the orders of some of these passages that are known before the first call, in a stable sequence."""
         return ()
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Who judges, for the record: type and model or file."""
+        """Name of the judge as stored with each grade: its type, with the model or file."""
 
     def causes(self, task: Task) -> Causes:
-        """All that can change this judge's answers to `task`: settings, content of files, prompt, model."""
+        """Return everything that affects this judge's answers to `task`: settings, file contents, prompt, model."""
         return self.own_causes()
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Find what the judge lacks before anything is asked or paid for.
+        """Raise an error if required inputs are missing, before the first call.
 
         Raises:
-            DataError: a question or a file lacks what the judge needs.
-            ConfigError: the model, or its price under a cap, is not known.
+            DataError: a query or a file lacks data that the judge needs.
+            ConfigError: the model is unknown, or its price is unknown although a budget is set.
         """
         return
 
     @property
     def order_price(self) -> OrderPrice:
-        """What an order costs besides its passages, where lists are as long as tells most for its price."""
+        """Cost of an order in addition to its passages; used to choose batch sizes automatically."""
         return TYPICAL
 
     @property
     def by_place(self) -> bool:
-        """Whether it goes by where references and passages stand, and so needs documents of the same names."""
+        """Whether grades compare offsets of references and passages, which requires matching document names."""
         return False
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """Whether near-duplicates do not share a grade, since more than their texts decides. Asks nobody."""
+        """Return whether two near-duplicates need separate grades; calls no model.
+
+        This is the case if the grade depends on more than the text.
+        """
         return False
 
     def remarks(self) -> Iterator[str]:
-        """What a reader of the grades that were given so far must know, in sentences."""
+        """Yield remarks about the grades given so far, for the reader of the results."""
         return iter(())
 
     @abstractmethod
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        """The utility of one passage for the query; samples of the same pair may differ.
+        """Return the grade of one passage for the query; different samples of the same pair may differ.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.
         """
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """One judgment of each passage, in their order; a judge that can shows them together, in this order.
+        """Return one judgment per passage, in the order given.
 
-        One that cannot grades them one by one, and need not say anything here.
+        A judge with `grades_together` shows the passages in one prompt, in this order. By default, each passage is
+        graded by `grade`.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.
@@ -439,16 +438,16 @@ class Judge(Adapter, ABC):
 
     @abstractmethod
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        """All passages from best to worst, as a full permutation of their positions.
+        """Return all passages from best to worst, as a full permutation of their positions.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.
         """
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """The same question as `order`, asked once more: an answer of its own for each sample, that of `order` for 0.
+        """Return a repeat of `order`: an independent answer per sample; sample 0 is the answer of `order`.
 
-        A judge that answers by rule, or asks somebody each time, need not say anything here.
+        By default, `order` is called. This is correct for judges that answer by rule or do not cache answers.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.
@@ -461,7 +460,7 @@ ThresholdShare = Annotated[float, Field(gt=0, le=1)]
 
 def _rising(values: tuple[float, float, float]) -> tuple[float, float, float]:
     if not values[0] < values[1] < values[2]:
-        raise ValueError(f"thresholds must rise, {values} do not")
+        raise ValueError(f"thresholds must be strictly increasing, got {values}")
     return values
 
 
@@ -469,23 +468,23 @@ Thresholds = Annotated[tuple[ThresholdShare, ThresholdShare, ThresholdShare], Af
 
 
 def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
-    """1 for nothing at all, 2 for anything, 3 to 5 from the three thresholds up. `share` is in 0..1."""
+    """Return the grade of a share in 0..1: 1 for 0, 2 above 0, and 3, 4, 5 from the three thresholds up."""
     if share <= 0:
         return 1
-    # A sum of weights may miss a threshold by its last bit.
+    # A sum of weights may differ from a threshold in its last bit.
     return 2 + sum(share >= threshold - 1e-9 for threshold in thresholds)
 
 
 def by_people(record: JudgeRecord) -> bool:
-    """Whether a run's grade is people's own."""
+    """Return whether the grade of a run is a human label."""
     return source_of(record.judge) == HUMAN_SOURCE
 
 
 def without_human_grade(record: JudgeRecord) -> JudgeRecord:
-    """The record with the grade of those who are no people: of the other members of a panel in which people voted.
+    """Return the record with its grade recomputed without human votes.
 
-    Of several others the lower median of their grades, each the lower median of its samples. A grade that is
-    people's own stays if nobody else graded the passage; `by_people` says so.
+    The new grade is the lower median over the other members; each member counts by the lower median of its samples.
+    A record without other votes is returned unchanged; use `by_people` to recognise it.
     """
     others = {name: votes for name, votes in record.votes.items() if not is_people(name)}
     if not others or len(others) == len(record.votes):
@@ -496,7 +495,7 @@ def without_human_grade(record: JudgeRecord) -> JudgeRecord:
 
 
 def answers_of(record: JudgeRecord) -> tuple[int, ...]:
-    """Every answer of those who are no people, of all samples and members; none where people alone spoke."""
+    """Return all grades that are not human, over samples and members; empty if all are human."""
     said = [vote for name, votes in record.votes.items() if not is_people(name) for vote in votes]
     if not record.votes and not by_people(record):
         said = [*record.grades] or [record.grade]

@@ -1,26 +1,24 @@
-"""What judges have in common that are made of others: a panel, a cascade.
+"""Judges with member judges: panel and cascade.
 
-What a member depends on, lacks, knows or has to say counts for the whole; who of them is asked, and what comes of their
-answers, is for each kind to say.
+Fingerprints, checks and remarks of a composite judge cover all of its members. Each kind defines which members are
+called and how their answers are combined.
 
-Several judges as one: each grades every passage, and a rule settles what they say together.
+Panel: each member grades every passage, and a rule combines the grades. Each member's grade is stored next to the
+panel's. If members fail, the remaining ones decide as long as at least half have answered. Otherwise the panel fails
+and reports each error. Orders are combined by Kemeny's rule, and ties are decided by the first member. A panel does not
+contain another panel, unless its rule is `first`.
 
-Every member's grade is kept beside the panel's. Where members fail, the others decide as long as at least half of them
-answered; otherwise the panel fails, and says what each failure was. Orders are settled by Kemeny's rule, where the
-first member has the casting vote. A panel holds no panel, unless its rule is `first`.
+A member that abstains does not count; if all abstain, the panel abstains. Under rule `first`, members are called in
+sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
+grade, too, so that a judge can be compared with human labels that have priority.
 
-A member that abstains has no vote and is not counted; where all do, the panel abstains. Under rule `first` members are
-asked one after the other until one speaks, and that one decides: nobody later is asked, or paid. With `ask_all` the
-later members grade too, so that a judge can be compared with the human labels that came before it.
+Cascade: cheap judges grade every passage. The good judge grades those with a high or uncertain cheap grade, and a
+random sample of the others. Its grade replaces the cheap grade. If it fails, the judgment fails and the next run
+repeats the call; the cheap grade is not a substitute. The choice of passages depends only on the cheap grades and on a
+hash of the ids, so it does not depend on timing. Confidence that a model reports about itself is ignored.
 
-A cheap judge grades every passage; a good one those where it matters, where cheap grades differ, and some at random.
-
-What the good judge says is the grade wherever it was asked. If it fails, so does the judgment: the cheap grade does not
-take its place, and the next run asks again. Whom it is asked about follows from the cheap answers and from a draw by
-name, so that neither time nor the order of the work changes it. No answer is trusted for how sure it says that it is.
-
-Those asked at random alone are a fair sample of the passages that the cheap judge keeps to itself: they tell how often
-it errs there (`raggs.stages.judge_health`).
+The randomly chosen passages are an unbiased sample of those that only the cheap judge grades. They provide an estimate
+of its error rate there (`raggs.stages.judge_health`).
 """
 
 from __future__ import annotations
@@ -60,10 +58,10 @@ from raggs.ranking.fusion import consensus_order
 
 
 class SeveralJudge(Judge):
-    """A judge made of others.
+    """A judge with member judges.
 
     Attributes:
-        members: by name, in the order of the settings.
+        members: member judges by name, in the order of the settings.
     """
 
     def __init__(self, config: AdapterConfig, context: JudgeContext, specs: Sequence[AdapterConfig]) -> None:
@@ -73,12 +71,12 @@ class SeveralJudge(Judge):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:
-        """See `Judge.exact`: if all members are."""
+        """Return whether all members are exact (see `Judge.exact`)."""
         return all(is_exact(member) for member in as_list(causes.get("judges")))
 
     @classmethod
     def abstains(cls, settings: Causes) -> bool:
-        """See `Judge.abstains`: if all members may."""
+        """Return whether all members may abstain (see `Judge.abstains`)."""
         return all(may_abstain(member) for member in as_list(settings.get("judges")))
 
     @property
@@ -86,7 +84,7 @@ class SeveralJudge(Judge):
         return tuple(model for member in self.members.values() for model in member.models)
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """See `Judge.calls`: those of all members."""
+        """Return the calls of all members (see `Judge.calls`)."""
         return Calls.together([member.calls(task) for member in self.members.values()])
 
     @property
@@ -111,7 +109,7 @@ class SeveralJudge(Judge):
         return any(member.by_place for member in self.members.values())
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """See `Judge.apart`; where one process answers for all, near-duplicates stay together whoever is asked."""
+        """Return whether any member needs separate grades (see `Judge.apart`); always False if `central`."""
         return not self.central and any(member.apart(query, one, other) for member in self.members.values())
 
     def remarks(self) -> Iterator[str]:
@@ -124,17 +122,17 @@ class SeveralJudge(Judge):
         return hash_value(found) if found else None
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """See `Judge.known`: of all members, whoever is asked, since they are facts and no answers."""
+        """Return the known orders of all members, whether or not they are called (see `Judge.known`)."""
         return [order for member in self.members.values() for order in await member.known(query, passages)]
 
 
 def reasons(said: Mapping[str, str | None]) -> str:
-    """What each had to say, after its name; nothing of those who said nothing."""
+    """Join the reasons, each with its member's name; members without a reason are omitted."""
     return "; ".join(f"{name}: {reason}" for name, reason in said.items() if reason is not None)
 
 
 def _member_names(members: Sequence[Judge]) -> list[str]:
-    """Each member's own name; of those with the same name, the later ones numbered."""
+    """Return the members' names; repeated names get a number."""
     seen: Counter[str] = Counter()
     found = []
     for member in members:
@@ -149,40 +147,40 @@ PanelMember = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judg
 
 class PanelConfig(AdapterConfig):
     type: Literal["panel"] = "panel"
-    judges: tuple[PanelMember, ...] = Field(min_length=2, description="the members; the first has the casting vote")
+    judges: tuple[PanelMember, ...] = Field(min_length=2, description="member judges; the first decides ties in orders")
     rule: Literal["median", "weighted", "first"] = Field(
         "median",
-        description="of the members' grades: the lower median, or the weighted mean, a half rounded down; first: the"
-        " first member that speaks decides, later ones are asked only where those before them abstain or fail",
+        description="how grades are combined: lower median, or weighted mean with halves rounded down; first: the"
+        " first member that gives a grade, with later members called only if all earlier ones abstain or fail",
     )
     weights: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
-        None, description="for rule weighted, one for each member; they count in orders too"
+        None, description="weight of each member, for rule weighted; also used for orders"
     )
     ask_all: AddedLater[bool] = Field(
         False,
-        description="for rule first: also ask the members after the one that decides for a grade, which is kept beside"
-        " the deciding one and counts for `raggs judge check` alone",
+        description="for rule first: let later members grade, too; their grades are stored next to the deciding"
+        " grade and used only by `raggs judge check`",
     )
 
     @model_validator(mode="after")
     def _fits(self) -> PanelConfig:
         if (self.rule == "weighted") != (self.weights is not None):
-            raise ValueError("rule weighted and weights belong together; give both or neither")
+            raise ValueError("rule weighted requires weights, and other rules do not use them; set both or neither")
         if self.weights is not None and len(self.weights) != len(self.judges):
-            raise ValueError(f"{len(self.weights)} weights for {len(self.judges)} judges; give one for each")
+            raise ValueError(f"{len(self.weights)} weights for {len(self.judges)} judges; set one weight per judge")
         for place, spec in enumerate(self.judges):
             if spec in self.judges[:place]:
-                raise ValueError(f"judge {place} is the same as one before it; to ask one judge often, set samples")
+                raise ValueError(f"judge {place} repeats an earlier one; for several calls, set samples")
         if self.ask_all and self.rule != "first":
-            raise ValueError("ask_all is for rule first; every other rule asks all members anyway")
+            raise ValueError("ask_all requires rule first; all other rules call all members anyway")
         held = [member for member in self.judges if isinstance(member, PanelConfig)]
         if held and (self.rule != "first" or any(isinstance(each, PanelConfig) for one in held for each in one.judges)):
-            raise ValueError("a panel holds another panel only under rule first, and only one level deep")
+            raise ValueError("a panel can contain another panel only with rule first, and only one level deep")
         return self
 
 
 def people_first(spec: AdapterConfig) -> PanelConfig | AdapterConfig:
-    """Return the judge whose grades are the human labels, and those of `spec` where nobody gave one.
+    """Return a judge that uses human labels first, and `spec` for passages without one.
 
     `spec` grades all passages, so that `raggs judge check` can compare it with the labels.
     """
@@ -195,7 +193,7 @@ def people_first(spec: AdapterConfig) -> PanelConfig | AdapterConfig:
 
 
 class PanelJudge(SeveralJudge):
-    """Several judges, each any of the others, settled by median or weights."""
+    """Several judges whose grades are combined by median, weighted mean, or the first grade given."""
 
     Config = PanelConfig
     IN_CASCADE = False
@@ -218,7 +216,7 @@ class PanelJudge(SeveralJudge):
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:
-        """See `Judge.groups`: if any member can."""
+        """Return whether any member can (see `Judge.groups`)."""
         members = spec.judges if isinstance(spec, PanelConfig) else ()
         return any(judges.REGISTRY.of(member).groups(member) for member in members)
 
@@ -227,7 +225,7 @@ class PanelJudge(SeveralJudge):
         return any(member.grades_together for member in self.members.values())
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """See `Judge.calls`; under rule `first` of the first member alone surely, unless all are asked."""
+        """Return the calls of all members; under rule `first`, later members may need none, unless all are called."""
         members = [member.calls(task) for member in self.members.values()]
         if self._first and (task == "order" or not self.config.ask_all):
             members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
@@ -235,7 +233,7 @@ class PanelJudge(SeveralJudge):
 
     @property
     def order_price(self) -> OrderPrice:
-        """See `Judge.order_price`: of all members, or of the first one where later ones are seldom asked."""
+        """Price of all members (see `Judge.order_price`); under rule `first`, that of the first member."""
         prices = [member.order_price for member in self.members.values()]
         return prices[0] if self._first else OrderPrice.together(prices)
 
@@ -255,9 +253,10 @@ class PanelJudge(SeveralJudge):
         return self._decided(await every)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """See `Judge.grades`. Under rule `first` a later member sees all that it would see if nobody had spoken before.
+        """Return the grades of all passages (see `Judge.grades`).
 
-        So no word of people changes the company of the other passages, or what is asked and paid for them.
+        Under rule `first`, a later member that grades groups still sees all passages of the group. Human labels
+        therefore change neither the prompts for the other passages nor their cost.
         """
         found: list[dict[str, Judgment]] = [{} for _ in passages]
         if self._grades_of_all:
@@ -278,7 +277,7 @@ class PanelJudge(SeveralJudge):
         return [self._decided(votes) for votes in found]
 
     def _decided(self, found: Mapping[str, Judgment]) -> Judgment:
-        """What the answers of those who were asked about a passage come to."""
+        """Combine the answers of the called members into one judgment."""
         spoken = {name: said for name, said in found.items() if said.silent is None}
         if not spoken:
             return Judgment(None, silent=reasons({name: said.silent for name, said in found.items()}))
@@ -294,7 +293,7 @@ class PanelJudge(SeveralJudge):
         return Judgment(grade, given[name].reason, votes=votes, by=by)
 
     def _settled(self, grades: Mapping[str, int | None]) -> int | None:
-        """What the grades of those who did not abstain come to; None where too few gave one."""
+        """Combine the grades of members that did not abstain; None if too few gave one."""
         if self._first:
             return next((grade for grade in grades.values() if grade is not None), None)
         given = list(grades.values())
@@ -308,7 +307,7 @@ class PanelJudge(SeveralJudge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """See `Judge.reorder`: of all members."""
+        """Return the combined order of all members, or the first one under rule `first` (see `Judge.reorder`)."""
         asked = {name: partial(member.reorder, query, passages, sample=sample) for name, member in self.members.items()}
         found = await (_until(asked, lambda said: said.order is not None) if self._first else _all(asked))
         spoken = {name: said for name, said in found.items() if said.silent is None}
@@ -325,17 +324,17 @@ class PanelJudge(SeveralJudge):
 
 
 def _inner(spoken: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """The votes, of a member that is made of others theirs."""
+    """Return the votes; a composite member is replaced by its own votes."""
     return {inner: vote for name, said in spoken.items() for inner, vote in (said.votes or {name: said}).items()}
 
 
 async def _all(asked: Mapping[str, Callable[[], Awaitable[Said]]]) -> dict[str, Said]:
-    """Every member's answer, asked for at once."""
+    """Call all members concurrently and return their answers."""
     return dict(zip(asked, await asyncio.gather(*(ask() for ask in asked.values())), strict=True))
 
 
 async def _until(asked: Mapping[str, Callable[[], Awaitable[Said]]], speaks: Callable[[Said], bool]) -> dict[str, Said]:
-    """The answers up to the first that says something, one after the other."""
+    """Call members in sequence until `speaks` is true of an answer, and return all answers so far."""
     found: dict[str, Said] = {}
     for name, ask in asked.items():
         found[name] = await ask()
@@ -352,51 +351,49 @@ CascadeMember = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: ju
 class CascadeConfig(AdapterConfig):
     type: Literal["cascade"] = "cascade"
     judges: tuple[CascadeMember, ...] = Field(
-        min_length=2, description="the cheap one first, the good one last; of several cheap ones all are asked"
+        min_length=2, description="cheap judges first, good judge last; all cheap judges grade every passage"
     )
-    samples: int = Field(
-        1, ge=1, description="grades asked of each cheap judge; where they differ, the good one is asked"
-    )
+    samples: int = Field(1, ge=1, description="samples per cheap judge; if they differ, the good judge is called")
     ask_from: int | None = Field(
-        2, ge=2, le=MAX_GRADE, description="cheap grades from here up are asked of the good judge; null: none for that"
+        2, ge=2, le=MAX_GRADE, description="lowest cheap grade that the good judge grades again; null: no grade does"
     )
     audit: float = Field(
         0.05,
         ge=0,
         le=1,
-        description="share of the other passages that the good judge is asked, drawn at random: they tell how often the"
-        " cheap one errs where nobody looks",
+        description="share of the other passages that the good judge also grades, drawn at random: an estimate"
+        " of the cheap judge's error rate",
     )
-    order: Effort[Literal["good", "cheap"]] = Field(  # no grade hangs on it; whoever asks for orders states it
-        "good", description="who orders the batches of the rank stage: the last judge, or the first"
+    order: Effort[Literal["good", "cheap"]] = Field(  # Grades do not depend on it; causes of orders include it.
+        "good", description="judge of the rank stage: good is the last judge, cheap the first"
     )
 
     @model_validator(mode="after")
     def _differ(self) -> CascadeConfig:
         for place, spec in enumerate(self.judges):
             if spec in self.judges[:place]:
-                raise ValueError(f"judge {place} is the same as one before it; to ask a cheap one often, set samples")
+                raise ValueError(f"judge {place} repeats an earlier one; for several calls, set samples")
         return self
 
     @property
     def cheap_answers(self) -> int:
-        """How many cheap grades each passage gets."""
+        """Number of cheap grades per passage."""
         return (len(self.judges) - 1) * self.samples
 
     def asks_good(self, grades: Sequence[int | None]) -> bool:
-        """Whether cheap grades alone send a passage to the good judge: one is missing, they differ, or it matters."""
+        """Return whether cheap grades require the good judge: one is missing, they differ, or reach `ask_from`."""
         given = [grade for grade in grades if grade is not None]
         if not given or len(given) < len(grades) or len(set(given)) > 1:
             return True
         return self.ask_from is not None and given[0] >= self.ask_from
 
     def sends(self, qid: str, doc_id: str, grades: Sequence[int | None]) -> bool:
-        """Whether the good judge is asked: cheap grades send for it, or a draw by name, which is the same each time."""
+        """Return whether the good judge grades the passage: by `asks_good`, or by a random draw from the ids."""
         return self.asks_good(grades) or derive_seed(SEED, "cascade", qid, doc_id) < self.audit * SEED_RANGE
 
 
 class CascadeJudge(SeveralJudge):
-    """A cheap judge for all passages, a good one where it matters or the cheap one wavers."""
+    """A cheap judge for all passages, and a good judge for high or uncertain grades and a random sample."""
 
     Config = CascadeConfig
     IN_CASCADE = False
@@ -412,13 +409,13 @@ class CascadeJudge(SeveralJudge):
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:
-        """See `Judge.groups`: if any cheap one can."""
+        """Return whether any cheap judge can (see `Judge.groups`)."""
         members = spec.judges[:-1] if isinstance(spec, CascadeConfig) else ()
         return any(judges.REGISTRY.of(member).groups(member) for member in members)
 
     @classmethod
     def abstains(cls, settings: Causes) -> bool:
-        """See `Judge.abstains`: if the good one may, whatever became of the cheap ones."""
+        """Return whether the good judge may abstain (see `Judge.abstains`); only then can the cascade abstain."""
         return may_abstain(as_list(settings.get("judges"))[-1])
 
     @property
@@ -434,7 +431,7 @@ class CascadeJudge(SeveralJudge):
         return self._good if self.config.order == "good" else self._cheap[0]
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """See `Judge.calls`; of the good judge at least what is drawn at random."""
+        """Return the calls of all members (see `Judge.calls`); the good judge's minimum is the random sample."""
         if task == "order":
             return self.members[self._orderer].calls(task)
         each, good = self.config.samples, self.members[self._good].calls(task)
@@ -448,7 +445,7 @@ class CascadeJudge(SeveralJudge):
         return self.members[self._orderer].order_price
 
     def causes(self, task: Task) -> Causes:
-        """See `Judge.causes`: for orders, who orders and nobody else."""
+        """Return the causes (see `Judge.causes`); for orders, only those of the judge that orders."""
         if task == "order":
             orderer = self.members[self._orderer].causes(task)
             return {"type": self.config.type, "version": self.VERSION, "order": self.config.order, "judges": [orderer]}
@@ -469,9 +466,9 @@ class CascadeJudge(SeveralJudge):
         return await self._decided(query, passage, self._cheap_votes(await asyncio.gather(*asked)), sample)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """See `Judge.grades`: the cheap ones see them together, the good one each alone.
+        """Return the grades (see `Judge.grades`): cheap judges see passages together, the good judge one at a time.
 
-        What the good one says of a passage so hangs on nothing that the cheap ones think of the others.
+        The good judge's grade of a passage therefore does not depend on the cheap grades of the others.
         """
         asked = (
             self.members[name].grades(query, passages, sample=sample * self.config.samples + number)
@@ -482,7 +479,7 @@ class CascadeJudge(SeveralJudge):
         return await asyncio.gather(*(self._decided(query, passage, votes, sample) for passage, votes in found))
 
     async def _decided(self, query: Query, passage: Passage, votes: dict[str, Judgment], sample: int) -> Judgment:
-        """What comes of the cheap votes, and of the good judge's where they send for it."""
+        """Combine the cheap votes, and the good judge's grade if it is called."""
         grades = [vote.grade for vote in votes.values()]
         if not self.config.sends(query.qid, passage.doc_id, grades):
             return self._by_cheap(votes)
@@ -496,11 +493,11 @@ class CascadeJudge(SeveralJudge):
 
     @property
     def _cheap_asks(self) -> list[tuple[str, int]]:
-        """Whom of the cheap ones is asked, and for which of its samples."""
+        """The calls to cheap judges: member name and sample number."""
         return [(name, number) for name in self._cheap for number in range(self.config.samples)]
 
     def _cheap_votes(self, said: Sequence[Judgment]) -> dict[str, Judgment]:
-        """All samples of all cheap judges. One that abstains is as one that failed: somebody else must decide."""
+        """Return the votes of all cheap samples; an abstention counts as a failure, so that the good judge decides."""
         return {
             name if number == 0 else f"{name} #sample {number + 1}": vote
             if vote.silent is None
@@ -509,7 +506,9 @@ class CascadeJudge(SeveralJudge):
         }
 
     def _by_cheap(self, votes: Mapping[str, Judgment], silent: str = "") -> Judgment:
-        """What the cheap ones say without the good one, who abstains where it says why."""
+        """Return the judgment of the cheap judges without the good one; `silent` is its reason for abstaining, if
+        any.
+        """
         grade = lower_median([vote.grade for vote in votes.values()])
         if grade is None:
             return Judgment(
@@ -522,6 +521,6 @@ class CascadeJudge(SeveralJudge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """See `Judge.reorder`: of the one who orders."""
+        """Return the order of the judge that orders (see `Judge.reorder`)."""
         said = await self.members[self._orderer].reorder(query, passages, sample=sample)
         return said if said.by or said.order is None else replace(said, by=self._orderer)

@@ -1,8 +1,8 @@
-"""People as a judge: what they said of a passage is its grade, and where nobody spoke the judge abstains.
+"""Human labels as a judge: a label is the grade of its passage, and the judge abstains on passages without a label.
 
-Read from reviews.jsonl (`raggs review`), once, when it is first needed: what is said while a run is at work counts in
-the next one. Questions and passages are known by what they say, so that words on a text that has changed since are not
-used; how many there are is told. Nobody is asked, nobody is paid, and nothing is ever written.
+Labels are read from reviews.jsonl (see `raggs review`), once, at first use. Labels added during a run are used by the
+next run. Queries and passages are matched by their text. Labels for a text that has since changed are not used, and
+their number is reported. The judge calls no model and writes no file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT_REVIEWED, REVIEWER_UNSURE, UNDECIDED = (
     "people differ, and nobody has decided",
 )
 NO_ORDER = "nobody has ordered these passages"
-IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # do not matter for it
+IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # settings without effect on the task
     "grade": ("sharpness",),
     "grades": ("sharpness",),
     "order": ("conflicts",),
@@ -52,38 +52,42 @@ SETTLEMENT_WORDS = {"agreed": "agreed", "settled": "settled", "median": "they di
 class HumanConfig(AdapterConfig):
     type: Literal["human"] = "human"
     reviews: Effort[AnchoredPath | None] = Field(
-        None, description="folder of reviews.jsonl, which counts by what it says; null: `reviews` beside the runs"
+        None, description="folder of reviews.jsonl; null: reviews, next to the workspace"
     )
-    reviewers: tuple[str, ...] | None = Field(None, min_length=1, description="whose word counts; null: everybody's")
+    reviewers: tuple[str, ...] | None = Field(None, min_length=1, description="annotators to include; null: all")
     conflicts: Literal["median", "abstain"] = Field(
-        "median", description="where people differ and nobody decided: the lower median of their grades, or no grade"
+        "median",
+        description="grade if annotators differ and none adjudicated: lower median of their grades, or abstain",
     )
     sharpness: float = Field(
-        4.5, gt=0, le=8, description="of people's orders in the ranking: 4.5 puts a grade apart right 99 times in 100"
+        4.5,
+        gt=0,
+        le=8,
+        description="precision of human orders in ranking: 4.5 orders adjacent grades correctly in 99% of cases",
     )
 
 
 class HumanJudge(Judge):
-    """What people said (`raggs review`): their grades and orders; abstains where nobody spoke."""
+    """Human labels: grades and orders given with `raggs review`; abstains on passages without a label."""
 
     Config = HumanConfig
-    VERSION = 2  # 1: each sample counted the same word again
-    IN_CASCADE = False  # nobody overrules people: a panel asks them first
+    VERSION = 2  # version 1 counted the same label once per sample
+    IN_CASCADE = False  # human labels are final: in a panel, they have priority
     config: HumanConfig
 
     def __init__(self, config: HumanConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
-        self._met: dict[tuple[str, str], Key] = {}  # by query id and passage id, what was looked up
+        self._met: dict[tuple[str, str], Key] = {}  # keys of all lookups, by query id and passage id
         self._graded: set[Key] = set()
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whoever they are
-        """See `Judge.exact`: people err, but words that are on file are the same whenever they are read."""
+        """Return True (see `Judge.exact`): annotators err, but a stored label does not vary between reads."""
         return True
 
     @classmethod
     def abstains(cls, settings: Causes) -> bool:  # noqa: ARG003 - whatever they are
-        """See `Judge.abstains`."""
+        """Return True (see `Judge.abstains`)."""
         return True
 
     @property
@@ -95,7 +99,7 @@ class HumanJudge(Judge):
         return True
 
     def causes(self, task: Task) -> Causes:
-        """See `Judge.causes`: of what people said only that which concerns the run's questions."""
+        """Return the causes (see `Judge.causes`), with only those labels that belong to queries of the run."""
         own = {name: value for name, value in self.own_causes().items() if name not in IRRELEVANT_SETTINGS[task]}
         return own if task == "order" else {**own, "reviews": self._grades_hash}
 
@@ -127,7 +131,7 @@ class HumanJudge(Judge):
 
     @cached_property
     def told(self) -> str | None:
-        """See `Judge.told`."""
+        """Hash of the human orders for queries of the run (see `Judge.told`); None if there are none."""
         found = [
             [question, order.who, list(order.passages), list(order.places)]
             for question, orders in self._orders.items()
@@ -138,7 +142,7 @@ class HumanJudge(Judge):
 
     @cached_property
     def _orders(self) -> Mapping[str, list[OrderReview]]:
-        """By question, in an order that does not depend on when they were given."""
+        """Orders by query digest, in a sequence that does not depend on when they were given."""
         found: dict[str, list[OrderReview]] = {}
         for (question, _), orders in self._held.orders.items():
             found.setdefault(question, []).extend(orders.values())
@@ -148,22 +152,22 @@ class HumanJudge(Judge):
         }
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Read what people said.
+        """Read the labels.
 
         Raises:
-            DataError: a line cannot be right; names it.
+            DataError: a line is invalid; the error names it.
         """
         _ = self._held
 
     def remarks(self) -> Iterator[str]:
-        """How much of what was looked up has people's word, and what of theirs is about texts that have changed."""
+        """Yield how many of the requested passages have a label, and how many labels are for changed texts."""
         total = len(self._met)
         if total:
-            yield f"people graded {len(self._graded):,} of the {plural(total, 'passage')} that they were looked up for"
+            yield f"human labels exist for {len(self._graded):,} of the {plural(total, 'passage')} requested"
         if total and not self._graded:
-            yield f"no review in {self._store.folder} is of these passages; raggs review set gives one"
+            yield f"no label in {self._store.folder} is for these passages; to add one, run raggs review set"
         if stale := len(self._held.stale(self._met)):
-            yield f"{plural(stale, 'review')} of passages or questions whose text has changed since: not used"
+            yield f"not used: {plural(stale, 'label')} for passages or queries whose text has changed since"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         key = self._met[query.qid, passage.doc_id] = key_of(query, passage)
@@ -182,7 +186,10 @@ class HumanJudge(Judge):
         return Judgment(settled.grade, _reason(settled, words.values(), decided), by=_by(settled.by))
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        """See `Judge.order`: where people put all of these in one order, without equals; of several, Kemeny's."""
+        """Return an order if annotators put all these passages in one order without ties (see `Judge.order`).
+
+        Several such orders are combined by Kemeny's rule.
+        """
         if len(passages) == 1:
             return Ordering((0,))
         shown = digests(passages)
@@ -194,7 +201,7 @@ class HumanJudge(Judge):
         return Ordering(consensus_order(list(found.values()), [1.0] * len(found)), by=_by(tuple(found)))
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """See `Judge.known`: each order as far as it is of these passages, and says something of them."""
+        """Return each human order, restricted to these passages, if it distinguishes any (see `Judge.known`)."""
         ids = {passage_digest(passage): passage.doc_id for passage in passages}
         found = []
         for order in self._orders.get(question_digest(query), ()):
@@ -209,7 +216,7 @@ class HumanJudge(Judge):
 
 
 def _strict(order: OrderReview, digests: Sequence[str]) -> tuple[int, ...] | None:
-    """The positions of `digests`, best first; None where two of them are equal, by their order or by their text."""
+    """Return the positions of `digests`, best first; None if two are tied in the order or have the same text."""
     place = dict(zip(order.passages, order.places, strict=True))
     places = [place[digest] for digest in digests]
     if len(set(places)) < len(places):
@@ -222,7 +229,7 @@ def _by(names: Sequence[str]) -> str:
 
 
 def _reason(settled: SettledGrade, words: Iterable[GradeReview], decided: GradeReview | None) -> str:
-    """Who said so, how it was settled, and what they noted."""
+    """Return the annotators, how they were reconciled, and their notes."""
     noted = [f"{word.who}: {word.note}" for word in (*words, *((decided,) if decided else ())) if word.note]
     how = f": {SETTLEMENT_WORDS[settled.how]}" if settled.how in SETTLEMENT_WORDS else ""
     return "; ".join([f"{', '.join(settled.by)}{how}", *noted])

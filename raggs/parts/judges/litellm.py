@@ -1,9 +1,9 @@
 """A language model as judge.
 
-It sees the question and the passages (title and text), each between marks that guard against orders in it, and nothing
-else: no identifier, no score, no rank, no grade of another judge. What it says is taken or refused, never bent: a
-grade is a whole number from 1 to 5, an order names each label exactly once, and so do the grades of passages that are
-shown together. Where no such grades can be had, each of these passages is asked about by itself.
+The prompt contains the query and the passages (title and text), each between markers that guard against prompt
+injection. It contains no identifier, score, rank, or grade of another judge. Answers are accepted or rejected, never
+repaired: a grade is a whole number from 1 to 5, and an order names each label exactly once. The same holds for the
+grades of passages that are shown together. If such an answer is unusable, the passages are graded one by one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from raggs.prompts import FALLBACK_LANGUAGE, label_texts, labels_for, order_sche
 T = TypeVar("T")
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-GRADE_TOKENS = 120  # a sentence and a number
-LABEL_TOKENS = 8  # at most: a label with its marks has three, on a line of its own four or five
-TYPICAL_LENGTH = 5  # of a list
+GRADE_TOKENS = 120  # one sentence and a number
+LABEL_TOKENS = 8  # upper bound: a quoted label has three tokens, or four to five on a separate line
+TYPICAL_LENGTH = 5  # passages in a batch
 GRADE_SCHEMA = {
     "type": "object",
     "properties": {"reason": {"type": "string"}, "grade": {"type": "integer", "enum": list(GRADES)}},
@@ -39,12 +39,14 @@ GRADE_SCHEMA = {
 
 
 class LiteLLMJudge(Judge):
-    """Any language model, by any provider that litellm knows."""
+    """A language model of any provider that litellm supports."""
 
     class Config(AdapterConfig):
         type: Literal["litellm"] = "litellm"
-        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+        model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
+        parameters: Parameters = Field(
+            default_factory=dict, description="call parameters; they override llm.parameters"
+        )
 
     config: Config
 
@@ -65,7 +67,7 @@ class LiteLLMJudge(Judge):
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - whatever its settings
-        """See `Judge.groups`."""
+        """Return True (see `Judge.groups`)."""
         return True
 
     @property
@@ -73,11 +75,11 @@ class LiteLLMJudge(Judge):
         return self.context.grades_prompt is not None
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Find out before the first call whether the budget can be kept.
+        """Check before the first call that the budget can be enforced and batches are supported.
 
         Raises:
-            ConfigError: the model's price is unknown while `budget.max_usd` is set, or batches are wanted of a
-                provider that has none of the known form.
+            ConfigError: the model's price is unknown although `budget.max_usd` is set, or the provider has no supported
+                batch API although batches are configured.
         """
         self._llm.require_batches(self.config.model)
         self._llm.require_price(self.config.model)
@@ -88,7 +90,7 @@ class LiteLLMJudge(Judge):
 
     @property
     def order_price(self) -> OrderPrice:
-        """See `Judge.order_price`: by what the model charges."""
+        """Cost of an order at the model's price (see `Judge.order_price`)."""
         template, form = (
             self._prompts["order"].template(FALLBACK_LANGUAGE),
             str(order_schema(labels_for(TYPICAL_LENGTH))),
@@ -97,16 +99,16 @@ class LiteLLMJudge(Judge):
         return order_price(self.config.model, price, template.system, f"{template.user}\n{form}")
 
     def _language(self, query: Query) -> str:
-        """The language that the query states, else the one that its text shows."""
+        """Return the language that the query states, or the detected language of its text."""
         if query.qid not in self._languages:
             self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK_LANGUAGE)
         return self._languages[query.qid]
 
     def remarks(self) -> Iterator[str]:
-        """How many groups of passages had no answer that could be used."""
+        """Yield how many groups of passages had no usable answer."""
         if self._parted:
             told = f"{self._parted:,} of {plural(self._groups, 'group')} of passages"
-            yield f"{told} had no answer that could be used, so that their passages were asked about one by one"
+            yield f"{told} had no usable answer; their passages were graded one by one"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         messages = self._prompts["grade"].render(
@@ -135,7 +137,9 @@ class LiteLLMJudge(Judge):
         return Judgment(grade, reason, answerers=by)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """See `Judge.grades`: in one question, or one by one where that has no answer that can be used."""
+        """Return the grades from one call (see `Judge.grades`), or from one call per passage if its answer is
+        unusable.
+        """
         prompt = self.context.grades_prompt
         if len(passages) == 1 or prompt is None:
             return await super().grades(query, passages, sample=sample)
@@ -167,7 +171,7 @@ class LiteLLMJudge(Judge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """See `Judge.reorder`; each sample is kept, and paid, by itself."""
+        """Return an order (see `Judge.reorder`); each sample is a separate call with its own cache entry."""
         labels = labels_for(len(passages))
         shown = label_texts([passage.content for passage in passages], self._llm.guard)
         messages = self._prompts["order"].render(
@@ -191,18 +195,18 @@ class LiteLLMJudge(Judge):
 
 
 def answerers_of(reply: Reply[T]) -> tuple[str, ...]:
-    """The key of the model that answered; none where none did."""
+    """Return the key of the model that answered; empty if none did."""
     return (reply.answerer,) if reply.answerer else ()
 
 
 def check_grade(answer: JsonObject) -> tuple[int, str]:
-    """Grade and reason.
+    """Return grade and reason of an answer.
 
     Raises:
         ValueError: the grade is not a whole number from 1 to 5, or the reason is not text.
     """
     grade, reason = answer.get("grade"), answer.get("reason", "")
-    if type(grade) is not int or grade not in GRADES:  # bool is an int to isinstance
+    if type(grade) is not int or grade not in GRADES:  # isinstance would accept a bool
         raise ValueError(f'"grade" must be a whole number from {MIN_GRADE} to {MAX_GRADE}')
     if not isinstance(reason, str):
         raise ValueError('"reason" must be text')
@@ -210,10 +214,10 @@ def check_grade(answer: JsonObject) -> tuple[int, str]:
 
 
 def check_grades(answer: JsonObject, labels: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """Grade and reason of each label, in their order.
+    """Return grade and reason for each label, in the order of `labels`.
 
     Raises:
-        ValueError: not each label is there, or others are; or what stands there is no grade with its reason.
+        ValueError: the keys differ from the labels, or a value is not a valid grade with a reason.
     """
     if set(answer) != set(labels):
         raise ValueError(f"it must hold each of the labels {', '.join(labels)} exactly once, and no other key")
@@ -228,10 +232,10 @@ def check_grades(answer: JsonObject, labels: Sequence[str]) -> tuple[tuple[int, 
 
 
 def check_order(answer: JsonObject, labels: Sequence[str]) -> tuple[int, ...]:
-    """Positions in the order of presentation, best first.
+    """Return the positions in the order of presentation, best first.
 
     Raises:
-        ValueError: not a permutation of the labels.
+        ValueError: the answer is not a permutation of the labels.
     """
     order = [label for label in as_list(answer.get("order")) if isinstance(label, str)]
     positions = {label: position for position, label in enumerate(labels)}

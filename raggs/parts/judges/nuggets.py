@@ -1,9 +1,9 @@
-"""A judge without a language model: which facts of the answer does a passage hold?
+"""A judge without a language model: grades by the facts of the answer that a passage contains.
 
-Each question lists nuggets: facts, each with alternative patterns (Voorhees, TREC 2003: vital and okay nuggets). A
-nugget is held when any of its patterns is found in the passage (title and text, case ignored, each run of white space
-read as one blank, so that patterns need not care where lines break). Coverage is the weight of the nuggets
-held over the weight of all; vital nuggets weigh 1, others 0.5.
+Each query lists nuggets: facts, each with alternative patterns (Voorhees, TREC 2003: vital and okay nuggets). A nugget
+matches if any of its patterns is found in the passage (title and text). Case is ignored, and each run of white space
+counts as one blank, so that patterns need not consider line breaks. Coverage is the weight of the matching nuggets
+divided by the weight of all nuggets. Vital nuggets weigh 1, others 0.5.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Threshol
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
-MAX_REMEMBERED_PASSAGES = 2_000  # passages of which is remembered what they hold: a ranking shows each in many batches
+MAX_REMEMBERED_PASSAGES = 2_000  # cached passages; ranking shows each passage in many batches
 
 
 class _NuggetMatches(NamedTuple):
-    """What a passage holds: each nugget's weight and whether it is there, and how many patterns were found."""
+    """Matches in one passage: weight of each nugget and whether it matches, and the number of matching patterns."""
 
     nuggets: tuple[tuple[float, bool], ...]
     matches: int
@@ -35,24 +35,24 @@ class _NuggetMatches(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The weight of all nuggets."""
+        """Weight of all nuggets."""
         return sum(weight for weight, _ in self.nuggets) or VITAL
 
     @property
     def weight(self) -> float:
-        """The weight of those that are there."""
+        """Weight of the matching nuggets."""
         return sum(weight for weight, found in self.nuggets if found)
 
 
 class NuggetsConfig(AdapterConfig):
     type: Literal["nuggets"] = "nuggets"
     thresholds: Thresholds = Field(
-        (0.25, 0.5, 0.8), description="coverage from which a grade is 3, 4, 5; any at all is 2"
+        (0.25, 0.5, 0.8), description="minimum coverage for grades 3, 4 and 5; any coverage above 0 is grade 2"
     )
 
 
 class NuggetJudge(Judge):
-    """No language model: grades by the facts (patterns) of the question that a passage holds."""
+    """Judge without a language model: grades by the facts (patterns) of the query that a passage contains."""
 
     PACKAGES = ("regex",)
     Config = NuggetsConfig
@@ -66,7 +66,7 @@ class NuggetJudge(Judge):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
-        """See `Judge.exact`: the same words give the same grade."""
+        """Return True (see `Judge.exact`): the same text always gets the same grade."""
         return True
 
     @property
@@ -76,8 +76,8 @@ class NuggetJudge(Judge):
     def check(self, queries: Iterable[Query]) -> None:
         for query in queries:
             if not query.nuggets:
-                message = f"query {query.qid} has no nuggets, which judge nuggets needs"
-                raise DataError(message, remedy="give it some, or choose another judge")
+                message = f"query {query.qid} has no nuggets, but judge nuggets needs them"
+                raise DataError(message, remedy="add nuggets to the query, or choose another judge")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         try:
@@ -95,9 +95,9 @@ class NuggetJudge(Judge):
             return Ordering(None, str(error))
 
     def _key(self, query: Query, passage: Passage) -> tuple[float, float, str, str]:
-        """Best first: coverage, then matches in proportion to length.
+        """Return the sort key, best first: coverage, then matches per word.
 
-        Equals go by a hash that no order of showing can bend, twins by their ids.
+        Ties are ordered by a hash of the text, so that the order of presentation has no effect; identical texts by id.
         """
         held = self._held(query, passage)
         density = held.matches / max(1, len(passage.text.split()))
@@ -117,7 +117,7 @@ class NuggetJudge(Judge):
                 (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
             )
         content, held, matches = passage.content, [], 0
-        texts = {one_line(content), one_line(passage.raw)}  # patterns may be written for either
+        texts = {one_line(content), one_line(passage.raw)}  # patterns may be written for either text
         for weight, patterns in self._patterns[query.qid]:
             found = sum(any(self._within(pattern, text) for text in texts) for pattern in patterns)
             held.append((weight, found > 0))
@@ -125,13 +125,13 @@ class NuggetJudge(Judge):
         return _NuggetMatches(tuple(held), matches, hash_bytes(content.encode()))
 
     def _within(self, pattern: Pattern, text: str) -> bool:
-        """Whether a pattern is found; one that took too long is not tried again."""
+        """Return whether a pattern is found; a pattern that timed out is not tried again."""
         if pattern.text in self._slow:
             raise SlowPatternError(self._slow[pattern.text])
         try:
             return pattern.within(text)
         except SlowPatternError as error:
-            told = f"nugget {shorten(pattern.text, 60)!r}: {error}; write it without repeats inside of repeats"
+            told = f"nugget {shorten(pattern.text, 60)!r}: {error}; rewrite it without nested repetition"
             self._slow[pattern.text] = told
             raise SlowPatternError(told) from error
 

@@ -1,11 +1,11 @@
-"""Human labels replayed as a judge, if you like with a judge's noise: for studies of the pipeline itself.
+"""Human labels from a file, replayed as a judge, optionally with simulated noise: for studies of the pipeline.
 
-The noise depends on the seed and on what is judged, never on when: a resumed or parallel run meets the same judge. A
-passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order too; an
-order is drawn from Plackett-Luce with weights exp(beta * utility).
+The noise depends on the seed and on the judged items, not on time, so a resumed or parallel run gets the same answers.
+A passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order, too.
+An order is drawn from a Plackett-Luce model with weights exp(beta * utility).
 
-A label becomes a grade by `mapping`. Without one, labels that `raggs export` wrote become the grades that they were
-written for (gain + 1), as the sidecar beside them says; all other labels are grades from 1 to 5.
+`mapping` converts labels to grades. Without it, labels written by `raggs export` become the original grades
+(gain + 1), according to the sidecar next to the file. All other labels must be grades from 1 to 5.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from raggs.base.settings import AddedLater, Causes, InputPath
 from raggs.parts.file_shapes import stated_scale
 from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Task
 
-# Settings that do not matter for the task.
+# Settings without effect on the task.
 IRRELEVANT_SETTINGS: dict[Task, tuple[str, ...]] = {
     "grade": ("beta", "spread"),
     "grades": ("beta", "spread"),
     "order": ("grade_noise",),
 }
 
-UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
+UTILITIES = 10_000  # cache size: above the number of passages of the queries that are ranked concurrently
 
 
 class QrelsConfig(AdapterConfig):
     type: Literal["qrels"] = "qrels"
-    path: InputPath = Field(description="labels: TREC qrels, or any form that raggs eval reads; may be .gz")
+    path: InputPath = Field(description="labels: TREC qrels or any format that raggs eval reads; may be gzipped")
     mapping: AddedLater[dict[int, int] | None] = Field(
-        None, description="grade 1 to 5 of each label, e.g. {0: 1, 1: 4}; null: as raggs export says, else the label"
+        None, description="grade of each label, e.g. {0: 1, 1: 4}; null: scale of raggs export, else the label itself"
     )
-    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
-    beta: float | None = Field(None, gt=0, description="sharpness of a Plackett-Luce judge; null: orders without noise")
-    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade slips by one, within 1..5")
+    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="grade of passages without a label")
+    beta: float | None = Field(None, gt=0, description="precision of orders (Plackett-Luce); null: no noise")
+    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade is off by one (within 1..5)")
     spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
-    seed: int = Field(0, description="of the noise")
+    seed: int = Field(0, description="random seed of the noise")
 
     @field_validator("mapping")
     @classmethod
     def _to_grades(cls, found: dict[int, int] | None) -> dict[int, int] | None:
         for label, grade in (found or {}).items():
             if not MIN_GRADE <= grade <= MAX_GRADE:
-                raise ValueError(f"label {label} becomes {grade}, which is no grade from {MIN_GRADE} to {MAX_GRADE}")
+                raise ValueError(f"label {label} maps to {grade}, which is not a grade from {MIN_GRADE} to {MAX_GRADE}")
         return found
 
 
 class QrelsJudge(Judge):
-    """Replays human labels from a file, with simulated noise on request."""
+    """Replays human labels from a file, optionally with simulated noise."""
 
     Config = QrelsConfig
     config: QrelsConfig
@@ -67,18 +67,18 @@ class QrelsJudge(Judge):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:
-        """See `Judge.exact`: unless noise is asked for."""
+        """Return whether no noise is configured (see `Judge.exact`)."""
         return not causes.get("grade_noise") and causes.get("beta") is None
 
     def labels(self) -> Mapping[str, Mapping[str, int]]:
-        """See `Judge.labels`."""
+        """Return all labels as grades (see `Judge.labels`)."""
         found: dict[str, dict[str, int]] = {}
         for (qid, doc_id), grade in self._labels.items():
             found.setdefault(qid, {})[doc_id] = grade
         return found
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:
-        """See `Judge.without_noise`."""
+        """Return the label if noise is added to it (see `Judge.without_noise`)."""
         return self._label(qid, doc_id) if self.config.grade_noise else None
 
     def _label(self, qid: str, doc_id: str) -> int:
@@ -96,32 +96,32 @@ class QrelsJudge(Judge):
 
     @cached_property
     def _labels(self) -> dict[tuple[str, str], int]:
-        from raggs.parts.run_files import read_labels  # late: it needs numpy
+        from raggs.parts.run_files import read_labels  # imported lazily: it needs numpy
 
         found, known = {}, self._grade_of
         for label in read_labels(self.config.path):
             if label.grade < 0:
                 continue
             if label.grade not in known:
-                message = f"label {label.grade} has no grade; labels are {', '.join(map(str, known))}"
-                remedy = f"say which grade each label means, e.g. mapping: {{{label.grade}: {MIN_GRADE}, ...}}"
+                message = f"label {label.grade} has no grade; known labels: {', '.join(map(str, known))}"
+                remedy = f"set the grade of each label, e.g. mapping: {{{label.grade}: {MIN_GRADE}, ...}}"
                 raise DataError(message, where=self.config.path, line=label.line or None, remedy=remedy)
             found[label.qid, label.doc_id] = known[label.grade]
         return found
 
     @cached_property
     def _grade_of(self) -> Mapping[int, int]:
-        """The grade of each label.
+        """Grade of each label value.
 
         Raises:
-            DataError: the labels are yes or no, which says no grade.
+            DataError: the labels are binary, which does not determine a grade.
         """
         if self.config.mapping is not None:
             return self.config.mapping
         stated = stated_scale(self.config.path)
         if stated is not None and stated.form == "binary":
-            message = f"labels are 0 or 1 (1: grade {stated.binary_at} or more), which is no grade"
-            remedy = "export with --grades gain, or say which grade each means, e.g. mapping: {0: 1, 1: 4}"
+            message = f"labels are binary (1: grade {stated.binary_at} or higher), so grades are unknown"
+            remedy = "export with --grades gain, or set the grade of each label, e.g. mapping: {0: 1, 1: 4}"
             raise DataError(message, where=self.config.path, remedy=remedy)
         offset = 0 if stated is None else stated.offset
         return {grade - offset: grade for grade in range(MIN_GRADE, MAX_GRADE + 1)}
@@ -131,9 +131,9 @@ class QrelsJudge(Judge):
         wanted = [query.qid for query in queries]
         if not known.intersection(wanted):
             message = (
-                f"labels no query of this run (it has {_first_ids(sorted(known))}; the run has {_first_ids(wanted)})"
+                f"no label for a query of this run (labels: {_first_ids(sorted(known))}; run: {_first_ids(wanted)})"
             )
-            raise DataError(message, where=self.config.path, remedy="check that both use the same query ids")
+            raise DataError(message, where=self.config.path, remedy="use the same query ids in both files")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         grade = self._label(query.qid, passage.doc_id)
@@ -147,7 +147,7 @@ class QrelsJudge(Judge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """See `Judge.reorder`: a simulated judge errs anew, one without `beta` says the same."""
+        """Return an order (see `Judge.reorder`); with `beta`, each sample has independent noise."""
         ids = [passage.doc_id for passage in passages]
         worth = [self._utility(query.qid, doc_id) for doc_id in ids]
         if self.config.beta is not None:

@@ -1,11 +1,13 @@
-"""A judge without a language model: how much of the question's reference excerpts does a passage hold?
+"""A judge without a language model: grades by how much of the query's reference excerpts a passage contains.
 
-Where both say where they stand (`span`; offsets of chunking benchmarks are such), the characters that they share are
-counted: in another document, or elsewhere in the same one, the same words count for nothing, and near-duplicates have
-grades of their own. Else excerpt and passage are compared by words, case and punctuation dropped. An excerpt's
-covered characters are those of its words that stand in the passage within a run of at least `min_run` words of the
-excerpt, so scattered common words do not count; where in the passage the run stands does not matter. The grade comes
-from the best-covered excerpt; orders go by characters covered over all excerpts, then by their share of the passage.
+If both the excerpt and the passage have offsets (`span`, as in chunking benchmarks), the shared characters are counted.
+The same words in another document, or elsewhere in the same one, do not count, and near-duplicates are graded
+separately. Otherwise, excerpt and passage are compared by words, without case and punctuation. Words count as covered
+if the passage contains them within a run of at least `min_run` consecutive words of the excerpt. Scattered common words
+therefore do not count. The position of the run within the passage is irrelevant.
+
+The grade depends on the excerpt with the highest coverage. Orders are by characters covered over all excerpts, then by
+their share of the passage.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ MAX_LISTED_REFERENCES = 3
 class ReferenceConfig(AdapterConfig):
     type: Literal["reference"] = "reference"
     thresholds: Thresholds = Field(
-        (0.25, 0.5, 0.8), description="covered share from which a grade is 3, 4, 5; any at all is 2"
+        (0.25, 0.5, 0.8), description="minimum covered share for grades 3, 4 and 5; any share above 0 is grade 2"
     )
-    min_run: int = Field(5, ge=1, description="words that must match in a row to count")
+    min_run: int = Field(5, ge=1, description="minimum number of consecutive matching words")
 
 
 class ReferenceJudge(Judge):
-    """No language model: grades by how much of the question's reference excerpts a passage covers."""
+    """Judge without a language model: grades by how much of the query's reference excerpts a passage covers."""
 
     VERSION = 3
     Config = ReferenceConfig
@@ -46,11 +48,12 @@ class ReferenceJudge(Judge):
     def __init__(self, config: ReferenceConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        self._held: dict[tuple[str, str], set[str]] = {}  # by question and excerpt without a place, who holds all of it
+        # ids of passages that contain all of an excerpt without offsets, by query and excerpt
+        self._held: dict[tuple[str, str], set[str]] = {}
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
-        """See `Judge.exact`: the same words give the same grade."""
+        """Return True (see `Judge.exact`): the same text always gets the same grade."""
         return True
 
     @property
@@ -59,35 +62,35 @@ class ReferenceJudge(Judge):
 
     @property
     def name(self) -> str:
-        """See `Judge.name`."""
+        """Name of the judge (see `Judge.name`)."""
         return "reference"
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Find questions without words to look for.
+        """Raise an error if a query has no words to search for.
 
         Raises:
-            DataError: a question has no reference excerpt, or only such without a word.
+            DataError: a query has no reference excerpt that contains a word.
         """
         for query in queries:
             if not any(WORD_PATTERN.search(reference.text) for reference in query.references):
-                message = f"query {query.qid} has no reference excerpt, which judge reference needs"
-                raise DataError(message, remedy="give it some, or choose another judge")
+                message = f"query {query.qid} has no reference excerpt, but judge reference needs one"
+                raise DataError(message, remedy="add references to the query, or choose another judge")
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """Whether both have places, and these cover other parts of the references."""
+        """Return whether both passages have offsets and cover different parts of the references."""
         placed = one.span is not None and other.span is not None and any(each.span for each in query.references)
         return self._coverage(query, other) != self._coverage(query, one) if placed else False
 
     def remarks(self) -> Iterator[str]:
-        """Excerpts without a place that stand in several passages: which of them was meant, nobody knows."""
+        """Yield excerpts without offsets that several passages contain; the intended passage is unknown."""
         several = [(qid, text, len(found)) for (qid, text), found in sorted(self._held.items()) if len(found) > 1]
         for qid, text, count in several[:MAX_LISTED_REFERENCES]:
             yield (
-                f"question {qid}: {count} passages of its pool hold the excerpt {shorten(text, 60)!r}, which has no "
-                "offsets; each of them counts"
+                f"query {qid}: {count} passages of its pool contain the excerpt {shorten(text, 60)!r}, which has no "
+                "offsets; all of them count"
             )
         if len(several) > MAX_LISTED_REFERENCES:
-            yield f"and {plural(len(several) - MAX_LISTED_REFERENCES, 'more excerpt')} that several passages hold"
+            yield f"and {plural(len(several) - MAX_LISTED_REFERENCES, 'more excerpt')} that several passages contain"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         shares = [covered / total for covered, total in self._coverage(query, passage)]
@@ -98,12 +101,12 @@ class ReferenceJudge(Judge):
         return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
 
     def _key(self, query: Query, passage: Passage) -> tuple[int, float, str, str]:
-        """Best first; equals go by a hash that no order of showing can bend, twins by their ids."""
+        """Return the sort key, best first; ties are ordered by a hash of the text, identical texts by id."""
         covered = sum(found for found, _ in self._coverage(query, passage))
         return -covered, -covered / len(passage.content), hash_bytes(passage.content.encode()), passage.doc_id
 
     def _covers(self, reference: Reference, passage: Passage, words: Sequence[str]) -> tuple[int, int] | None:
-        """Characters covered and characters in all; None for a reference without words."""
+        """Return the number of covered characters and of all characters; None for a reference without words."""
         wanted = _split_words(reference.text)
         if not wanted:
             return None
@@ -112,7 +115,7 @@ class ReferenceJudge(Judge):
         return _compare(wanted, words, self.config.min_run)
 
     def _coverage(self, query: Query, passage: Passage) -> list[tuple[int, int]]:
-        """Characters covered and characters in all, for each reference with words."""
+        """Return the number of covered characters and of all characters, for each reference with words."""
         key = (query.qid, passage.doc_id)
         if key not in self._covered:
             words = _split_words(passage.content)
@@ -125,16 +128,16 @@ class ReferenceJudge(Judge):
 
 
 def _shared_characters(reference: Span, passage: Span) -> tuple[int, int]:
-    """Characters of a reference within a passage's place, and all of them."""
+    """Return the number of the reference's characters within the passage's span, and of all its characters."""
     inside = min(reference.end, passage.end) - max(reference.start, passage.start)
     same = reference.source in names_of(passage.source)
     return max(0, inside) if same else 0, reference.end - reference.start
 
 
 def _compare(reference: Sequence[str], passage: Sequence[str], min_run: int) -> tuple[int, int]:
-    """Characters of `reference` within runs of `min_run` words that `passage` has too; characters of `reference`.
+    """Return the number of characters of `reference` in runs of `min_run` words shared with `passage`, and of all.
 
-    A reference shorter than a run must be there as a whole.
+    A reference shorter than a run must occur in full.
     """
     size = min(min_run, len(reference))
     runs = set(_runs(passage, size))

@@ -1,13 +1,13 @@
-"""A judge that reads its answers from a file: for tests, demonstrations and replays of a person's decisions.
+"""A judge that reads its answers from a file: for tests, demonstrations and replays of human decisions.
 
-The file is JSON lines, of these forms:
+The file is JSON lines. Each line has one of these forms:
 
-    {"qid": "q1", "doc_id": "d1", "grade": 4}             the grade of a passage; "reason" is optional
+    {"qid": "q1", "doc_id": "d1", "grade": 4}             grade of a passage; "reason" is optional
     {"qid": "q1", "doc_id": "d1", "fail": "refused"}      the judge fails on this passage
-    {"qid": "q1", "order": ["d3", "d1"]}                  whom the judge prefers; passages not named come last, by grade
+    {"qid": "q1", "order": ["d3", "d1"]}                  best first; passages not listed follow, by grade
 
-A passage without a line has `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` fails the first two orders asked for
-the query, whichever they are; all else is answered alike whenever it is asked.
+A passage without a line has `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` makes the first two orders of the
+query fail. All other answers are the same for each call.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ LINE_REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
 class ScriptedJudgeConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
-    path: InputPath = Field(description="one JSON object a line: qid, doc_id, grade; or qid, fail_orders")
-    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="of a passage without a line")
+    path: InputPath = Field(
+        description="JSON-lines file of grades, orders and failures; keys: qid, doc_id, grade, order, fail, fail_orders"
+    )
+    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="grade of passages without a line")
 
 
 @dataclass
@@ -43,7 +45,7 @@ class _Script:
 
 
 class ScriptedJudge(Judge):
-    """Answers from a JSON-lines file: grades, orders and failures, as written."""
+    """Reads grades, orders and failures from a JSON-lines file."""
 
     Config = ScriptedJudgeConfig
     config: ScriptedJudgeConfig
@@ -56,7 +58,7 @@ class ScriptedJudge(Judge):
         known = {query.qid for query in queries}
         named = {qid for qid, _ in self._script.grades} | set(self._script.orders)
         if named and not known & named:
-            message = f"names no query of this run (it has {', '.join(sorted(named)[:3])})"
+            message = f"no line is for a query of this run (it has {', '.join(sorted(named)[:3])})"
             raise DataError(message, where=self.config.path, remedy="check the query ids")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
@@ -65,7 +67,7 @@ class ScriptedJudge(Judge):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         if self._script.failures.get(query.qid, 0) > 0:
             self._script.failures[query.qid] -= 1
-            return Ordering(None, "the script says so")
+            return Ordering(None, "failure requested by the script")
         places = self._script.orders.get(query.qid, {})
 
         def key(place: int) -> tuple[int, int, str]:
@@ -87,10 +89,10 @@ class ScriptedJudge(Judge):
 
 
 def _take(script: _Script, row: dict[str, Any]) -> str | None:
-    """Put one line into the script; what is wrong with it, or None."""
+    """Parse one line into the script, and return an error message or None."""
     qid = row.get("qid")
     if not isinstance(qid, str):
-        return "qid is missing, or is not a text"
+        return "qid is missing or is not a string"
     if "order" in row:
         return _take_order(script, qid, row["order"])
     if "fail_orders" in row:
@@ -102,16 +104,16 @@ def _take_order(script: _Script, qid: str, names: Any) -> str | None:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return "order is not a list of passage ids"
     if len(set(names)) < len(names):
-        return "order names a passage twice"
+        return "order lists a passage twice"
     if qid in script.orders:
-        return f"query {qid} has an order already"
+        return f"query {qid} already has an order"
     script.orders[qid] = {name: place for place, name in enumerate(names)}
     return None
 
 
 def _take_failures(script: _Script, qid: str, count: Any) -> str | None:
     if not _is_whole(count) or count < 0:
-        return f"fail_orders {count!r} is not a whole number from 0"
+        return f"fail_orders must be a whole number of at least 0, got {count!r}"
     script.failures[qid] = count
     return None
 
@@ -119,15 +121,15 @@ def _take_failures(script: _Script, qid: str, count: Any) -> str | None:
 def _take_grade(script: _Script, qid: str, row: dict[str, Any]) -> str | None:
     doc_id, grade, failure = row.get("doc_id"), row.get("grade"), row.get("fail")
     if not isinstance(doc_id, str):
-        return "doc_id is missing, or is not a text"
+        return "doc_id is missing or is not a string"
     if (qid, doc_id) in script.grades:
-        return f"query {qid} and passage {doc_id} stand twice"
+        return f"query {qid} and passage {doc_id} occur twice"
     if isinstance(failure, str):
         script.grades[qid, doc_id] = Judgment(None, error=failure)
     elif _is_whole(grade) and MIN_GRADE <= grade <= MAX_GRADE:
         script.grades[qid, doc_id] = Judgment(grade, str(row.get("reason", "")))
     else:
-        return f"grade {grade!r} is not a whole number from 1 to 5"
+        return f"grade must be a whole number from 1 to 5, got {grade!r}"
     return None
 
 

@@ -1,22 +1,19 @@
-"""What people say around a question, by seeded generators: greetings, fillers, digressions, emoji, slips.
+"""Noises: base class and registry. A noise adds text around a query, without changing its meaning.
 
-One file each and one line here, as other adapters; `noisy` puts them together. The same question, seed and level
-give the same noise. A few phrases are those of the paper that this follows; the others are written for themselves and
-not for the lists of the rewriter `clean`, which knows only some of them (docs/how-to/diagnose/noise.md).
+Seeded generators add greetings, fillers, digressions, emoji and typing errors; `noisy` combines them. The same query,
+seed and level always yield the same noise. A few phrases are from the paper that this follows. The others were written
+independently of the lists of the rewriter `clean`, which contains only some of them (docs/how-to/diagnose/noise.md).
 
-What a noise is: what people add to a question without asking for anything else.
+A noise depends on the seed and the query's id, not on earlier draws. The same query therefore has the same greeting
+with any other noises and in any order of queries. A noise adds or misspells words. It never adds a second question, a
+name or a number, and never changes those of the query. The phrases are English and French.
 
-A noise is drawn by the seed and the question's id, never by what was drawn before, so the same question has the same
-greeting whatever other noises it is given and in whatever order questions come. It adds words or misspells them; it
-never adds a question mark of its own content, a name or a number, and of the question it leaves each name and number
-as it is. The phrases are English and French.
+Levels range from 0 (the original query) to 4. Each level includes all noises of the levels below:
 
-Noise in levels from 0, the question itself, to 4: each level has all noises of the one below, and more of them.
-
-1  a greeting, at times thanks
-2  and a filler                                              ("moderate")
-3  and a digression, personal context, emoji, a second filler
-4  and typing errors and words of the other language         ("high")
+1  a greeting, sometimes thanks
+2  a filler                                                  ("moderate")
+3  a digression, personal context, emoji, a second filler
+4  typing errors and words of the other language             ("high")
 """
 
 from __future__ import annotations
@@ -38,8 +35,8 @@ from raggs.base.settings import Causes
 from raggs.base.text import did_you_mean, one_line
 
 LANGUAGES = ("en", "fr")
-NAME_LIKE_WORDS = ("i", "may", "will", "nice", "an")  # that look like words of grammar
-FILLER_OPENERS = (  # words that open a filler
+NAME_LIKE_WORDS = ("i", "may", "will", "nice", "an")  # names that look like function words
+FILLER_OPENERS = (  # first words of fillers
     "alors basically anyway actually bref bon bueno by dis du en erm guys just okay pardon right so sorry voila well"
 )
 OPENING_WORDS = {*FILLER_OPENERS.split(), *(word for code in LANGUAGES for word in FUNCTION_WORDS[code].split())} - {
@@ -50,13 +47,13 @@ Phrases = Mapping[str, Sequence[str]]  # by language
 
 @dataclass(frozen=True)
 class NoiseRequest:
-    """A question that is to be made noisy.
+    """Noise parameters of a query.
 
     Attributes:
-        key: its id; the same key and seed give the same noise.
+        key: id of the query; the same key and seed yield the same noise.
         language: ISO 639-1 code, one of `LANGUAGES`.
-        level: how much noise, 1 to 4.
-        seed: of the run.
+        level: amount of noise, 1 to 4.
+        seed: seed of the run.
     """
 
     key: str
@@ -66,15 +63,15 @@ class NoiseRequest:
 
 
 class NoiseConfig(AdapterConfig):
-    """What every noise's settings hold."""
+    """Settings common to all noises."""
 
 
 class Noise(Adapter, ABC):
-    """Adds one sort of noise. Built as ``cls(config)``.
+    """Adds one kind of noise. Built as ``cls(config)``.
 
     Attributes:
-        FROM: the level from which questions hold it.
-        ORDER: of use; what changes the question's own words comes first, what stands outermost last.
+        FROM: lowest level that includes the noise.
+        ORDER: order of application; changes to the query's words come first, outer additions last.
     """
 
     Config: ClassVar[type[NoiseConfig]] = NoiseConfig
@@ -88,58 +85,58 @@ class Noise(Adapter, ABC):
 
     @classmethod
     def fault(cls, adapter: type[Adapter], name: str) -> str | None:
-        """As of every adapter; a noise says from which level questions hold it, and when it is added."""
+        """Return a problem of the adapter class, if any; a noise must define its level and order."""
         if problem := super().fault(adapter, name):
             return problem
         lacking = [field for field in ("FROM", "ORDER") if not hasattr(adapter, field)]
-        return f"{adapter.__qualname__} has no {' and no '.join(lacking)}" if lacking else None
+        return f"{adapter.__qualname__} does not define {' and '.join(lacking)}" if lacking else None
 
     def causes(self) -> Causes:
-        """All that can change what it adds."""
+        """Return everything that affects the noise."""
         return self.own_causes()
 
     def noisy(self, text: str, asked: NoiseRequest) -> str:
-        """`text` with this noise.
+        """Return `text` with this noise.
 
         Raises:
-            UsageError: it has no phrases in this language.
+            UsageError: the language is not supported.
         """
         check_language(asked.language)
         return self._add(text, asked, generator(asked.seed, "noise", self.config.type, asked.key))
 
     @abstractmethod
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
-        """The text with the noise; all that is random comes from `draw`."""
+        """Return the text with the noise; all randomness comes from `draw`."""
 
 
 def check_language(language: str) -> None:
-    """Refuse a language that noises do not speak.
+    """Raise an error if a language is not supported.
 
     Raises:
-        UsageError: with those that they do.
+        UsageError: the language is not in `LANGUAGES`; the remedy lists them.
     """
     if language not in LANGUAGES:
-        raise UsageError(f"there is no noise in {language!r}", remedy=did_you_mean(language, LANGUAGES))
+        raise UsageError(f"no noise supports language {language!r}", remedy=did_you_mean(language, LANGUAGES))
 
 
 def one_of(phrases: Sequence[str], draw: np.random.Generator) -> str:
-    """One of the phrases, each as likely."""
+    """Return one of the phrases, with uniform probability."""
     return phrases[int(draw.integers(len(phrases)))]
 
 
 def lower_first(text: str) -> str:
-    """A sentence that goes on: its first letter small where the first word is one of grammar, and no name."""
+    """Return a sentence with a lower-case first letter if the first word is a function word."""
     first = fold_accents(re.split(r"\W", text, maxsplit=1)[0])
     return text[:1].lower() + text[1:] if first[1:] == first[1:].lower() and first.lower() in OPENING_WORDS else text
 
 
 def append_sentence(text: str, phrase: str) -> str:
-    """A sentence behind a question, which ends if it did not."""
+    """Return a query followed by a sentence; a missing full stop is added."""
     return f"{text}{'' if text[-1:] in '.!?…' else '.'} {phrase}"
 
 
 def prepend_phrase(phrase: str, text: str) -> str:
-    """A phrase in front of a question, which goes on with a small letter unless the phrase ends a sentence."""
+    """Return a query after a phrase; it continues in lower case unless the phrase ends a sentence."""
     return f"{phrase} {text if phrase[-1] in '.!?…' else lower_first(text)}"
 
 
@@ -163,15 +160,15 @@ NOISE_LEVELS = (0, 1, 2, 3, 4)
 
 
 def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None) -> str:
-    """A question with the noise of a level.
+    """Return a query with the noise of a level.
 
     Args:
-        text: the question.
-        asked: its id, language and level; level 0 leaves it as it is.
-        noises: those that may be added; all that there are where none is named.
+        text: query.
+        asked: id, language and level; level 0 returns the query unchanged.
+        noises: noises that may be added; None: all.
 
     Raises:
-        UsageError: no noise speaks the language.
+        UsageError: the language is not supported.
     """
     check_language(asked.language)
     for noise in sorted(noises if noises is not None else all_noises(), key=lambda each: each.ORDER):
@@ -181,6 +178,6 @@ def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None)
 
 
 def all_noises() -> list[Noise]:
-    """Every noise that is registered, with its own settings, in the order in which they are added."""
+    """Return every registered noise with default settings, in the order of application."""
     found = [REGISTRY.load(name)() for name in REGISTRY]
     return sorted(found, key=lambda noise: (noise.ORDER, noise.config.type))

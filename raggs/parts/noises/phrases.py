@@ -1,17 +1,4 @@
-"""Greetings in front of a question, and thanks behind it.
-
-Words that fill a pause before a question, or soften it.
-
-Sentences and afterthoughts that lead away from a question.
-
-Sentences in which who asks tells of themselves.
-
-Emoji and emoticons behind a question, at times in front of it too.
-
-Words of the other language in a question: what opens it, and small words in it.
-
-Words misspelled as fingers misspell them, and marks that come in crowds.
-"""
+"""Noises: greetings, fillers, digressions, personal context, emoji, code switching and typing errors."""
 
 from __future__ import annotations
 
@@ -57,11 +44,11 @@ THANKS: Phrases = {
         "Des câlins à tous !", "Au plaisir de vous lire.", "Soyez bénis !",
     ),
 }  # fmt: skip
-THANKED = 0.5  # of the questions are thanked for
+THANKED = 0.5  # share of queries with thanks
 
 
 class Greetings(Noise):
-    """A greeting in front, and thanks behind every other question."""
+    """A greeting before the query, and thanks after half of the queries."""
 
     VERSION = 2
     FROM, ORDER = 1, 70
@@ -92,11 +79,11 @@ FILLERS: Phrases = {
         "à brûle-pourpoint,", "bon, voilà le truc :", "sur un coup de tête,",
     ),
 }  # fmt: skip
-SECOND = 3  # the level from which there are two
+SECOND = 3  # lowest level with two fillers
 
 
 class Fillers(Noise):
-    """Words that fill a pause, in front of the question; two of them from level 3."""
+    """Filler words before the query; two fillers from level 3."""
 
     VERSION = 2
     FROM, ORDER = 2, 40
@@ -134,11 +121,11 @@ TAGS: Phrases = {
     "en": ("or is that a myth?", "or is that just marketing?", "or am I dreaming?", "if that makes any sense?"),
     "fr": ("ou est-ce un mythe ?", "ou c'est du marketing ?", "ou je rêve ?", "si ça veut dire quelque chose ?"),
 }
-TAGGED = 0.4  # of the questions end in an afterthought
+TAGGED = 0.4  # share of queries with an afterthought
 
 
 class Digressions(Noise):
-    """A sentence that leads away, and behind some questions an afterthought: "or is that a myth?"."""
+    """A digressive sentence before the query, and an afterthought after some queries: "or is that a myth?"."""
 
     FROM, ORDER = 3, 50
 
@@ -176,7 +163,7 @@ PERSONAL_SENTENCES: Phrases = {
 
 
 class PersonalContext(Noise):
-    """A sentence in which who asks tells of themselves; behind the question every fourth time."""
+    """A sentence about the user before the query, or after it in a quarter of the cases."""
 
     VERSION = 2
     FROM, ORDER = 3, 60
@@ -190,11 +177,11 @@ class PersonalContext(Noise):
 
 
 PICTURES = ("🙏", "😊", "🤔", "👋", "😅", "🙈", "❤️", "😂", "✨", "🔥", "😭", "🥺", "👀", "🤷‍♀️", ":-)", ":D", "^^")
-IN_FRONT = 0.3  # of the questions have one in front
+IN_FRONT = 0.3  # share of queries with a picture before them
 
 
 class Emoji(Noise):
-    """One to three emoji or emoticons behind the question; one in front of every third."""
+    """One to three emoji or emoticons after the query; one before it in 30% of the cases."""
 
     FROM, ORDER = 3, 80
 
@@ -228,13 +215,13 @@ OPENERS: Phrases = {
 
 
 class CodeSwitching(Noise):
-    """A word of the other language in front, and small words of the question in it; no negation."""
+    """A word of the other language before the query, and some function words translated; negations stay."""
 
     FROM, ORDER = 4, 30
 
     class Config(NoiseConfig):
         type: Literal["code_switching"] = "code_switching"
-        rate: float = Field(0.3, ge=0, le=1, description="of the words in its list that are said in the other language")
+        rate: float = Field(0.3, ge=0, le=1, description="share of the listed words that are translated")
 
     config: Config
 
@@ -270,22 +257,23 @@ KEYBOARD_NEIGHBOURS = {
 
 
 class TypingErrors(Noise):
-    """Some words misspelled: letters swapped, left out, doubled, hit beside; marks in crowds.
+    """Typing errors in some words: letters swapped, omitted, doubled or replaced by neighbouring keys; repeated marks.
 
-    Words with a capital or a digit stay, so that no name becomes another, and so do negations.
+    Words with a capital or a digit stay unchanged, so that names are preserved. Negations stay unchanged, too.
     """
 
     FROM, ORDER = 4, 10
 
     class Config(NoiseConfig):
         type: Literal["typing_errors"] = "typing_errors"
-        rate: float = Field(0.12, ge=0, le=1, description="of the words of four letters or more that are misspelled")
+        rate: float = Field(0.12, ge=0, le=1, description="share of words of four or more letters to misspell")
 
     config: Config
 
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         def spelled(match: re.Match[str]) -> str:
-            hit = draw.random() < self.config.rate  # drawn for each word, so that one more name moves no other slip
+            # drawn for each word, so that an additional name does not shift other errors
+            hit = draw.random() < self.config.rate
             return _slip(match[0], draw) if hit and _common(match) else match[0]
 
         text = LONG_WORD.sub(spelled, text)
@@ -293,7 +281,7 @@ class TypingErrors(Noise):
 
 
 def _common(match: re.Match[str]) -> bool:
-    """Whether a word is in small letters, no negation, and nothing hangs on it: "covid-19" and "iPhone" are names."""
+    """Return whether a word may be misspelled: lower case, not a negation, and not part of "covid-19" or "iPhone"."""
     if not match[0].islower() or match[0] in NEGATIONS or match.string.startswith(("'", "’"), match.end()):
         return False
     around = match.string[match.start() - 1 : match.start()] + match.string[match.end() : match.end() + 1]

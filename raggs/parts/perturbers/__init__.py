@@ -1,21 +1,16 @@
-"""Changes of a text whose effect on a vector or a score is measured: a name masked, an order turned, a case changed.
+"""Perturbers: base class and registry. A perturber makes one controlled change to texts with names.
 
-One file each and one line here, as other adapters. A perturber is seeded: the same text, seed and place give
-the same change.
+The effect of the change on vectors and scores is then measured: a masked name, another order, another case. Changes
+are seeded: the same text, seed and name always yield the same change, regardless of earlier ones.
 
-What a perturber is: one controlled change of texts that hold names, whose effect on scores is then measured.
+A perturber defines how it changes a name (`author`) and all other words (`words`). The base class applies both to the
+bundles of a diagnosis and to the texts of a corpus, so that both are perturbed alike.
 
-A perturber says how it writes a name (`author`) and what it does to all other words (`words`). The base makes of these
-a changed bundle of a diagnosis and a changed text of a corpus, so that both are perturbed alike. The same text, seed
-and name give the same change, whatever was perturbed before.
+Names are split by rule into given names and a family name with its particles, as in western bibliographies. For names
+that start with the family name (Chinese, Hungarian), the rule wrongly takes the last word.
 
-The parts of a person's name, as western bibliographies part it: given names, and a family name with its particles.
-
-A rule, not knowledge: where the family name stands first, as in Chinese or Hungarian, it takes the last word for it.
-
-A question and its five candidates, as parts: a perturber changes the name, the label or the layout, never guesses.
-
-A text is made of its parts at the last moment; nothing here knows how a bundle was drawn, nor who scores it.
+A bundle is a query with five candidates, stored as parts. Texts are composed only when needed, so that a perturber can
+change the name, the label or the layout without parsing. The parts do not depend on how a bundle is drawn or scored.
 """
 
 from __future__ import annotations
@@ -38,14 +33,16 @@ PARTICLES = frozenset(PARTICLE_WORDS.split())
 
 
 class NameParts(NamedTuple):
-    """`given` is empty where a name is one word."""
+    """Given and family name; `given` is empty for a name of one word."""
 
     given: str
     family: str
 
 
 def name_parts(name: str) -> NameParts:
-    """``Ludwig van Beethoven``: ("Ludwig", "van Beethoven"); ``Plato``: ("", "Plato")."""
+    """Return the parts of a name: ``Ludwig van Beethoven`` yields ("Ludwig", "van Beethoven"), ``Plato`` ("",
+    "Plato").
+    """
     words = name.split()
     start = len(words) - 1
     while start > 1 and words[start - 1].casefold() in PARTICLES:
@@ -54,7 +51,7 @@ def name_parts(name: str) -> NameParts:
 
 
 def initials(given: str) -> str:
-    """``Jean-Pierre Louis``: ``J.-P. L.``; what is an initial already stays."""
+    """Return the initials: ``Jean-Pierre Louis`` yields ``J.-P. L.``; existing initials stay."""
     return " ".join("-".join(_initial(part) for part in word.split("-") if part) for word in given.split())
 
 
@@ -64,18 +61,18 @@ def _initial(word: str) -> str:
 
 BundleSide = Literal["question", "candidate"]
 AUTHOR = "{author}"
-PLACEHOLDER_PATTERN = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # any other brace is a letter
+PLACEHOLDER_PATTERN = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # other braces are literal
 
 
 @dataclass(frozen=True)
 class BundleText:
-    """One text.
+    """A text, as parts.
 
     Attributes:
-        author: the name in it.
-        topic: what it is about.
-        segments: its sentences in order, joined by blanks; ``{author}``, ``{topic}`` and ``{label}`` mark the places.
-        label: what announces the author, such as "Author: ", with what parts it from the name.
+        author: name in the text.
+        topic: topic of the text.
+        segments: sentences in order, joined by blanks; ``{author}``, ``{topic}`` and ``{label}`` are placeholders.
+        label: text that introduces the author, such as "Author: ", including its separator.
     """
 
     author: str
@@ -85,7 +82,7 @@ class BundleText:
 
     @property
     def text(self) -> str:
-        """The text itself."""
+        """The composed text."""
         parts = {"{author}": self.author, "{topic}": self.topic, "{label}": self.label}
         return " ".join(
             "".join(parts.get(each, each) for each in PLACEHOLDER_PATTERN.split(segment)) for segment in self.segments
@@ -94,10 +91,10 @@ class BundleText:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A question "Which works by A on T?" with the candidates C1, C2a, C2b, C3, C4, in this order.
+    """A query "Which works by A on T?" with the candidates C1, C2a, C2b, C3, C4, in this order.
 
     Attributes:
-        key: names the bundle among all of a diagnosis: what is drawn for it hangs on that.
+        key: unique id within a diagnosis; seeds all random draws for the bundle.
         language: ISO 639-1 code of the texts.
         candidates: right author and topic; two other authors on the topic; the author on another topic; neither.
     """
@@ -109,11 +106,11 @@ class Bundle:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The question, then the candidates."""
+        """The query, then the candidates."""
         return (self.question.text, *(each.text for each in self.candidates))
 
     def with_authors(self, *authors: str) -> Bundle:
-        """The same with other names in the candidates, in their order."""
+        """Return the bundle with other names in the candidates, in their order."""
         first, second, third, fourth, fifth = (
             replace(piece, author=author) for piece, author in zip(self.candidates, authors, strict=True)
         )
@@ -125,13 +122,13 @@ ChangeFamily = Literal["identity", "form", "layout"]
 
 @dataclass(frozen=True)
 class TextContext:
-    """Where a text stands.
+    """Context of a text.
 
     Attributes:
-        side: the question's or the candidates'.
+        side: query or candidate.
         language: ISO 639-1 code.
-        seed: of the run.
-        key: of the bundle; of a corpus, the empty text.
+        seed: seed of the run.
+        key: key of the bundle; empty for a corpus.
     """
 
     side: BundleSide
@@ -141,14 +138,14 @@ class TextContext:
 
 
 class PerturberConfig(AdapterConfig):
-    """What every perturber's settings hold."""
+    """Settings common to all perturbers."""
 
 
 class Perturber(Adapter, ABC):
-    """Changes texts that hold names. Built as ``cls(config)``."""
+    """Changes texts with names. Built as ``cls(config)``."""
 
     Config: ClassVar[type[PerturberConfig]] = PerturberConfig
-    FAMILY: ClassVar[ChangeFamily]  # whether it takes the identity away, only the form, or only the layout
+    FAMILY: ClassVar[ChangeFamily]  # whether it destroys the identity, or changes only the form or the layout
 
     config: PerturberConfig
 
@@ -157,45 +154,45 @@ class Perturber(Adapter, ABC):
 
     @classmethod
     def fault(cls, adapter: type[Adapter], name: str) -> str | None:
-        """As of every adapter; a perturber says its family, too."""
+        """Return a problem of the adapter class, if any; a perturber must define its family."""
         if problem := super().fault(adapter, name):
             return problem
-        return None if getattr(adapter, "FAMILY", None) else f"{adapter.__qualname__} has no FAMILY"
+        return None if getattr(adapter, "FAMILY", None) else f"{adapter.__qualname__} does not define FAMILY"
 
     def causes(self) -> Causes:
-        """All that can change what it does."""
+        """Return everything that affects its changes."""
         return self.own_causes()
 
     def author(self, name: str, place: TextContext) -> str:
-        """How it writes a name at a place."""
+        """Return the changed name."""
         return name
 
     def words(self, text: str, place: TextContext) -> str:
-        """What it makes of any text, names in it included; ``{author}``, ``{topic}`` and ``{label}`` stay."""
+        """Return a changed text, including names in it; ``{author}``, ``{topic}`` and ``{label}`` stay."""
         return text
 
     def layout(self, piece: BundleText) -> BundleText:
-        """How it lays a text out."""
+        """Return the text with another layout."""
         return piece
 
     def bundle(self, bundle: Bundle, seed: int) -> Bundle:
-        """The bundle with all texts changed."""
+        """Return the bundle with all texts changed."""
         asked, shown = (TextContext(side, bundle.language, seed, bundle.key) for side in ("question", "candidate"))
         first, second, third, fourth, fifth = (self._piece(each, shown) for each in bundle.candidates)
         question = self._piece(bundle.question, asked)
         return replace(bundle, question=question, candidates=(first, second, third, fourth, fifth))
 
     def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
-        """What each name of a corpus becomes at a place; names that stay are left out."""
+        """Return the new name for each changed name of a corpus; unchanged names are omitted."""
         return {name: new for name in names if (new := self.author(name, place)) != name}
 
     def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: TextContext) -> str:
-        """A text of a corpus, or a question about it, changed.
+        """Return a changed text of a corpus, or a changed query about it.
 
         Args:
-            text: as it stands.
-            renamed: of `renamed`, at the same place.
-            names: that stand in the text.
+            text: original text.
+            renamed: result of `renamed` for the same place.
+            names: names in the text.
         """
         held = {name: renamed[name] for name in names if name in renamed}
         return self.words(replace_names(text, held), place)
@@ -211,7 +208,9 @@ class Perturber(Adapter, ABC):
 
 
 def replace_names(text: str, names: Mapping[str, str]) -> str:
-    """`text` with whole names replaced, longer ones first, all at once: what comes in is not replaced again."""
+    """Return `text` with whole names replaced, longer ones first, in one pass, so that replacements are not
+    replaced.
+    """
     if not names:
         return text
     longest = sorted(names, key=lambda name: (-len(name), name))

@@ -1,22 +1,5 @@
-"""Impostors that are all but the right name: one, two or three of its letters are others.
-
-A code instead of each name: the link between question and passage stays, the name's letters go.
-
-One mask for every name: what is left of a name margin then is no name's.
-
-The words that announce a name go: what is left is the name's own.
-
-Given names as initials, as bibliographies write them.
-
-The family name first, as catalogues write it.
-
-The author first: whether a score hangs on where a name stands.
-
-Names as databases spoil them: another case, straight apostrophes, blanks for hyphens.
-
-Letters without their marks, as many search engines fold them.
-
-The same text in other code points: decomposed letters and narrow spaces, as PDF files give them.
+"""Perturbers of names: near misses, codes, masks, labels, initials, order, position, case, diacritics and Unicode
+forms.
 """
 
 from __future__ import annotations
@@ -44,22 +27,22 @@ from raggs.parts.perturbers import (
 )
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-MAX_NAME_DRAWS = 50  # for a name of a corpus that no other one has yet
+MAX_NAME_DRAWS = 50  # attempts to find an unused name in a corpus
 
 
 class EditDistanceNearMiss(Perturber):
-    """Other authors become the right name with one, two and three letters substituted (C2a, C2b, C4)."""
+    """Replaces the wrong authors C2a, C2b and C4 by the right name with one, two and three letters substituted."""
 
     FAMILY = "identity"
 
     class Config(PerturberConfig):
         type: Literal["edit_distance_near_miss"] = "edit_distance_near_miss"
-        distances: tuple[int, int, int] = Field((1, 2, 3), description="letters substituted in C2a, C2b and C4")
+        distances: tuple[int, int, int] = Field((1, 2, 3), description="substituted letters in C2a, C2b and C4")
 
     config: Config
 
     def bundle(self, bundle: Bundle, seed: int) -> Bundle:
-        """C1 and C3 stay; the others bear the question's name with letters substituted."""
+        """Return the bundle with near misses of the query's name as wrong authors; C1 and C3 stay."""
         true = bundle.question.author
         wrong = (substitute_letters(true, count, seed, self.config.type, bundle.key) for count in self.config.distances)
         second, third, fifth = wrong
@@ -67,7 +50,7 @@ class EditDistanceNearMiss(Perturber):
         return bundle.with_authors(first.author, second, third, fourth.author, fifth)
 
     def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
-        """All names of a corpus become near misses of the first of them in the alphabet, no two the same."""
+        """Return distinct near misses of the alphabetically first name, for all other names of a corpus."""
         ordered = sorted(set(names))
         taken, found = set(ordered[:1]), {}
         for number, name in enumerate(ordered[1:]):
@@ -82,9 +65,9 @@ class EditDistanceNearMiss(Perturber):
 
 
 def substitute_letters(name: str, count: int, seed: int, *names: object) -> str:
-    """`name` with `count` of its letters, or all where there are fewer, replaced by others of the same case.
+    """Return `name` with `count` letters (at most all) replaced by others of the same case.
 
-    Levenshtein distance `count`, or less by chance.
+    The Levenshtein distance is `count`, or less by chance.
     """
     rng = generator(seed, *names, name, count)
     letters = [at for at, letter in enumerate(name) if letter.isalpha()]
@@ -101,7 +84,7 @@ DIGITS = 6
 
 
 class GibberishName(Perturber):
-    """Each name becomes a code of its own, ID-AB12F3, the same in question and candidates."""
+    """Replaces each name by a unique code such as ID-AB12F3, the same in query and candidates."""
 
     FAMILY = "identity"
 
@@ -112,12 +95,12 @@ class GibberishName(Perturber):
         return f"ID-{derive_seed(place.seed, self.config.type, name) % 16**DIGITS:0{DIGITS}X}"
 
 
-MASKS = {"fr": "AUTEUR"}  # what a mask says, where it is not AUTHOR
+MASKS = {"fr": "AUTEUR"}  # text of the mask in languages other than English
 MASK_NUMBERS = 1000
 
 
 class HardNameMask(Perturber):
-    """Every name of a bundle becomes one mask, AUTHOR_007, in the question too: no margin may stay."""
+    """Replaces every name of a bundle by one mask such as AUTHOR_007, also in the query; no margin should remain."""
 
     FAMILY = "identity"
 
@@ -133,7 +116,7 @@ LABEL = re.compile(r"(?<!\w)(?:authors?|auteurs?|auteures?|autrices?)\s*:\s*", r
 
 
 class RemoveLabel(Perturber):
-    """ "Author:" and "Auteur :" are left out, in candidates and, where it has one, in the question."""
+    """Removes "Author:" and "Auteur :" from candidates and, if present, from the query."""
 
     FAMILY = "layout"
 
@@ -148,7 +131,7 @@ class RemoveLabel(Perturber):
 
 
 class InitialsForm(Perturber):
-    """Given names become initials on both sides: Alice Dupont is A. Dupont."""
+    """Replaces given names by initials, in query and candidates: Alice Dupont becomes A. Dupont."""
 
     FAMILY = "form"
 
@@ -161,7 +144,7 @@ class InitialsForm(Perturber):
 
 
 class NameOrderInversion(Perturber):
-    """Candidates have the family name first: Dupont, Alice; the question stays."""
+    """Puts the family name first in candidates: Dupont, Alice; the query stays."""
 
     FAMILY = "form"
 
@@ -173,11 +156,11 @@ class NameOrderInversion(Perturber):
         return f"{parts.family}, {parts.given}" if parts.given and place.side == "candidate" else name
 
 
-SENTENCE = re.compile(r"(?<=[^\s.][^\s.][.!?])\s+")  # no end: the point of an initial
+SENTENCE = re.compile(r"(?<=[^\s.][^\s.][.!?])\s+")  # the full stop of an initial is not a sentence end
 
 
 class AuthorPositionShift(Perturber):
-    """The sentence with the author comes first in each candidate: Author: X. Research paper: 'Y'."""
+    """Puts the sentence with the author first in each candidate: Author: X. Research paper: 'Y'."""
 
     FAMILY = "layout"
 
@@ -188,7 +171,7 @@ class AuthorPositionShift(Perturber):
         return replace(piece, segments=tuple(sorted(piece.segments, key=lambda segment: AUTHOR not in segment)))
 
     def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: TextContext) -> str:
-        """Sentences with a name come first; a question stays."""
+        """Return the text with sentences that contain a name first; a query stays unchanged."""
         held = list(names)
         if place.side == "question" or not held:
             return text
@@ -200,13 +183,13 @@ PUNCTUATION = str.maketrans({"’": "'", "‘": "'", "-": " ", "‐": " ", "‑"
 
 
 class CasePunctPerturb(Perturber):
-    """Names change their case, with straight apostrophes and blanks for hyphens, on both sides."""
+    """Changes the case of names, with straight apostrophes, and blanks for hyphens, in query and candidates."""
 
     FAMILY = "form"
 
     class Config(PerturberConfig):
         type: Literal["case_punct_perturb"] = "case_punct_perturb"
-        candidates_only: bool = Field(False, description="whether the question keeps the names as they were")
+        candidates_only: bool = Field(False, description="change only the candidates, not the query")
 
     config: Config
 
@@ -218,7 +201,7 @@ class CasePunctPerturb(Perturber):
 
 
 class StripDiacritics(Perturber):
-    """All texts lose their diacritical marks: é becomes e, in names, topics and all other words."""
+    """Removes diacritics from all texts: é becomes e in names, topics and all other words."""
 
     FAMILY = "form"
 
@@ -234,7 +217,9 @@ SPACED_MARKS = re.compile(r"\s*([:;!])")
 
 
 class UnicodeNormalizationStress(Perturber):
-    """Questions in NFC; candidates in NFD with a narrow no-break space before colons, semicolons and !."""
+    """Queries in NFC; candidates in NFD, with a narrow no-break space before colons, semicolons and exclamation
+    marks.
+    """
 
     FAMILY = "form"
 

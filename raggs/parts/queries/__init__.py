@@ -1,8 +1,7 @@
-"""Query readers by name: one file and one line each (see `QueryReader`).
+"""Query readers: base class and registry. A query reader yields the queries of a file, with everything a judge may
+need.
 
-What a set of questions is: queries from a file, each complete with what a judge may need.
-
-What questions say of how they were made, for every report that gives scores over them.
+`made_notes` reports how generated queries were made, for reports of scores over them.
 """
 
 from __future__ import annotations
@@ -29,31 +28,31 @@ class QueryReader(Adapter, ABC):
 
     @abstractmethod
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Line (or position) and query, in the file's order.
+        """Yield line number (or position) and query, in the file's order.
 
         Raises:
             NotFoundError: the file is missing or unreadable.
-            DataError: a query is malformed; names file and line.
+            DataError: a query is malformed; the error names file and line.
         """
 
 
 def format_of(path: Path) -> str:
-    """The format of questions that a file's ending says.
+    """Return the query format of a file, by its suffix.
 
     Raises:
-        UsageError: it says none.
+        UsageError: the suffix is unknown.
     """
     name = FORMAT_BY_SUFFIX.get(path.suffix.lower())
     if name is None:
-        raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(FORMAT_BY_SUFFIX)}")
+        raise UsageError(f"{path}: unknown query format", remedy=f"use one of {', '.join(FORMAT_BY_SUFFIX)}")
     return name
 
 
-ORIGIN_KEY = "made"  # the key in a question's metadata
+ORIGIN_KEY = "made"  # key in a query's metadata
 
 
 def made_notes(queries: Iterable[Query]) -> Iterator[str]:
-    """A sentence for each way in which some of the questions were made; none about questions that do not say."""
+    """Yield a sentence for each way in which queries were made; none for queries without this information."""
     counts = Counter(str(query.metadata[ORIGIN_KEY]) for query in queries if query.metadata.get(ORIGIN_KEY))
     for how, count in counts.items():
         yield f"{plural(count, 'question')} {how}"

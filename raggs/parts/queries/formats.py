@@ -1,14 +1,11 @@
-"""Questions in a table with a header.
+"""Query files as CSV tables, JSON lines (as in BEIR) and YAML lists.
 
-A cell cannot hold a list, so the cells of the columns `references`, `nuggets` and `metadata` are read as JSON. An empty
-cell is no value. Without a column of ids, each question gets one that is made of its text. The column `guarded` that
-`writing` adds names the cells of its row that begin with an apostrophe against spreadsheets.
+CSV: a cell cannot contain a list, so the columns `references`, `nuggets` and `metadata` are parsed as JSON. Empty cells
+are missing values. Without an id column, ids are derived from the text. The column `guarded`, which `writing` adds,
+names the cells of its row with an apostrophe that protects against spreadsheet formulas.
 
-Questions in a JSON-lines file, as BEIR has them.
-
-Questions in a YAML list: the pleasant way to write nuggets by hand.
-
-Ids, questions and dates are what their author wrote, whatever YAML takes them for: the id ``007`` is "007".
+YAML: convenient for writing nuggets by hand. Ids, texts and dates are read as written, regardless of YAML types: the id
+``007`` is "007".
 """
 
 from __future__ import annotations
@@ -37,23 +34,24 @@ CSV_REMEDY = {"references": LIST, "nuggets": LIST, "metadata": 'write an object,
 
 class CsvQueriesConfig(AdapterConfig):
     type: Literal["csv"] = "csv"
-    path: InputPath = Field(description="a table with a header")
-    delimiter: str = Field(",", min_length=1, max_length=1, description="what separates the columns")
+    path: InputPath = Field(description="CSV file with a header")
+    delimiter: str = Field(",", min_length=1, max_length=1, description="column separator")
 
 
 class CsvQueries(QueryReader):
     """A CSV file with a header: question, and optionally id, language, answer, references.
 
-    The column `references` holds a JSON list: excerpts as texts, as objects of `text` and optionally `doc_id` and
-    `span`, or as chunking benchmarks have them, of `content`, `start_index` and `end_index` (characters in the document
-    that the column `corpus_id` names). The column `metadata` holds a JSON object.
+    The column `references` contains a JSON list of excerpts. An excerpt is a string, or an object of `text` and
+    optionally `doc_id` and `span`. An object of `content`, `start_index` and `end_index` is accepted, too, as in
+    chunking benchmarks. These are character offsets in the document that the column `corpus_id` names. The column
+    `metadata` contains a JSON object.
     """
 
     Config = CsvQueriesConfig
     config: CsvQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Row by row, each with the number of its first line.
+        """Yield each row's query with the number of its first line.
 
         Raises:
             DataError: the table is not valid CSV, or a row does not fit its header.
@@ -64,15 +62,15 @@ class CsvQueries(QueryReader):
             yield line, query_of(self._cells(header, row, line), self.config.path, line)
 
     def _header(self, row: list[str]) -> list[str]:
-        """The names of the columns.
+        """Return the column names.
 
         Raises:
-            DataError: a name stands twice, or no column holds questions.
+            DataError: a name is duplicate, or no column contains queries.
         """
         names = [name.strip() for name in row]
-        problem, remedy = None, "give each column a name of its own"
+        problem, remedy = None, "use a unique name for each column"
         if len(set(names)) < len(names):
-            problem = "a column name stands twice"
+            problem = "duplicate column name"
         if not set(ALIASES["text"]) & set(names):
             problem = f"no column {' or '.join(ALIASES['text'])} in the header: {', '.join(names)}"
             remedy = "name the columns in the first line, or set queries.delimiter"
@@ -83,7 +81,7 @@ class CsvQueries(QueryReader):
     def _cells(self, header: list[str], row: list[str], line: int) -> dict[str, Any]:
         if len(row) != len(header):
             message = f"{len(row)} columns, the header has {len(header)}"
-            raise DataError(message, where=self.config.path, line=line, remedy="quote texts that hold the delimiter")
+            raise DataError(message, where=self.config.path, line=line, remedy="quote texts that contain the delimiter")
         cells: dict[str, Any] = {
             name: cell for name, cell in zip(header, row, strict=True) if cell.strip() or name in ALIASES["qid"]
         }
@@ -106,20 +104,20 @@ class CsvQueries(QueryReader):
 
 class JsonlQueriesConfig(AdapterConfig):
     type: Literal["jsonl"] = "jsonl"
-    path: InputPath = Field(description="one JSON object a line; may be .gz")
+    path: InputPath = Field(description="JSON-lines file, one query per line; may be gzipped")
 
 
 class JsonlQueries(QueryReader):
-    """One JSON object a line: text, and optionally _id, language, answer, references, nuggets."""
+    """One JSON object per line: text, and optionally _id, language, answer, references, nuggets."""
 
     Config = JsonlQueriesConfig
     config: JsonlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Line by line, each with its number.
+        """Yield each line's query with its line number.
 
         Raises:
-            DataError: a line is no JSON object, or no query.
+            DataError: a line is not a JSON object, or not a valid query.
         """
         for number, row in read_objects(self.config.path):
             yield number, query_of(row, self.config.path, number)
@@ -131,20 +129,20 @@ YAML_REMEDY = "start each query with `- _id: ...`"
 
 class YamlQueriesConfig(AdapterConfig):
     type: Literal["yaml"] = "yaml"
-    path: InputPath = Field(description="a YAML list of mappings")
+    path: InputPath = Field(description="YAML file with a list of mappings")
 
 
 class YamlQueries(QueryReader):
-    """A YAML list of mappings with the fields of the JSON form."""
+    """A YAML list of mappings with the keys of the JSON-lines format."""
 
     Config = YamlQueriesConfig
     config: YamlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Entry by entry, each with the number of its first line.
+        """Yield each entry's query with the number of its first line.
 
         Raises:
-            DataError: the file is not plain YAML, or an entry is no query.
+            DataError: the file is not plain YAML, or an entry is not a valid query.
         """
         document = PlainYaml(read_text(self.config.path), self.config.path)
         root = document.root

@@ -1,7 +1,7 @@
-"""Logs of what users typed: a text a line, a table with a header, or JSON lines, each possibly packed by gzip.
+"""Query logs: one text per line, a table with a header, or JSON lines; all may be gzipped.
 
-Of a table or a JSON object one column is read and nothing else: what stands beside a question in a log (who asked,
-from where) must not travel with it.
+Only one column of a table or key of a JSON object is read. Other data in a log (user, address) is private and must not
+be copied.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ LINES = (".txt", ".log", ".text")
 
 
 def read_log(path: Path, column: str | None = None) -> Iterator[tuple[int, str | None]]:
-    """Each entry of a log with its line (from 1): its text, or None where it has none.
+    """Return an iterator over the entries of a log: line number (from 1) and text, or None without one.
 
     Args:
-        path: a .txt, .csv, .tsv or .jsonl file, or a .gz of one.
-        column: that holds the text; if left out, the first that is called text, query, question or user_input, or the
-            only one.
+        path: a .txt, .csv, .tsv or .jsonl file, optionally gzipped.
+        column: column of the text; if omitted, the first one named text, query, question or user_input, or the only
+            one.
 
     Raises:
-        UsageError: the file's ending says no format, or a file of lines has no columns.
-        NotFoundError: it is missing or unreadable.
-        DataError: it is no file, not UTF-8, not what its ending says, or lacks the column.
+        UsageError: the suffix is unknown, or a column is given for a file of lines.
+        NotFoundError: the file is missing or unreadable.
+        DataError: it is not a file, not UTF-8, does not match its suffix, or lacks the column.
     """
     suffix = path.with_suffix("").suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
     if suffix in DELIMITERS:
@@ -41,9 +41,9 @@ def read_log(path: Path, column: str | None = None) -> Iterator[tuple[int, str |
         return _of_objects(path, column)
     if suffix not in LINES:
         known = ", ".join((*LINES, *DELIMITERS, *OBJECTS))
-        raise UsageError(f"{path}: no format of logs", remedy=f"use one of {known}, or a .gz of one")
+        raise UsageError(f"{path}: unknown log format", remedy=f"use one of {known}, optionally gzipped")
     if column is not None:
-        raise UsageError(f"{path} has lines, not columns", remedy="leave --column out")
+        raise UsageError(f"{path} has lines, not columns", remedy="omit --column")
     return ((number, text) for number, text in raw_lines(path))
 
 
@@ -84,7 +84,7 @@ def _decode_lines(path: Path) -> Iterator[str]:
 
 
 def _column(path: Path, header: Sequence[str], column: str | None) -> int:
-    """Which column holds the texts."""
+    """Return the number of the column that contains the texts."""
     wanted = (column,) if column is not None else ALIASES["text"]
     for name in wanted:
         if name in header:
@@ -97,5 +97,5 @@ def _column(path: Path, header: Sequence[str], column: str | None) -> int:
 def _missing_column_error(path: Path, column: str | None, known: Sequence[str]) -> DataError:
     if column is None:
         said = f"no column {', '.join(ALIASES['text'])}"
-        return DataError(said, where=path, remedy=f"name it by --column: {', '.join(known)}")
+        return DataError(said, where=path, remedy=f"set --column to one of: {', '.join(known)}")
     return DataError(f"no column {column!r}", where=path, remedy=did_you_mean(column, known))

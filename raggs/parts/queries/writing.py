@@ -1,9 +1,9 @@
-"""Questions written as files that their readers give back: CSV as chunking benchmarks have it, JSON lines, YAML.
+"""Writes queries as files that the query readers can read: CSV (as in chunking benchmarks), JSON lines, YAML.
 
-Reading, writing and reading gives the same questions in the same order, and a table of `question`, `references` and
-`corpus_id` in its usual form the same bytes. A cell that a spreadsheet would run gets an apostrophe in front, and the
-column `guarded` names such cells, so that it goes away again. A blank cell is no value: only JSON lines and YAML keep
-an answer of blanks. It must not know documents: offsets are written as the questions have them.
+Writing and reading again yields the same queries in the same order. A table with `question`, `references` and
+`corpus_id` in the usual form is reproduced byte for byte. A cell that a spreadsheet would execute gets a leading
+apostrophe. The column `guarded` names such cells, so that reading removes it. Blank CSV cells are missing values; only
+JSON lines and YAML preserve an answer of blanks. Offsets are written as given, without access to the documents.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ RESERVED_COLUMNS = frozenset({GUARDED, DOCUMENT, *(name for names in ALIASES.val
 
 
 def write_queries(queries: Iterable[Query], path: Path) -> None:
-    """Write questions to `path`, whole or not at all, in the order given; the folder is made where it is missing.
+    """Write queries to `path` atomically, in the order given; missing folders are created.
 
-    Its ending says how:
+    The suffix selects the format:
 
-    ``.csv``: columns `question`, `references`, `corpus_id`, and only where a question has more also `_id` (ids that are
-    not made of the question), `language`, `answer`, `nuggets`, a column for each text of the metadata, and `metadata`
-    (JSON) for the rest. References that stand in one document are `content`, `start_index` and `end_index`
-    (characters); `corpus_id` names that document, also where the question's metadata does not. Others keep the form of
-    `Reference`.
+    ``.csv``: columns `question`, `references` and `corpus_id`. Further columns are added only if needed: `_id` (ids
+    that are not derived from the text), `language`, `answer`, `nuggets`, one column per metadata string, and `metadata`
+    (JSON) for other metadata. References in a single document are written as `content`, `start_index` and `end_index`
+    (characters), and `corpus_id` names the document. Other references are written in the form of `Reference`.
 
-    ``.jsonl``, ``.yaml``, ``.yml``: all fields under their names, spans as `source`, `start`, `end`.
+    ``.jsonl``, ``.yaml``, ``.yml``: all fields by name, spans as `source`, `start`, `end`.
 
     Raises:
-        UsageError: the ending says no format.
-        ProviderError: the disk refuses.
+        UsageError: the suffix is unknown.
+        ProviderError: the file cannot be written.
     """
     text = WRITERS[format_of(path)](list(queries))
     with disk(path, "write to another folder"):
@@ -55,13 +54,13 @@ def write_queries(queries: Iterable[Query], path: Path) -> None:
 
 
 def query_facts(query: Query) -> dict[str, object]:
-    """What came with a question, each under its name where there is any."""
+    """Return the non-empty fields of a query, except id and text."""
     found = query.model_dump(mode="json", exclude={"qid", "text", "v"}, exclude_none=True)
     return {name: value for name, value in found.items() if value}
 
 
 def query_object(query: Query) -> dict[str, object]:
-    """A question with all that came with it, as `queries: {type: jsonl}` reads it again."""
+    """Return a query with all its fields, in the format of `queries: {type: jsonl}`."""
     return {"_id": query.qid, "text": query.text, **query_facts(query)}
 
 
@@ -76,7 +75,7 @@ def _yaml(queries: Sequence[Query]) -> str:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes each value out: no anchors, and no end of a line but the usual one outside of an escape."""
+    """YAML dumper without anchors, in which unusual line ends are escaped."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -105,19 +104,20 @@ def _csv(queries: Sequence[Query]) -> str:
 
 
 def spreadsheet_line(cells: Iterable[str]) -> str:
-    """A row of CSV without its end, in which no cell is one that a spreadsheet would run."""
+    """Return a CSV row without its line end, with cells protected against execution by spreadsheets."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(map(spreadsheet_cell, cells))  # a cell with either end is quoted
+    # the writer quotes a cell with either line end
+    csv.writer(text, lineterminator="\r\n").writerow(map(spreadsheet_cell, cells))
     return text.getvalue().removesuffix("\r\n")
 
 
 def _guarded(row: Mapping[str, str]) -> list[str]:
-    """The columns whose cells get an apostrophe."""
+    """Return the columns whose cells get an apostrophe."""
     return [name for name, cell in row.items() if spreadsheet_cell(cell) != cell]
 
 
 def _own_columns(queries: Iterable[Query]) -> list[str]:
-    """Metadata that a table can hold: texts that are not blank, under names that mean nothing else."""
+    """Return metadata keys that fit into columns: non-blank strings under names without another meaning."""
     fits: dict[str, bool] = {}
     for name, value in (pair for query in queries for pair in query.metadata.items()):
         fits[name] = fits.get(name, True) and isinstance(value, str) and bool(value.strip())
@@ -148,7 +148,7 @@ def _json(value: object) -> str:
 
 
 def _document(query: Query) -> str:
-    """What the column of documents holds: what the question's author wrote there, else where its references stand."""
+    """Return the value of the document column: from the metadata, otherwise the document of all references."""
     if DOCUMENT in query.metadata:
         named = query.metadata[DOCUMENT]
         return named if isinstance(named, str) and named.strip() else ""
@@ -157,7 +157,7 @@ def _document(query: Query) -> str:
 
 
 def _reference(reference: Reference, document: str) -> dict[str, object]:
-    """As benchmarks have it where it can be said so."""
+    """Return a reference in the benchmark form if possible."""
     span = reference.span
     if span is None or span.source != document or reference.doc_id is not None:
         return reference.model_dump(mode="json", exclude_none=True)

@@ -1,9 +1,8 @@
-"""Rerankers by name, who read a query with its best passages: one file and one line each (see `Reranker`).
+"""Rerankers: base class, registry, and the types of their results.
 
-What a reranker is: a query and its candidates in, the same candidates in a better order out.
-
-A reranker never loses a passage, adds one or names one twice; scores are finite; equal scores keep the order in which
-the candidates came. It knows no run and no retriever: who gives it candidates has removed near-duplicates before.
+A reranker takes a query and its candidates, and returns the same candidates in a better order. It never drops, adds or
+repeats a passage. Scores are finite, and ties keep the order of the candidates. A reranker does not depend on runs or
+retrievers. The caller removes near-duplicates beforehand.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ if TYPE_CHECKING:
 
 
 def _no_other(config: RerankerConfig) -> Reranker:
-    raise TypeError(f"nobody makes other rerankers here, such as {config.type}")
+    raise TypeError(f"this context cannot create another reranker ({config.type})")
 
 
 @dataclass(frozen=True)
 class RerankerContext:
-    """What a reranker may use: language models, and the cache of what was computed.
+    """Resources for rerankers: language models, and the cache of computed scores.
 
-    `tell`: hears what a user should know. `reranker`: makes another reranker, in the same surroundings.
+    `tell` receives messages for the user. `reranker` creates another reranker with the same resources.
     """
 
     llm: LLM
-    cache: Cache | None  # None: nothing is looked up or kept, so that each time is that of the work
+    cache: Cache | None  # None: without a cache, so that measured latencies are those of the computation
     tell: Callable[[str], None] = lambda _: None
     reranker: Callable[[RerankerConfig], Reranker] = _no_other
 
 
 class RerankerConfig(AdapterConfig):
-    """What every reranker's settings hold."""
+    """Settings common to all rerankers."""
 
 
 @dataclass(frozen=True)
 class RerankedPassage:
-    """A candidate with its score, higher is better; `logit`: what the model itself gave, where it gave one.
+    """A candidate with its score, higher is better; `logit`: raw output of the model, if any.
 
-    `numbers`: all that it gave for the pair, where that is more than the logit: of two, the logit is their distance.
+    `numbers`: all outputs for the pair if there is more than one. With two outputs, the logit is their difference.
     """
 
     doc_id: str
@@ -62,16 +61,16 @@ class RerankedPassage:
 
 @dataclass(frozen=True)
 class Reranking:
-    """The candidates of one query, best first, each once, and what reading them took.
+    """The candidates of one query, best first, each exactly once, and the cost of scoring them.
 
     Attributes:
-        ranked: score descending, then the order in which they came.
-        tokens: that were read over all candidates, query and passage; 0 where nobody counts them.
-        ms: of the work or of the paid calls, when they were done, also where the answer was kept; None where not known.
-        calls, usd: the paid calls behind it, also where their answers were kept.
-        searches: units by which they were paid, of rerankers that are paid so.
-        repaired: answers that could be used though they named passages twice, not at all, or such as were not shown.
-        problems: what failed and left an earlier order as it was, in words.
+        ranked: candidates by descending score; ties keep the input order.
+        tokens: tokens of query and passage, summed over all candidates; 0 if not counted.
+        ms: original duration of the computation or calls, in ms, also for cached results; None if unknown.
+        calls, usd: paid calls and their cost, also for cached answers.
+        searches: billed search units, for rerankers with this pricing.
+        repaired: answers that were used although they repeated, omitted or invented passages.
+        problems: messages on failures after which passages kept their earlier order.
     """
 
     ranked: tuple[RerankedPassage, ...]
@@ -97,10 +96,10 @@ class Reranking:
         usd: float = 0.0,
         searches: int = 0,
     ) -> Reranking:
-        """The candidates in the order of their scores.
+        """Return the candidates in the order of their scores.
 
         Args:
-            passages: the candidates as they came.
+            passages: candidates in the input order.
             scores, logits, numbers: one for each candidate.
 
         Raises:
@@ -122,12 +121,11 @@ class Reranker(Adapter, ABC):
     """Orders candidates. Built as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
-    PAID: ClassVar[bool] = False  # whether it asks language models, and so works where keys and budget are
-    METERED: ClassVar[bool] = False  # what is paid is the tokens that it reads, and searches; nothing that it writes
-    FOLDS: ClassVar[bool] = (
-        False  # whether it reads quotation marks as keyboards have them: `raggs.base.text.fold_quotes`
-    )
-    INDEPENDENT: ClassVar[bool] = True  # a score does not depend on the other candidates: those at 200 give those at 50
+    PAID: ClassVar[bool] = False  # whether it calls language models, and so needs API keys and a budget
+    METERED: ClassVar[bool] = False  # billed by input tokens and searches, not by output tokens
+    FOLDS: ClassVar[bool] = False  # whether it replaces typographic quotation marks: `raggs.base.text.fold_quotes`
+    # a score does not depend on the other candidates, so scores at 200 candidates are valid at 50
+    INDEPENDENT: ClassVar[bool] = True
 
     config: RerankerConfig
 
@@ -137,25 +135,25 @@ class Reranker(Adapter, ABC):
 
     @classmethod
     def paid(cls, config: RerankerConfig) -> bool:  # noqa: ARG003
-        """Whether it asks language models with these settings."""
+        """Return whether it calls language models with these settings."""
         return cls.PAID
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that are paid; empty where nobody is."""
+        """Paid models; empty if there are none."""
         return ()
 
     @property
     def reader(self) -> Reranker:
-        """The reranker that reads the passages and is paid: itself, or the one that it holds."""
+        """The reranker that reads the passages and is paid: itself, or the one that it wraps."""
         return self
 
     def causes(self) -> Causes:
-        """All that can change a score."""
+        """Return everything that affects the scores."""
         return self.own_causes()
 
     def check(self) -> None:
-        """Find what it lacks before anything is paid for.
+        """Raise an error if a prerequisite is missing, before anything is paid for.
 
         Raises:
             RaggsError: a package, a file or a price is missing.
@@ -164,25 +162,25 @@ class Reranker(Adapter, ABC):
 
     @abstractmethod
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
-        """All candidates in a better order; of none an empty `Reranking` for which nobody is asked.
+        """Return all candidates in a better order; an empty `Reranking` without candidates, and without any call.
 
         Args:
-            query: as passages are to be ranked for it.
-            language: of the query, "en" or "fr".
-            passages: the candidates, best first; no doc_id twice.
+            query: query for which to rank the passages.
+            language: language of the query, "en" or "fr".
+            passages: candidates, best first, with unique doc_ids.
 
         Raises:
-            RaggsError: the model failed, or gave what is no score for each candidate.
+            RaggsError: the model failed, or did not return a valid score for each candidate.
         """
 
     def close(self) -> None:
-        """Let go of what is open. May be called twice."""
+        """Close open resources. May be called twice."""
         return
 
 
 def _finite(score: float, passage: Passage) -> float:
     if not math.isfinite(score):
-        raise DataError(f"passage {shorten(passage.doc_id, 60)} got the score {score}", remedy="mend the reranker")
+        raise DataError(f"passage {shorten(passage.doc_id, 60)} has score {score}", remedy="return finite scores")
     return float(score)
 
 

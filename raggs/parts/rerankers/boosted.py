@@ -1,12 +1,12 @@
-"""Another reranker's scores plus a light lexical boost: BM25 of the query over the same candidates, by a weight.
+"""Scores of another reranker plus a weighted lexical score: BM25 of the query over the same candidates.
 
-Both columns are standardized over the candidates of one query: mean 0, standard deviation 1. A column that is constant
-adds nothing. BM25 counts words as the retriever `bm25` does (`raggs.parts.indexes.lexical`), query and passages in the
-query's language. Its idf and its mean length are those of the candidates, so no index is needed; a word that
-all candidates have weighs next to nothing, and a rare one most. The other reranker alone reads, waits and is paid.
+Both scores are standardized over the candidates of a query: mean 0, standard deviation 1. A constant score has no
+effect. BM25 uses the same tokenization as the retriever `bm25` (`raggs.parts.indexes.lexical`), in the query's
+language. Its idf and mean length are those of the candidates, so no index is needed. A word that all candidates contain
+has almost no weight, a rare word has the highest. Only the other reranker calls a model.
 
-`weight: fit` stands for a weight that a sweep chooses (`raggs.sweeps.reranking`). Nobody else can, since it takes
-grades.
+`weight: fit` lets a sweep choose the weight (`raggs.sweeps.reranking`). It is available only in sweeps, because it
+needs grades.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ FIT: Literal["fit"] = "fit"
 
 class BoostedConfig(RerankerConfig):
     type: Literal["boosted"] = "boosted"
-    by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="whose scores are boosted")
+    by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="reranker whose scores are boosted")
     weight: Annotated[float, Field(ge=0, le=100)] | Literal["fit"] = Field(
         0.2,
-        description="of BM25, beside 1 for the other reranker's scores, both standardized; in a sweep alone, fit:"
-        " chosen on half of the questions for the other half",
+        description="weight of BM25 relative to 1 for the other reranker's scores, both standardized; fit (only"
+        " in sweeps): chosen on one half of the queries for the other half",
     )
 
 
 class BoostedReranker(Reranker):
-    """Another reranker's scores with BM25 of the query over the candidates, by a weight."""
+    """Scores of another reranker plus a weighted BM25 score of the query over the candidates."""
 
-    INDEPENDENT: ClassVar[bool] = False  # the candidates decide means, deviations and idf
+    INDEPENDENT: ClassVar[bool] = False  # means, deviations and idf depend on the candidates
     Config: ClassVar[type[RerankerConfig]] = BoostedConfig
 
     config: BoostedConfig
@@ -68,14 +68,14 @@ class BoostedReranker(Reranker):
         return self._inner.reader
 
     def causes(self) -> Causes:
-        """All that can change a score: the other reranker's causes and how words are counted, too."""
+        """Return everything that affects the scores, including the other reranker and the tokenization."""
         return {**self.own_causes(), "by": self._inner.causes(), "words": analysis.VERSION}
 
     def check(self) -> None:
-        """Find out before anything is paid for whether the weight is a number, and what the other one lacks.
+        """Check before anything is paid for that the weight is a number, and check the other reranker.
 
         Raises:
-            ConfigError: the weight is to be fitted.
+            ConfigError: the weight is `fit`.
         """
         self._weight()
         self._inner.check()
@@ -99,26 +99,26 @@ class BoostedReranker(Reranker):
     def _weight(self) -> float:
         if self.config.weight == FIT:
             raise ConfigError(
-                "weight: fit needs graded questions, so only a sweep's axis `reranker` can have it",
-                remedy="raggs sweep fits it: write the weight it found",
+                "weight: fit needs graded queries, so it is allowed only in the axis `reranker` of a sweep",
+                remedy="fit the weight with raggs sweep, and set the value that it reports",
             )
         return self.config.weight
 
 
 def innermost_config(config: RerankerConfig) -> RerankerConfig:
-    """The settings of the reranker that reads: those of the innermost `by`, or of the reranker itself."""
+    """Return the settings of the reranker that reads the passages: the innermost `by`, or `config` itself."""
     return innermost_config(config.by) if isinstance(config, BoostedConfig) else config
 
 
 def boost_scores(
     found: Reranking, query: str, language: str, passages: Sequence[Passage], weights: Sequence[float]
 ) -> list[Reranking]:
-    """A reranking with the boost, once for each weight.
+    """Return a boosted reranking for each weight.
 
     Args:
-        found: what another reranker made of the candidates; its tokens, calls and problems are taken over.
-        passages: the candidates as they came.
-        weights: of BM25.
+        found: result of the other reranker; its tokens, calls and problems are copied.
+        passages: candidates in the input order.
+        weights: weights of BM25.
     """
     if not passages:
         return [found for _ in weights]
@@ -134,7 +134,7 @@ def boost_scores(
 
 
 def bm25(query: str, language: str, texts: Sequence[str]) -> list[float]:
-    """BM25 of a query over some texts, whose idf and mean length are those of these texts."""
+    """Return the BM25 scores of a query for some texts; idf and mean length are those of these texts."""
     wanted = Counter(analysis.words_of(query, language))
     words = [analysis.words_of(text, language) for text in texts]
     counts = [Counter(word for word in each if word in wanted) for each in words]
@@ -151,11 +151,11 @@ def bm25(query: str, language: str, texts: Sequence[str]) -> list[float]:
 
 
 def standardize(column: Sequence[float]) -> list[float]:
-    """The column with mean 0 and standard deviation 1; zeros where it is constant."""
+    """Return the column with mean 0 and standard deviation 1; all zeros for a constant column."""
     if not column or max(column) == min(column):
         return [0.0] * len(column)
     largest = max(map(abs, column))
-    scaled = [value / largest for value in column]  # so that no sum or square overflows
+    scaled = [value / largest for value in column]  # prevents overflow of sums and squares
     mean = math.fsum(scaled) / len(scaled)
     apart = [value - mean for value in scaled]
     deviation = math.sqrt(math.fsum(value * value for value in apart) / len(apart))

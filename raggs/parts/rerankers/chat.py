@@ -1,21 +1,18 @@
-"""What rerankers have in common that ask a language model by chat: the model, a prompt, what it may cost.
+"""Rerankers that prompt a language model by chat: listwise and pointwise.
 
-The model sees the question and the text of passages, each between marks that guard against orders in it, and nothing
-else: no identifier, no score.
+The prompt contains the query and the text of passages, each between markers that guard against prompt injection. It
+contains no identifiers and no scores.
 
-A language model that puts passages in order, a window at a time: many passages do not fit into one question.
+Listwise: the model orders one window of passages per call, because many passages do not fit into one prompt. Windows
+slide from the end of the list to its start and overlap, so that the best passages move up. After one pass, the first
+`window - step` positions are the best according to the model; later positions are only partly sorted. Source: Sun et
+al., Is ChatGPT Good at Search? (2023), section 3.2, with window 20 and step 10.
 
-Windows slide from the bottom of the list to its top and overlap, so that the best passages are carried upwards: after
-one pass the first `window - step` places are the best that the model would choose, those further down are only better
-than they were. Source: Sun et al., Is ChatGPT Good at Search? (2023), section 3.2, whose window is 20 and step 10.
+An incomplete order is used as well. Only the first occurrence of a label counts, and unknown labels are ignored.
+Omitted passages come last, in their earlier order. If the call for a window fails, the window keeps its order.
 
-An order need not be whole to be of use: what it names twice counts where it stands first, what was not shown is passed
-over, and what it does not name comes last, in the order in which it was. A window whose question fails stays as it is.
-
-A language model that says of each passage by itself how relevant it is, as a whole number from 0 to 100.
-
-A number belongs to one question and one passage, so what was paid for at 200 candidates is known at 50. Passages with
-the same number keep the order in which they came.
+Pointwise: the model rates the relevance of each passage, as a whole number from 0 to 100. A rating depends only on the
+query and the passage, so ratings paid for at 200 candidates are reused at 50. Ties keep the order of the candidates.
 """
 
 from __future__ import annotations
@@ -46,15 +43,17 @@ T = TypeVar("T")
 
 
 class ChatConfig(RerankerConfig):
-    """What the settings of each of them hold; `prompt` has the default of its task."""
+    """Settings common to chat rerankers; each task has its own default `prompt`."""
 
-    model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-    prompt: PromptName = Field(description="a prompt's name, or the path of a Markdown file")
-    parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+    model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
+    prompt: PromptName = Field(description="name of a prompt, or path of a Markdown file")
+    parameters: Parameters = Field(default_factory=dict, description="call parameters; they override llm.parameters")
 
 
 class ChatReranker(Reranker):
-    """Asks by chat. `TASK` names its prompts, the form of its answers and its lines in the ledger."""
+    """A reranker that prompts a model by chat. `TASK` selects prompts and answer schema, and names its ledger
+    entries.
+    """
 
     PAID: ClassVar[bool] = True
     TASK: ClassVar[PromptUse]
@@ -71,15 +70,15 @@ class ChatReranker(Reranker):
         return (self.config.model,)
 
     def causes(self) -> Causes:
-        """All that can change an order: model, parameters, the prompt's text, what the settings say of the model."""
+        """Return everything that affects an order: model, parameters, text of the prompt, settings of the model."""
         llm = self.context.llm.settings.causes_for(self.models)
         return {**self.own_causes(), "prompt": self._prompt.sha256, "llm": llm}
 
     def check(self) -> None:
-        """Find out before the first call whether the budget can be kept.
+        """Check before the first call that the budget can be enforced.
 
         Raises:
-            ConfigError: the model's price is unknown while money is limited.
+            ConfigError: the model's price is unknown although a budget in USD is set.
         """
         self.context.llm.require_price(self.config.model)
 
@@ -91,7 +90,7 @@ class ChatReranker(Reranker):
         check: Callable[[JsonObject], T],
         tokens: int,
     ) -> Reply[T]:
-        """The checked answer. `fields`: in place of the placeholders, guarded; `tokens`: the likely length."""
+        """Return the checked answer. `fields`: guarded values of the placeholders; `tokens`: likely output length."""
         return await self.context.llm.ask(
             ChatRequest(
                 model=self.config.model,
@@ -109,31 +108,31 @@ LABEL_TOKENS = 8
 
 
 class RerankOrder(NamedTuple):
-    """Places in the order of presentation, best first; `repaired`: whether the answer did not name each once."""
+    """Positions in the order of presentation, best first; `repaired`: the answer did not list each label once."""
 
     places: tuple[int, ...]
     repaired: bool
 
 
 class ListwiseReranker(ChatReranker):
-    """A language model that orders windows of passages, from the bottom of the list upwards."""
+    """A language model that orders windows of passages, from the end of the list to its start."""
 
     INDEPENDENT: ClassVar[bool] = False
     TASK: ClassVar[PromptUse] = "rerank"
 
     class Config(ChatConfig):
         type: Literal["listwise"] = "listwise"
-        prompt: PromptName = Field("rerank@1", description="a prompt's name, or the path of a Markdown file")
-        window: int = Field(20, ge=2, le=200, description="passages in one question")
+        prompt: PromptName = Field("rerank@1", description="name of a prompt, or path of a Markdown file")
+        window: int = Field(20, ge=2, le=200, description="passages per call")
         step: int | None = Field(
-            None, ge=1, description="passages by which the next window stands higher; null: half of `window`"
+            None, ge=1, description="positions by which the window moves up after each call; null: half of `window`"
         )
-        passes: int = Field(1, ge=1, le=10, description="how often the windows go from the bottom to the top")
+        passes: int = Field(1, ge=1, le=10, description="number of passes from the end of the list to its start")
 
         @model_validator(mode="after")
         def _no_gap(self) -> Self:
             if (self.step or 0) > self.window:
-                raise ValueError("step must be at most window, or passages between two windows are never read")
+                raise ValueError("step must be at most window, otherwise passages between two windows are skipped")
             return self
 
     config: Config
@@ -145,7 +144,7 @@ class ListwiseReranker(ChatReranker):
             reply = await self._window(query, language, order[start:end])
             took += reply.took
             if reply.value is None:
-                problems.append(f"passages {start + 1} to {end} stay in their order: {reply.error}")
+                problems.append(f"passages {start + 1} to {end} keep their order: {reply.error}")
                 continue
             repaired += reply.value.repaired
             order[start:end] = [order[start + place] for place in reply.value.places]
@@ -176,20 +175,20 @@ class ListwiseReranker(ChatReranker):
         )
 
     def _tell(self, query: str, problems: Sequence[str], asked: int) -> None:
-        """Name what failed.
+        """Report the windows that failed.
 
         Raises:
-            ProviderError: nothing else did.
+            ProviderError: all windows failed.
         """
-        about = f"{self.config.model} on the query {shorten(query, 40)!r}"
+        about = f"{self.config.model}, query {shorten(query, 40)!r}"
         if problems and len(problems) == asked:
-            raise ProviderError(f"{about} gave no order: {problems[0]}", remedy="run again: what was paid is cached")
+            raise ProviderError(f"{about}: no order: {problems[0]}", remedy="run again; paid answers are cached")
         for problem in problems:
             self.context.tell(f"{about}: {problem}")
 
 
 def windows(count: int, size: int, step: int) -> Iterator[tuple[int, int]]:
-    """First and past the last place of each window, from the bottom up; none where there is nothing to order."""
+    """Yield start and end (exclusive) of each window, from the end of the list; none for fewer than two passages."""
     end = count
     while count > 1:
         start = max(0, end - size)
@@ -200,10 +199,10 @@ def windows(count: int, size: int, step: int) -> Iterator[tuple[int, int]]:
 
 
 def read_order(answer: JsonObject, labels: Sequence[str]) -> RerankOrder:
-    """The order of an answer, made whole.
+    """Return the order of an answer, completed with the omitted labels.
 
     Raises:
-        ValueError: it names none of the labels.
+        ValueError: the answer contains none of the labels.
     """
     named, places = as_list(answer.get("order")), {label: place for place, label in enumerate(labels)}
     found = dict.fromkeys(places[label] for label in named if isinstance(label, str) and label in places)
@@ -214,7 +213,7 @@ def read_order(answer: JsonObject, labels: Sequence[str]) -> RerankOrder:
 
 
 def _answer(labels: int) -> int:
-    """Likely tokens of an order."""
+    """Return the likely number of output tokens of an order."""
     return LABEL_TOKENS * (labels + 2)
 
 
@@ -229,14 +228,14 @@ SCHEMA = {
 
 
 class PointwiseReranker(ChatReranker):
-    """A language model that says of each passage how relevant it is, from 0 to 100; each is paid for once."""
+    """A language model that rates the relevance of each passage from 0 to 100; each pair is paid for once."""
 
     INDEPENDENT: ClassVar[bool] = True
     TASK: ClassVar[PromptUse] = "relevance"
 
     class Config(ChatConfig):
         type: Literal["pointwise"] = "pointwise"
-        prompt: PromptName = Field("relevance@1", description="a prompt's name, or the path of a Markdown file")
+        prompt: PromptName = Field("relevance@1", description="name of a prompt, or path of a Markdown file")
 
     config: Config
 
@@ -260,7 +259,9 @@ class PointwiseReranker(ChatReranker):
         return await self._ask(language, fields, SCHEMA, check_relevance, ANSWER_TOKENS)
 
     def _duration(self, replies: Iterable[Reply[int]]) -> float | None:
-        """From the first question to the last answer, as many at a time as the settings allow; None if not known."""
+        """Return the simulated duration of the calls at the configured concurrency; None if a call's time is
+        unknown.
+        """
         settings = self.context.llm.settings
         times = [reply.took.ms for reply in replies]
         known = [ms for ms in times if ms is not None]
@@ -270,24 +271,24 @@ class PointwiseReranker(ChatReranker):
     def _failed(self, query: str, replies: Sequence[Reply[int]]) -> ProviderError:
         errors = [reply.error for reply in replies if reply.value is None]
         about = f"{len(errors)} of {plural(len(replies), 'passage')} for the query {shorten(query, 40)!r}"
-        told = f"{self.config.model} did not say how relevant {about} are: {errors[0]}"
-        return ProviderError(told, remedy="run again: what was paid is cached")
+        told = f"{self.config.model} returned no relevance for {about}: {errors[0]}"
+        return ProviderError(told, remedy="run again; paid answers are cached")
 
 
 def check_relevance(answer: JsonObject) -> int:
-    """The number of an answer.
+    """Return the rating of an answer.
 
     Raises:
-        ValueError: it is no whole number from 0 to 100.
+        ValueError: it is not a whole number from 0 to 100.
     """
     found = answer.get("relevance")
-    if type(found) is not int or not 0 <= found <= MAX_RELEVANCE:  # bool is an int to isinstance
+    if type(found) is not int or not 0 <= found <= MAX_RELEVANCE:  # isinstance would accept a bool
         raise ValueError(f'"relevance" must be a whole number from 0 to {MAX_RELEVANCE}')
     return found
 
 
 def side_by_side(times: Sequence[float], slots: int) -> float:
-    """How long calls of such times take in all, `slots` at a time, each beginning when one before it has ended."""
+    """Return the total duration of calls of the given durations, run in sequence on `slots` parallel slots."""
     ends = [0.0] * min(slots, len(times))
     for time in times:
         heapq.heapreplace(ends, ends[0] + time)

@@ -1,7 +1,7 @@
-"""Rerank endpoints of providers and of servers of one's own: within the budget, in the ledger, each pair paid for once.
+"""Rerank endpoints of providers and local servers. Calls respect the budget, are in the ledger, and are made once per
+pair.
 
-A score is taken as the endpoint gives it, and belongs to one query and one passage, so what was paid for at 200
-candidates is known at 50.
+A score depends only on the query and the passage, so scores paid for at 200 candidates are reused at 50.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESERVED_PARAMETERS = frozenset({"documents", "query", "return_documents", "top_
 
 def _of_the_endpoint(parameters: dict[str, object]) -> dict[str, object]:
     if taken := sorted(RESERVED_PARAMETERS & set(parameters)):
-        raise ValueError(f"{', '.join(taken)}: set by raggs itself, which wants a score for each candidate")
+        raise ValueError(f"{', '.join(taken)}: set by raggs, because it needs a score for each candidate")
     return parameters
 
 
@@ -36,10 +36,10 @@ class LiteLLMReranker(Reranker):
 
     class Config(RerankerConfig):
         type: Literal["litellm"] = "litellm"
-        model: str = Field(min_length=1, description='provider and model, such as "cohere/rerank-v3.5"')
-        batch: Effort[int] = Field(1000, ge=1, description="passages in one call")
+        model: str = Field(min_length=1, description='provider and model, for example "cohere/rerank-v3.5"')
+        batch: Effort[int] = Field(1000, ge=1, description="passages per call")
         parameters: Annotated[Parameters, AfterValidator(_of_the_endpoint)] = Field(
-            default_factory=dict, description="sent with each call, such as max_tokens_per_doc"
+            default_factory=dict, description="parameters sent with each call, such as max_tokens_per_doc"
         )
 
     config: Config
@@ -49,15 +49,15 @@ class LiteLLMReranker(Reranker):
         return (self.config.model,)
 
     def causes(self) -> Causes:
-        """All that can change a score: model, parameters, and what the settings say of this model alone."""
+        """Return everything that affects the scores: model, parameters, and the settings of this model."""
         own = self.context.llm.settings.causes_for(self.models).get("models")
         return {**self.own_causes(), **({"llm": {"models": own}} if own else {})}
 
     def check(self) -> None:
-        """Find out before the first call whether the budget can be kept.
+        """Check before the first call that the budget can be enforced.
 
         Raises:
-            ConfigError: the model's price is unknown while money is limited.
+            ConfigError: the model's price is unknown although a budget in USD is set.
         """
         self.context.llm.require_price(self.config.model)
 
@@ -87,6 +87,8 @@ class LiteLLMReranker(Reranker):
         )
 
     def _usd(self, took: CallUsage) -> float:
-        """What such a request costs by itself: searches are paid whole, also where one served more passages."""
+        """Return the cost of the request on its own: a search is billed as a whole, even if other passages shared
+        it.
+        """
         price = self.context.llm.price(self.config.model)
         return price.usd(took.tokens, 0, took.searches) if price and price.per_1k_searches else took.usd

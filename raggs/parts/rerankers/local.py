@@ -1,21 +1,18 @@
-"""What rerankers have in common that run on this machine: pairs are read once, kept, and told with their own time.
+"""Rerankers that run on this machine: cross-encoders and late interaction. Outputs are cached per pair, with their
+time.
 
-A pair's numbers hang on the query, the passage, the model's content and the settings by which it reads, on nothing
-else; what is made of them (an activation, a rounding) is done anew each time. The model reads quotation marks as
-keyboards have them, as embedders do: to the model, a typographic apostrophe is another token. What was read is kept in
-the workspace every `FLUSH` pairs, so that a killed process has lost no more than those; one that is stopped loses none.
+The outputs for a pair depend only on the query, the passage, the model files and the settings of the input. Later
+steps (activation, rounding) are computed each time. Typographic quotation marks are replaced by ASCII ones, as in the
+embedders, because a typographic apostrophe is another token to the model. Outputs are stored in the workspace every
+`FLUSH` pairs, so that a killed process loses at most those. A cancelled process loses none.
 
-Cross-encoders of this machine: a model reads the query and a passage together, and gives one number for them, or one
-for each of "no" and "yes".
+Cross-encoders: the model reads the query and a passage together, and returns one logit, or one each for "no" and "yes".
+By default, pairs are run one at a time. This is as fast on a CPU, and a score does not depend on other pairs.
 
-Pairs are read one at a time unless `batch` says otherwise: on a processor that is as fast, and a pair's score does not
-hang on what was read beside it.
-
-Late interaction on this machine: query and passage are read apart, token by token, and meet at the end (ColBERT).
-
-The score is MaxSim: for each token of the query the greatest cosine to any token of the passage, summed over the query
-(Khattab and Zaharia, SIGIR 2020, equation 3). A query is filled up with masks, which the model makes into further
-terms; of a passage, tokens that are nothing but punctuation take no part. Only the sums are kept, not the vectors.
+Late interaction: query and passage are encoded separately, and their tokens are compared at the end (ColBERT). The
+score is MaxSim: for each query token, the maximum cosine to any passage token, summed over the query (Khattab and
+Zaharia, SIGIR 2020, equation 3). A query is padded with mask tokens, which the model turns into additional terms.
+Passage tokens that are punctuation are ignored. Only the sums are cached, not the vectors.
 """
 
 from __future__ import annotations
@@ -48,12 +45,12 @@ if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
 
 FLUSH = 32
-FORMAT = 3  # of what is kept of a pair
+FORMAT = 3  # version of the cached rows
 
 
 @dataclass(frozen=True)
 class PairOutput:
-    """What a model gave for a pair of texts, the tokens that it read, and its share of the time, in ms."""
+    """Output of a model for a pair of texts, the number of its tokens, and its share of the time in ms."""
 
     logits: tuple[float, ...]
     tokens: int
@@ -61,36 +58,35 @@ class PairOutput:
 
     @classmethod
     def read(cls, row: bytes) -> PairOutput:
-        """What `row` keeps."""
+        """Return the output stored in `row`."""
         logits, tokens, ms = json.loads(row)
         return cls(tuple(logits), tokens, ms)
 
     @property
     def row(self) -> bytes:
-        """The bytes that are kept."""
+        """Serialized output."""
         return canonical_json([self.logits, self.tokens, self.ms]).encode()
 
 
 class LocalConfig(RerankerConfig):
-    """What the settings of a reranker of this machine hold."""
+    """Settings common to local rerankers."""
 
-    path: SourcePath = Field(
-        description="the model's folder, with its ONNX file and tokenizer.json; nothing is downloaded"
-    )
-    file: str | None = Field(None, description="the ONNX file in it; null: model.onnx, or onnx/model.onnx")
-    max_length: int = Field(512, ge=8, le=1 << 20, description="tokens read; what is longer is cut")
+    path: SourcePath = Field(description="folder with an ONNX file and tokenizer.json; nothing is downloaded")
+    file: str | None = Field(None, description="name of the ONNX file in `path`; null: model.onnx or onnx/model.onnx")
+    max_length: int = Field(512, ge=8, le=1 << 20, description="maximum number of tokens; longer texts are truncated")
     scoring: PrecisionSettings = PrecisionSettings()
-    threads: Effort[int | None] = Field(None, ge=1, description="of the model; null: one a core")
+    threads: Effort[int | None] = Field(None, ge=1, description="threads of the model; null: one per core")
 
 
 class LocalReranker(Reranker):
-    """Reads pairs by a model of this machine (see the module)."""
+    """Scores pairs with a model on this machine (see the module)."""
 
     PACKAGES = (*PACKAGES, "numpy")
     FOLDS = True
-    AFTERWARDS: ClassVar[tuple[str, ...]] = ("activation", "scoring")  # settings that count only after what is kept
-    ADDED: ClassVar[int] = 0  # tokens that are put to those of a text
-    OUTPUTS: ClassVar[tuple[str, ...]] = ()  # names of the output that is wanted, where the model has it
+    # settings that apply to cached outputs and are not part of their key
+    AFTERWARDS: ClassVar[tuple[str, ...]] = ("activation", "scoring")
+    ADDED: ClassVar[int] = 0  # tokens that are added to those of a text
+    OUTPUTS: ClassVar[tuple[str, ...]] = ()  # preferred names of the model's output
 
     Config: ClassVar[type[RerankerConfig]] = LocalConfig
     config: LocalConfig
@@ -102,7 +98,7 @@ class LocalReranker(Reranker):
         self.model = LocalModel(self.folder, config.max_length - self.ADDED, self.OUTPUTS, config.threads)
 
     def own_causes(self) -> Causes:
-        return {**super().own_causes(), "file": None}  # it counts by its content
+        return {**super().own_causes(), "file": None}  # its content is hashed instead
 
     def causes(self) -> Causes:
         return {**self.own_causes(), "content": self.folder.content}
@@ -128,14 +124,18 @@ class LocalReranker(Reranker):
         )
 
     def _turn(self) -> asyncio.Lock:
-        """One query after the other: read side by side, none would be done before the last one."""
+        """Return a lock that serializes queries: run concurrently, all of them would end at the same time as the
+        last.
+        """
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:
             self._lock = loop, asyncio.Lock()
         return self._lock[1]
 
     async def _read_once(self, query: str, texts: Sequence[str]) -> dict[str, PairOutput]:
-        """What the model gives, by text, read now where it is not known. Whoever is stopped keeps what was read."""
+        """Return the outputs by text, computing those that are not cached. Partial results are stored on
+        cancellation.
+        """
         keys = {text: hash_value([query, text]) for text in texts}
         rows = {} if self._kept is None else self._kept.find(keys.values())
         known = {text: PairOutput.read(rows[key]) for text, key in keys.items() if key in rows}
@@ -146,7 +146,7 @@ class LocalReranker(Reranker):
                 if len(found) - kept == FLUSH:
                     self._keep({keys[text]: pair.row for text, pair in islice(found.items(), kept, None)})
                     kept = len(found)
-                await asyncio.sleep(0)  # others of this loop, such as whoever stops it, have their turn
+                await asyncio.sleep(0)  # lets other tasks run, for example one that cancels this one
         finally:
             self._keep({keys[text]: pair.row for text, pair in islice(found.items(), kept, None)})
         return known | found
@@ -157,11 +157,11 @@ class LocalReranker(Reranker):
 
     @abstractmethod
     def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
-        """What the model gives for the query with each of the texts, in their order."""
+        """Yield the outputs for the query with each of the texts, in their order."""
 
     @abstractmethod
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
-        """Scores and raw logits, one a pair, of what the model gave, shape (pairs, outputs)."""
+        """Return scores and raw logits, one per pair, from the outputs of shape (pairs, outputs)."""
 
     @cached_property
     def _kept(self) -> CacheTable | None:
@@ -174,23 +174,25 @@ Activation = Literal["sigmoid", "softmax", "none"]
 
 
 class OnnxReranker(LocalReranker):
-    """A cross-encoder of this machine: a folder with model.onnx and tokenizer.json."""
+    """A local cross-encoder: a folder with model.onnx and tokenizer.json."""
 
     OUTPUTS: ClassVar[tuple[str, ...]] = ("logits",)
 
     class Config(LocalConfig):
         type: Literal["onnx"] = "onnx"
-        batch: int = Field(1, ge=1, le=4096, description="pairs read together; above 1 last digits hang on the others")
+        batch: int = Field(1, ge=1, le=4096, description="pairs per batch; above 1, last digits depend on the batch")
         activation: Activation | None = Field(
             None,
-            description="from logit to score: sigmoid of one; softmax over two, of which the second is yes; "
-            "null: by how many there are",
+            description="function from logits to score: sigmoid or none for one logit, softmax for two (no, yes); "
+            "null: chosen by the number of logits",
         )
 
     config: Config
 
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
-        """Raw logits: of two the distance of yes from no, of which a sigmoid is their softmax."""
+        """Return scores and raw logits; with two outputs, the logit is yes minus no, and its sigmoid is their
+        softmax.
+        """
         scoring, activation = self.config.scoring, self._activation(numbers.shape[1])
         parts = scoring.part(numbers)
         raw = numbers[:, -1] - numbers[:, 0] if numbers.shape[1] == 2 else numbers[:, 0]
@@ -204,9 +206,9 @@ class OnnxReranker(LocalReranker):
         if wanted is not None and (wanted == "softmax") != (found == "softmax"):
             fits = "activation softmax" if outputs == 2 else "activation sigmoid or none"
             raise ConfigError(
-                f"the reranker gives {outputs} numbers for a pair, which activation {wanted} does not fit",
+                f"the reranker has {outputs} outputs per pair, which activation {wanted} does not support",
                 where=self.folder.model,
-                remedy=f"set {fits}, or leave it out",
+                remedy=f"set {fits}, or remove the setting",
             )
         return wanted or found
 
@@ -221,46 +223,48 @@ class OnnxReranker(LocalReranker):
                 yield PairOutput(tuple(row.tolist()), len(tokens), round(ms * len(tokens) / total, 3))
 
     def _logits(self, pairs: Sequence[Tokens]) -> Vectors:
-        """Shape (pairs, 1 or 2).
+        """Return the logits, shape (pairs, 1 or 2).
 
         Raises:
-            ProviderError: the model gives something else, or what is not finite.
+            ProviderError: the output has another shape, or is not finite.
         """
         numbers, _ = self.model.run(pairs)
         found = numbers[:, None] if numbers.ndim == 1 else numbers
         if found.ndim != 2 or found.shape[1] not in (1, 2):
-            raise self.model.wrong_output(numbers, "one number or two for a pair: no cross-encoder")
+            raise self.model.wrong_output(numbers, "one or two numbers per pair; the model is not a cross-encoder")
         return found
 
 
 def _sigmoid(logits: Vectors) -> Vectors:
-    """1 / (1 + exp(-x)) in float32, without overflow."""
+    """Return 1 / (1 + exp(-x)) in float32, without overflow."""
     small = np.exp(-np.abs(logits))
     found: Vectors = np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
     return found.astype(np.float32)
 
 
 class LateReranker(LocalReranker):
-    """ColBERT models on this machine: tokens of query and passage are compared, each with each."""
+    """Local ColBERT models: all tokens of the query are compared with all tokens of the passage."""
 
-    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # vectors are rounded before they meet
-    ADDED: ClassVar[int] = 1  # the marker
+    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # vectors are rounded before they are compared
+    ADDED: ClassVar[int] = 1  # the marker token
     OUTPUTS: ClassVar[tuple[str, ...]] = ("contextual", "last_hidden_state", "token_embeddings")
 
     class Config(LocalConfig):
         type: Literal["late-interaction"] = "late-interaction"
         query_marker: str | None = Field(
-            "[unused0]", description="the token after the first one of a query; null: none"
+            "[unused0]", description="token inserted after a query's first token; null: none"
         )
-        passage_marker: str | None = Field("[unused1]", description="the same of a passage")
-        mask: str | None = Field("[MASK]", description="the token that fills up a query; null: none does")
-        query_length: int = Field(32, ge=2, le=4096, description="tokens that a query has at least")
-        punctuation: bool = Field(False, description="whether a passage's punctuation takes part")
+        passage_marker: str | None = Field(
+            "[unused1]", description="token inserted after a passage's first token; null: none"
+        )
+        mask: str | None = Field("[MASK]", description="token that pads a query; null: no padding")
+        query_length: int = Field(32, ge=2, le=4096, description="minimum number of query tokens, reached by padding")
+        punctuation: bool = Field(False, description="compare the punctuation of passages, too")
 
     config: Config
 
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
-        """The sums as they were rounded, and as they were."""
+        """Return the rounded sums and the raw sums."""
         return numbers[:, 1], numbers[:, 0]
 
     def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
@@ -278,7 +282,7 @@ class LateReranker(LocalReranker):
             yield PairOutput((raw, score), len(asked) + len(tokens), round(ms, 3))
 
     def _query(self, text: str) -> Tokens:
-        """A query with its marker, filled up with masks, which no other token sees."""
+        """Return the tokens of a query with its marker, padded with masks that other tokens do not attend to."""
         found = self._marked(self.model.encode(text), self.config.query_marker)
         missing = 0 if self.config.mask is None else max(0, self.config.query_length - len(found))
         filling = () if self.config.mask is None else (self.model.token(self.config.mask),) * missing
@@ -291,19 +295,19 @@ class LateReranker(LocalReranker):
         return Tokens(ids, (0, *tokens.types))
 
     def _vectors(self, tokens: Tokens) -> Vectors:
-        """A vector of unit length for each token, at the precision of the settings.
+        """Return one vector of unit length per token, at the precision of the settings.
 
         Raises:
-            ProviderError: the model gives something else.
+            ProviderError: the output has another shape.
         """
         numbers, _ = self.model.run([tokens])
         if numbers.ndim != 3 or numbers.shape[1] != len(tokens):
-            raise self.model.wrong_output(numbers, "a vector for each token: no model of late interaction")
+            raise self.model.wrong_output(numbers, "one vector per token; the model does not support late interaction")
         norms = np.linalg.norm(numbers[0], axis=1, keepdims=True)
         return self.config.scoring.part(numbers[0] / np.where(norms > 0, norms, 1))
 
     @cached_property
     def _silent(self) -> frozenset[int]:
-        """The ids of punctuation."""
+        """Token ids of punctuation."""
         signs = () if self.config.punctuation else string.punctuation
         return frozenset(found for sign in signs if (found := self.model.find(sign)) is not None)

@@ -1,6 +1,6 @@
-"""Retrievers by name: one file and one line each (see `Retriever`).
+"""Retrievers: base class and registry.
 
-What a retriever is: embedded queries in, the best k passages of each out.
+A retriever takes embedded queries and returns the best k passages of each.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.retrievers.depth import ScoreSource
 
-Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
+Faults = Iterator[tuple[Path, str]]  # folders of altered indexes, each with a description of the fault
 
 
 class Hit(NamedTuple):
-    """A passage and the retriever's score for it, higher is better."""
+    """A passage id and the retriever's score; higher is better."""
 
     doc_id: str
     score: float
 
 
 class RetrieverConfig(AdapterConfig):
-    """What every retriever's settings hold."""
+    """Settings common to all retrievers."""
 
-    name: str | None = Field(None, description="its name in records and weights; the type if absent")
-    k: int = Field(50, ge=1, description="hits for each query")
+    name: str | None = Field(None, description="name in records and fusion weights; null: the type")
+    k: int = Field(50, ge=1, description="hits per query")
 
 
 def name_of(config: RetrieverConfig) -> str:
-    """The name of a configured retriever in records and weights: its `name`, else its `type`."""
+    """Return the name of a configured retriever in records and weights: its `name`, or its `type`."""
     return config.name or config.type
 
 
 def no_embedder(_: Sequence[str]) -> Vectors:
-    """What embeds where no embedder is configured.
+    """Raise an error; used as embedding function if no embedder is configured.
 
     Raises:
         PrerequisiteError: always.
@@ -59,42 +59,43 @@ def no_embedder(_: Sequence[str]) -> Vectors:
 
 
 def _no_other_retriever(_: RetrieverConfig) -> Retriever:
-    raise TypeError("no other retriever can be had here")
+    raise TypeError("this retriever cannot use another retriever")
 
 
 def _no_reranker(_: RerankerConfig) -> Reranker:
-    raise TypeError("no reranker can be had here")
+    raise TypeError("this retriever cannot use a reranker")
 
 
 @dataclass(frozen=True)
 class RetrieverContext:
-    """What a retriever may use: the passages, the queries' ids, the embedder, the cache, other retrievers."""
+    """Resources for retrievers: passages, query ids, embedder, cache, other retrievers and rerankers."""
 
     passages: Passages
     queries: Collection[str]  # the ids of all queries of the run
     embed: Callable[[Sequence[str]], Vectors]
     embedder: str
     dims: int
-    cache: Cache  # of indexes
-    progress: Callable[[str, int, int], None]  # what is being built, done, of
-    retriever: Callable[[RetrieverConfig], Retriever] = _no_other_retriever  # another one over the same passages
+    cache: Cache  # for indexes
+    progress: Callable[[str, int, int], None]  # name of the task, steps done, steps in total
+    # creates another retriever over the same passages
+    retriever: Callable[[RetrieverConfig], Retriever] = _no_other_retriever
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
-    loop: Callable[[], asyncio.Runner] = open_loop  # in which rerankers are asked
+    loop: Callable[[], asyncio.Runner] = open_loop  # returns the event loop for rerankers
 
     @property
     def store(self) -> PassageStore:
-        """The whole corpus on this disk, for retrievers with `WHOLE_CORPUS`."""
+        """The whole corpus as a local store, for retrievers with `WHOLE_CORPUS`."""
         if not isinstance(self.passages, PassageStore):
-            raise TypeError("a retriever reads the whole corpus and does not say so: set WHOLE_CORPUS")
+            raise TypeError("a retriever that reads the whole corpus must set WHOLE_CORPUS")
         return self.passages
 
 
 class Retriever(Adapter, ABC):
-    """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at first search."""
+    """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at the first search."""
 
     Config: ClassVar[type[RetrieverConfig]] = RetrieverConfig
-    WHOLE_CORPUS: ClassVar[bool] = False  # whether it reads passages by position, and so all of them
-    NEEDS_VECTORS: ClassVar[bool] = False  # whether it needs an embedder, by which all passages are embedded
+    WHOLE_CORPUS: ClassVar[bool] = False  # whether it reads passages by position and therefore needs all of them
+    NEEDS_VECTORS: ClassVar[bool] = False  # whether it needs embeddings of all passages
 
     config: RetrieverConfig
 
@@ -104,75 +105,77 @@ class Retriever(Adapter, ABC):
 
     @classmethod
     def whole_corpus(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003 - most need not look
-        """Whether a retriever of these settings reads passages by position, and so all of them."""
+        """Return whether a retriever of these settings reads passages by position and therefore needs all of them."""
         return cls.WHOLE_CORPUS
 
     @classmethod
     def needs_vectors(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
-        """Whether a retriever of these settings needs an embedder."""
+        """Return whether a retriever of these settings needs an embedder."""
         return cls.NEEDS_VECTORS
 
     @classmethod
     def reads(cls, config: RetrieverConfig) -> ScoreSource | None:  # noqa: ARG003
-        """What the scores of a retriever of these settings come from; None where nobody can say."""
+        """Return the source of the scores for a retriever of these settings; None if unknown."""
         return None
 
     @classmethod
     def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
-        """The same settings with so many hits."""
+        """Return the settings with another number of hits."""
         return config.model_copy(update={"k": depth})
 
     @classmethod
     def paid(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
-        """Whether a retriever of these settings asks language models, and so works where keys and budget are."""
+        """Return whether a retriever of these settings calls language models, and so needs API keys and a budget."""
         return False
 
     @classmethod
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - most search none
-        """The index on a server that it searches and that `raggs index` can make; None where it searches none."""
+        """Return the server index that it searches and that `raggs index` can create; None if it searches none."""
         return None
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:  # noqa: ARG003
-        """What was altered in the index of a corpus that it keeps in the cache, with its folder; builds nothing."""
+        """Yield altered files of the corpus's index in the cache, with their folders; no index is built."""
         return iter(())
 
     @property
     def folds(self) -> bool:
-        """Whether it reads queries and passages in pairs, with quotation marks as keyboards have them."""
+        """Whether it reads queries and passages in pairs, with typographic quotation marks replaced by ASCII ones."""
         return False
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that are paid for each search; empty where nobody is."""
+        """Paid models that each search calls; empty if there are none."""
         return ()
 
     def reranks(self) -> Iterator[tuple[RerankerConfig, int]]:
-        """The rerankers that each search asks, each with the number of its candidates at most; none of most."""
+        """Yield the rerankers of each search, each with its maximum number of candidates; empty by default."""
         yield from ()
 
     def causes(self) -> Causes:
-        """What besides the corpus can change its hits, as it is now: settings, versions, an index on a server."""
+        """Return everything apart from the corpus that affects the hits: settings, versions, state of a server
+        index.
+        """
         return self.own_causes()
 
     def check(self) -> None:
-        """Find what it lacks before anything is paid for.
+        """Raise an error if a prerequisite is missing, before anything is paid for.
 
         Raises:
-            RaggsError: its server is down, or has not what it needs.
+            RaggsError: the server is down, or lacks a required index or field.
         """
         return
 
     @abstractmethod
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        """For each query its hits, best first: score descending, then doc_id ascending; at most `k`.
+        """Yield at most `k` hits per query, best first: by descending score, then by ascending doc_id.
 
         Raises:
             DataError: a score is NaN, or a query's vector does not fit the index.
         """
 
     def close(self) -> None:
-        """Let go of what is open. May be called twice."""
+        """Close open resources. May be called twice."""
         return
 
 

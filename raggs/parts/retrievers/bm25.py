@@ -1,4 +1,4 @@
-"""Lexical retrieval by BM25, embedded. The index lives in `raggs.parts.indexes.lexical`."""
+"""Lexical retrieval by BM25, in process. The index is implemented in `raggs.parts.indexes.lexical`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
 
 class Bm25Retriever(Retriever):
-    """BM25 (Lucene's variant), with stemmer and stop words by language."""
+    """BM25 (Lucene's variant), with a stemmer and stop words per language."""
 
     WHOLE_CORPUS = True
     PACKAGES = ("bm25s", "PyStemmer")
 
     class Config(RetrieverConfig):
         type: Literal["bm25"] = "bm25"
-        k1: float = Field(1.2, ge=0, description="how soon repeated words stop counting")
-        b: float = Field(0.75, ge=0, le=1, description="how much long passages are held back")
-        language: str = Field(
-            "auto", description="auto: the languages that the corpus is found to have; or an ISO 639-1 code"
+        k1: float = Field(1.2, ge=0, description="saturation of term frequency; lower: repeated words count less")
+        b: float = Field(
+            0.75,
+            ge=0,
+            le=1,
+            description="length normalisation, from 0 (none) to 1 (full)",
         )
+        language: str = Field("auto", description="ISO 639-1 code of stemmer and stop words; auto: detected")
 
         @field_validator("language")
         @classmethod
@@ -44,7 +47,7 @@ class Bm25Retriever(Retriever):
 
         @property
         def parameters(self) -> Parameters:
-            """What its index is built with."""
+            """Parameters with which the index is built."""
             from raggs.parts.indexes.lexical import Parameters
 
             return Parameters(self.k1, self.b, self.language)
@@ -57,7 +60,7 @@ class Bm25Retriever(Retriever):
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:
-        """The file of its index that is not what was built."""
+        """Yield the altered files of its index."""
         from raggs.parts.indexes.lexical import lexical_faults
 
         if isinstance(config, cls.Config):
@@ -71,7 +74,7 @@ class Bm25Retriever(Retriever):
         return open_lexical(context.cache.at("bm25"), context.store, self.config.parameters, context.progress)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        """Query by query over the index, which is built or opened at the first."""
+        """Yield the hits of each query; the index is built or opened at the first query."""
         for query in queries:
             positions, scores = self._index.search(query.bm25_text, query.language, self.config.k)
             ids = self.context.store.ids_at(positions.tolist())

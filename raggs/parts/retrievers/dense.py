@@ -1,4 +1,4 @@
-"""Dense retrieval: the nearest of the corpus's vectors by cosine. The search lives in `raggs.parts.indexes`."""
+"""Dense retrieval: nearest neighbours by cosine. The search is implemented in `raggs.parts.indexes`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DenseRetriever(Retriever):
-    """Cosine over the passages' vectors, by the embedder of the embed stage: exact, or by an index."""
+    """Cosine similarity of passage vectors from the embedder of the embed stage: exact, or by an approximate index."""
 
     WHOLE_CORPUS = True
     NEEDS_VECTORS = True
@@ -36,16 +36,14 @@ class DenseRetriever(Retriever):
     class Config(RetrieverConfig):
         type: Literal["dense"] = "dense"
         index: AddedLater[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
-            FlatIndex.Config(), description="how the nearest vectors are found"
+            FlatIndex.Config(), description="search method: exact (flat) or an approximate index"
         )
-        scoring: AddedLater[PrecisionSettings] = Field(
-            PrecisionSettings(), description="the precision of vectors and scores"
-        )
+        scoring: AddedLater[PrecisionSettings] = Field(PrecisionSettings(), description="precision of vectors, scores")
 
         @model_validator(mode="after")
         def _scored_by_who_can(self) -> Self:
             if self.scoring.dtype != "f32" and not _recipe(self.index).rescores:
-                raise ValueError(f"an index that gives its own scores knows no {self.scoring.dtype}; set reorder")
+                raise ValueError(f"an index without reorder does not support dtype {self.scoring.dtype}; set reorder")
             return self
 
     config: Config
@@ -56,18 +54,18 @@ class DenseRetriever(Retriever):
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:  # noqa: ARG003
-        """Vectors of the corpus that are not what was computed, and indexes that are not what was built."""
+        """Yield altered vectors and indexes of the corpus."""
         from raggs.parts.indexes.vectors import vector_faults
 
         return vector_faults(cache.at("vectors"), store)
 
     def own_causes(self) -> Causes:
-        """With the version of the index, where there is one, and of its library."""
+        """Return the causes with the versions of a configured index and its library."""
         found = super().own_causes()
         return {**found, "index": self._recipe.causes()} if "index" in found else found
 
     def check(self) -> None:
-        """Whether the index has what it needs: its package, and memory for as many vectors as there are passages."""
+        """Raise an error if the index lacks its package, or memory for one vector per passage."""
         from raggs.parts.indexes.vectors import vectors_cache
 
         context = self.context
@@ -78,7 +76,7 @@ class DenseRetriever(Retriever):
 
     @property
     def facts(self) -> IndexFacts:
-        """What the index costs, which is built or opened now."""
+        """Cost of the index, which is built or opened by this call."""
         return self._index.facts
 
     @cached_property
@@ -101,11 +99,11 @@ class DenseRetriever(Retriever):
         return self._recipe.open(vectors, context.progress, self.config.scoring)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        """All queries at once over the map of vectors, which is built or opened at the first call."""
+        """Yield the hits of all queries, searched as one batch; vectors are computed or opened at the first call."""
         import numpy as np
 
         if not self.context.embedder:
-            raise DataError("dense retrieval needs an embedder", remedy="set embed.embedder, or leave dense out")
+            raise DataError("dense retrieval needs an embedder", remedy="set embed.embedder, or remove dense")
         for query in queries:
             self._check(query)
         vectors = np.array([query.embedding for query in queries], dtype=np.float32).reshape(

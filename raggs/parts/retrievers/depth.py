@@ -1,9 +1,9 @@
-"""How deep a question is searched: shallow unless a signal of doubt fires (see `raggs.stats.search_depth`).
+"""Search depth per query: shallow, unless an uncertainty signal fires (see `raggs.stats.search_depth`).
 
-Plain retrievers are searched to `deep` at once, and the lists of questions that stay shallow are cut to `base`: a
-longer list costs them next to nothing. A reranker reads the first `base` candidates of every question, and
-the first `deep` of those alone that are escalated. Nothing is learned here: thresholds come from `raggs diagnose
-depth`, or from whoever writes them.
+Retrievers without a reranker search to `deep` at once, which costs almost nothing. Lists of queries that stay
+shallow are then truncated to `base`. A reranker scores the first `base` candidates of every query, and the first
+`deep` only for escalated queries. Thresholds are not learned here: they come from `raggs diagnose depth`, or are
+written by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raggs.stats.search_depth import HEAD_RANK, Readings, agreement, entropy, he
 
 ScoreSource = Literal[
     "vectors", "words", "candidates"
-]  # what the scores of a list come from: vectors, words, a reranker
+]  # source of a list's scores: vectors, words, or candidates of a reranker
 REQUIRED_SOURCES: Mapping[str, tuple[ScoreSource, ...]] = {
     "head_margin": ("vectors",),
     "tail_margin": ("vectors",),
@@ -28,78 +28,82 @@ REQUIRED_SOURCES: Mapping[str, tuple[ScoreSource, ...]] = {
     "entropy": ("candidates",),
 }
 SOURCE_WORDS: Mapping[ScoreSource, str] = {
-    "vectors": "a search by vectors, such as dense",
-    "words": "a search by words, such as bm25",
+    "vectors": "a vector search such as dense",
+    "words": "a lexical search such as bm25",
     "candidates": "a reranker",
 }
 
 
 class RoutingThresholds(Settings):
-    """What sends a question deep: any signal that reaches its threshold."""
+    """Thresholds of the signals: a query is searched deep if any signal reaches its threshold."""
 
     head_margin: float | None = Field(
-        None, description="deep where the dense score of rank 1 less that of rank 10 is at most this"
+        None, description="search deep if the dense score of rank 1 minus that of rank 10 is at most this value"
     )
     tail_margin: float | None = Field(
-        None, description="deep where the dense score of rank 10 less that of rank `base` is at most this"
+        None, description="search deep if the dense score of rank 10 minus that of rank `base` is at most this value"
     )
     entropy: float | None = Field(
-        None, ge=0, le=1, description="deep where the entropy of the softmax of the reranker's scores is at least this"
+        None,
+        ge=0,
+        le=1,
+        description="search deep if the entropy of the softmax of the reranker's scores is at least this value",
     )
     rewrite: float | None = Field(
-        None, ge=0, le=2, description="deep where 1 - cosine of the question and its rewrite is at least this"
+        None, ge=0, le=2, description="search deep if 1 - cosine(query, rewrite) is at least this"
     )
-    name: bool = Field(False, description="deep where the question holds a proper name")
+    name: bool = Field(False, description="search deep if the query contains a proper name")
     agreement: float | None = Field(
-        None, ge=0, le=1, description="deep where the overlap (RBO) of the dense and the lexical list is at most this"
+        None,
+        ge=0,
+        le=1,
+        description="search deep if the overlap (RBO) of the dense and the lexical list is at most this value",
     )
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds that are set, by signal."""
+        """Thresholds that are set, by signal."""
         found = {name: value for name, value in self if name != "name" and isinstance(value, int | float)}
         return {**found, **({"name": 1.0} if self.name else {})}
 
     @model_validator(mode="after")
     def _some(self) -> Self:
         if not self.thresholds:
-            raise ValueError(
-                "no signal has a threshold, so no question would be searched deeper; set one, or a plain k"
-            )
+            raise ValueError("no signal has a threshold, so no query is searched deeper; set one, or a number as k")
         return self
 
 
 class RoutedDepth(Settings):
-    """Shallow lists, and deep ones for questions on which a signal fires."""
+    """Shallow lists, and deep ones for queries on which a signal fires."""
 
-    type: Literal["routed"] = Field("routed", description="by signals of doubt")
-    base: int = Field(50, ge=2, le=10_000, description="hits, or candidates of a reranker, of a question")
-    deep: int = Field(100, ge=2, le=10_000, description="the same where a signal fires")
-    when: RoutingThresholds = Field(description="the signals and their thresholds")
+    type: Literal["routed"] = Field("routed", description="depth chosen per query by uncertainty signals")
+    base: int = Field(50, ge=2, le=10_000, description="hits, or candidates of a reranker, per query")
+    deep: int = Field(100, ge=2, le=10_000, description="hits or candidates of queries on which a signal fires")
+    when: RoutingThresholds = Field(description="signals and their thresholds")
 
     @model_validator(mode="after")
     def _goes_deeper(self) -> Self:
         if self.deep <= self.base:
-            raise ValueError(f"deep is {self.deep}, which is no deeper than base, {self.base}")
+            raise ValueError(f"deep ({self.deep}) must be greater than base ({self.base})")
         if self.when.tail_margin is not None and self.base <= HEAD_RANK:
-            raise ValueError(f"when.tail_margin looks at rank {HEAD_RANK} and at rank `base`, which is {self.base}")
+            raise ValueError(f"when.tail_margin compares ranks {HEAD_RANK} and `base`, but base is {self.base}")
         return self
 
     def lacking(self, there: Collection[ScoreSource]) -> str | None:
-        """The first signal that cannot be read, and of what, in words; None where all can.
+        """Return a message on the first signal whose source is missing; None if all sources are available.
 
         Args:
-            there: what lists there are.
+            there: available sources of scores.
         """
         for signal in self.when.thresholds:
             for reads in REQUIRED_SOURCES.get(signal, ()):
                 if reads not in there:
-                    return f"when.{signal} is read off {SOURCE_WORDS[reads]}, and there is none"
+                    return f"when.{signal} needs {SOURCE_WORDS[reads]}, but none is configured"
         return None
 
 
 def _parse_depth(value: object, info: ValidationInfo) -> object:
-    """A depth for all questions, or the settings of one that is routed; each with its own errors."""
+    """Return a fixed depth, or validated settings of a routed one, so that each form reports its own errors."""
     if isinstance(value, Mapping):
         return RoutedDepth.model_validate(value, context=info.context)
     return value if isinstance(value, RoutedDepth) else TypeAdapter(Candidates).validate_python(value)
@@ -111,14 +115,14 @@ DepthLevel = Annotated[Candidates | RoutedDepth, BeforeValidator(_parse_depth)]
 
 @dataclass(frozen=True)
 class SignalInputs:
-    """What signals of one question are read off.
+    """Inputs from which the signals of one query are computed.
 
     Attributes:
-        text, language: of the question as it was asked.
-        base: how long shallow lists are.
-        vectors, words: hits of the search by vectors and of that by words, best first; None where there is none.
+        text, language: original query.
+        base: length of shallow lists.
+        vectors, words: hits of the dense and the lexical search, best first; None without such a search.
         candidates: scores of the reranker for the shallow candidates, best first; None without one.
-        question, rewrite: vectors of the question and of what was searched for; None where nobody asks.
+        question, rewrite: vectors of the query and of its rewrite; None if no signal needs them.
     """
 
     text: str
@@ -132,7 +136,7 @@ class SignalInputs:
 
 
 def readings(seen: SignalInputs, wanted: Collection[str]) -> Readings:
-    """The signals that are wanted; None for one that cannot be read."""
+    """Return the wanted signals; None for a signal whose input is missing."""
     found = {"name": float(bool(names_in(seen.text, seen.language)))} if "name" in wanted else {}
     scores = [score for _, score in seen.vectors or ()]
     read: dict[str, float | None] = {**found}

@@ -1,8 +1,8 @@
-"""Retrieval by an index of Elasticsearch: its BM25, its kNN, or both fused here.
+"""Retrieval from an Elasticsearch index: its BM25, its kNN, or both fused by raggs.
 
-Both lists of `hybrid` are fused by reciprocal ranks on this side, which every licence of the server allows. Lists
-are asked for a little longer than k and cut here, so that passages of equal score come in the order of their ids.
-What the index holds when a run begins is part of the fingerprint (see `raggs.parts.elastic.index`).
+The two lists of `hybrid` are fused by reciprocal rank in raggs, so that every licence of the server suffices. raggs
+requests slightly more than k hits and truncates the lists, so that ties are ordered by id. The content of the index at
+the start of a run is part of the fingerprint (see `raggs.parts.elastic.index`).
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
     from raggs.parts.retrievers.depth import ScoreSource
 
-TIES = 100  # further hits that are asked for, lest passages of equal score are cut by chance
+TIES = 100  # additional hits requested, so that ties at rank k are not resolved by chance
 QUERY = "{query}"
 ANALYSIS = ("type", "analyzer", "search_analyzer")
 
 
 class ElasticsearchRetriever(Retriever):
-    """An Elasticsearch index: bm25, knn, or hybrid (both, fused by reciprocal ranks)."""
+    """An Elasticsearch index: bm25, knn, or hybrid (both, fused by reciprocal rank)."""
 
     class Config(VectorPlace, RetrieverConfig):
         type: Literal["elasticsearch"] = "elasticsearch"
-        k: int = Field(50, ge=1, le=MAX_RESULTS - TIES, description="hits for each query")
-        mode: Literal["bm25", "knn", "hybrid"] = Field("bm25", description="hybrid: both, fused by reciprocal ranks")
+        k: int = Field(50, ge=1, le=MAX_RESULTS - TIES, description="hits per query")
+        mode: Literal["bm25", "knn", "hybrid"] = Field(
+            "bm25", description="search method; hybrid: bm25 and knn, fused by reciprocal rank"
+        )
         num_candidates: int | None = Field(
-            None, ge=1, le=MAX_RESULTS, description="kNN: candidates of a shard; 4 k and at least 200 if absent"
+            None, ge=1, le=MAX_RESULTS, description="kNN candidates per shard; null: 4 times k, and at least 200"
         )
         query_template: Mapping[str, Any] | None = Field(
-            None, description='instead of a plain match: a query in Elasticsearch\'s terms, with "{query}" in its texts'
+            None, description='Elasticsearch query to use for words, with "{query}" as placeholder; null: a match query'
         )
 
         @property
@@ -53,20 +55,20 @@ class ElasticsearchRetriever(Retriever):
         @classmethod
         def _asks_something(cls, template: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
             if template is not None and fill(template, "") == fill(template, "?"):
-                raise ValueError(f"no text of the template holds {QUERY!r}, so all questions would find the same")
+                raise ValueError(f"the template does not contain {QUERY!r}, so all queries would have the same hits")
             return template
 
         @model_validator(mode="after")
         def _template_is_used(self) -> ElasticsearchRetriever.Config:
             if self.query_template is not None and self.mode == "knn":
-                raise ValueError("query_template is about words, which mode knn does not search; leave one out")
+                raise ValueError("query_template is a lexical query, which mode knn does not use; remove one of them")
             return self
 
     config: Config
 
     @cached_property
     def _index(self) -> ElasticIndex:
-        """The index, once it is known to have what the mode needs."""
+        """The index, after a check that it has the fields that the mode needs."""
         config, index = self.config, ElasticIndex(self.config)
         index.need_ids()
         index.need_whole()
@@ -89,7 +91,7 @@ class ElasticsearchRetriever(Retriever):
         return {**self.own_causes(), "index": self._index.state}
 
     def check(self) -> None:
-        """Ask the index whether it has what the mode needs."""
+        """Check that the index has the fields that the mode needs."""
         self._index  # noqa: B018 - opening it asks
 
     def close(self) -> None:
@@ -109,7 +111,7 @@ class ElasticsearchRetriever(Retriever):
             yield hits
 
     def _bodies(self, query: EmbedRecord) -> Iterator[dict[str, Any] | None]:
-        """The searches for a query; None for one that cannot find anything."""
+        """Yield the search requests of a query; None for a request that cannot find anything."""
         config, size = self.config, self.config.k + TIES
         common = {"size": size, "_source": False, **self._index.id_part}
         if config.mode != "knn":
@@ -122,11 +124,13 @@ class ElasticsearchRetriever(Retriever):
                 "k": size,
                 "num_candidates": min(candidates, MAX_RESULTS),
             }
-            # A text without any known word has a vector of zeros, which has no direction.
+            # A text without any known word has a zero vector, for which cosine is undefined.
             yield {"knn": knn, **common} if any(query.embedding) else None
 
     def _words(self, text: str) -> Mapping[str, Any]:
-        """The query for words: title and text as one field where the index analyses both alike, as it is made here."""
+        """Return the lexical query: title and text as one field if both use the same analyzers, as in raggs' own
+        indexes.
+        """
         if self.config.query_template is not None:
             return dict(fill(self.config.query_template, text))
         names = [self.config.title_field, self.config.text_field]
@@ -141,7 +145,7 @@ class ElasticsearchRetriever(Retriever):
         return found
 
     def _fused(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
-        """Reciprocal rank fusion of both lists, each cut at k."""
+        """Return the reciprocal rank fusion of both lists, each truncated to k."""
         cut = {
             str(place): [(hit.doc_id, hit.score) for hit in hits[: self.config.k]] for place, hits in enumerate(lists)
         }
@@ -154,16 +158,16 @@ class ElasticsearchRetriever(Retriever):
             raise DataError(f"mode {config.mode} needs an embedder", remedy="set embed.embedder, or mode: bm25")
         field = index.need("vector_field", config.vector_field, VECTORS)
         dims, made = field.get("dims", context.dims), index.meta.get("embedder", context.embedder)
-        remedy = "name the index's embedder in embed.embedder, or make the index anew: raggs index --config FILE"
+        remedy = "set embed.embedder to the index's embedder, or recreate the index: raggs index --config FILE"
         if dims != context.dims:
             raise DataError(
-                f"wrong dimensions: {config.vector_field} has {dims}, the embedder {context.embedder} {context.dims}",
+                f"wrong dimensions: {config.vector_field} has {dims}, embedder {context.embedder} has {context.dims}",
                 where=config.shown,
                 remedy=remedy,
             )
         if made != context.embedder:
             raise DataError(
-                f"the index was made with {made}, not {context.embedder}", where=config.shown, remedy=remedy
+                f"the index was created with {made}, not {context.embedder}", where=config.shown, remedy=remedy
             )
 
     def _check(self, query: EmbedRecord) -> None:
@@ -179,19 +183,19 @@ class ElasticsearchRetriever(Retriever):
         )
 
     def _check_known(self, query: EmbedRecord, hits: Sequence[Hit]) -> None:
-        """Refuse hits that are no passages of the corpus."""
+        """Raise an error if hits are not passages of the corpus."""
         strange = {hit.doc_id for hit in hits} - self.context.passages.known(hit.doc_id for hit in hits)
         if strange:
             shown = ", ".join(islice(sorted(strange), 3))
             raise DataError(
-                f"query {query.qid} found {shown}, which the corpus does not have",
+                f"query {query.qid} found {shown}, which the corpus does not contain",
                 where=self.config.shown,
-                remedy="let corpus be this index (type: elasticsearch), or load the corpus into it: raggs index",
+                remedy="use this index as corpus (type: elasticsearch), or load the corpus into it: raggs index",
             )
 
 
 def fill(template: Any, text: str) -> Any:
-    """The template with every `{query}` in its texts replaced."""
+    """Return the template with every `{query}` in its strings replaced by `text`."""
     if isinstance(template, str):
         return template.replace(QUERY, text)
     if isinstance(template, Mapping):
@@ -202,6 +206,6 @@ def fill(template: Any, text: str) -> Any:
 
 
 def _sorted(pairs: Iterable[tuple[str, float]]) -> list[Hit]:
-    """Score descending, then doc_id ascending; scores as the shortest decimals of their float32."""
+    """Return the hits by descending score, then by doc_id; scores are the shortest decimals of their float32."""
     hits = [Hit(doc_id, shortest_float(score)) for doc_id, score in pairs]
     return sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))

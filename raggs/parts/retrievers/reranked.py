@@ -1,8 +1,8 @@
-"""Another retriever's best passages in a better order: a reranker reads the query with each of them.
+"""Hits of another retriever, reordered by a reranker that reads the query with each passage.
 
-The candidates are the first `of.k` hits of the other retriever. Of passages whose texts agree almost word for word only
-the first is read and given, since reading its copies buys nothing. Queries are asked for side by side, in the loop of
-whoever retrieves; how many calls go out at once is the language models' own limit.
+The candidates are the first `of.k` hits of the other retriever. Of near-duplicates, only the first is scored and
+returned. Queries are processed concurrently in the caller's event loop. The settings of the language models limit
+the number of parallel calls.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ if TYPE_CHECKING:
 class RerankedConfig(RetrieverConfig):
     type: Literal["reranked"] = "reranked"
     of: Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)] = Field(
-        description="whose hits are the candidates, as many as its own k"
+        description="retriever of candidates; its k is their number"
     )
-    by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="who orders them")
+    by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="reranker of the candidates")
     duplicates: float | None = Field(
-        0.95, gt=0, le=1, description="likeness of texts from which only the first is a candidate; null: all are"
+        0.95,
+        gt=0,
+        le=1,
+        description="text similarity from which later passages count as duplicates and are dropped; null: keep all",
     )
 
 
 class RerankedRetriever(Retriever):
-    """Another retriever's hits, ordered by a reranker."""
+    """Hits of another retriever, reordered by a reranker."""
 
     Config = RerankedConfig
     config: RerankedConfig
@@ -58,7 +61,7 @@ class RerankedRetriever(Retriever):
 
     @classmethod
     def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
-        """So many candidates of the other retriever, all of them given."""
+        """Return the settings with `depth` candidates, all of which are returned."""
         of = _inner_config(config)
         return config.model_copy(update={"k": depth, "of": retrievers.REGISTRY.of(of).at(of, depth)})
 
@@ -103,7 +106,7 @@ class RerankedRetriever(Retriever):
         return self.context.reranker(self.config.by)
 
     def _candidates(self, hits: Sequence[Hit]) -> list[Passage]:
-        """The passages of the hits, best first, without those that repeat an earlier one."""
+        """Return the passages of the hits, best first, without near-duplicates of earlier ones."""
         found = self.context.passages.get([hit.doc_id for hit in hits])
         passages = [found[hit.doc_id] for hit in hits]
         if self.config.duplicates is None:
@@ -112,7 +115,7 @@ class RerankedRetriever(Retriever):
         return [passage for place, passage in enumerate(passages) if leaders[place] == place]
 
     async def _all(self, queries: Sequence[EmbedRecord], candidates: Sequence[Sequence[Passage]]) -> list[list[Hit]]:
-        """The hits of each query; the first error ends them all."""
+        """Return the hits of each query; the first error cancels all tasks."""
         pairs = zip(queries, candidates, strict=True)
         tasks = [asyncio.ensure_future(self._one(query, passages)) for query, passages in pairs]
         for task in tasks:
@@ -134,7 +137,7 @@ class RerankedRetriever(Retriever):
 
 
 def _inner_config(config: RetrieverConfig) -> RetrieverConfig:
-    """The other retriever's settings."""
+    """Return the settings of the other retriever."""
     if not isinstance(config, RerankedConfig):
-        raise TypeError(f"settings of {config.type}, not of reranked")
+        raise TypeError(f"expected settings of type reranked, got {config.type}")
     return config.of

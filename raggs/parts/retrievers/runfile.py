@@ -1,4 +1,4 @@
-"""The output of any other system, read from a TREC run."""
+"""The output of any other system, read from a TREC run file."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
 
-LINES_PER_LOOKUP = 1000  # lines whose doc_ids are looked up at a time
+LINES_PER_LOOKUP = 1000  # lines per lookup of doc_ids
 
 
 class RunFileRetriever(Retriever):
-    """A TREC run of any system, sorted by score; scores that rise with the rank are an error."""
+    """A TREC run file of any system, sorted by score; scores that increase with the rank are an error."""
 
     class Config(RetrieverConfig):
         type: Literal["runfile"] = "runfile"
-        path: InputPath = Field(description="qid Q0 docid rank score tag; may be .gz")
+        path: InputPath = Field(description="TREC run file (qid Q0 docid rank score tag); may be gzipped")
 
     config: Config
 
     @cached_property
     def _hits(self) -> dict[str, list[Hit]]:
-        """The best k hits by query, score descending, then doc_id ascending."""
+        """The best k hits by query id: by descending score, then by ascending doc_id."""
         found: dict[str, list[Hit]] = {}
         lines = read_scored(self.config.path)
         while block := list(islice(lines, LINES_PER_LOOKUP)):
             known = self.context.passages.known(line.doc_id for line in block)
             for line in block:
                 if line.doc_id not in known:
-                    remedy = "use a run over this corpus"
+                    remedy = "use a run file for this corpus"
                     raise DataError(
-                        f"the corpus has no passage {line.doc_id!r}",
+                        f"the corpus does not contain passage {line.doc_id!r}",
                         where=self.config.path,
                         line=line.line,
                         remedy=remedy,
@@ -52,20 +52,20 @@ class RunFileRetriever(Retriever):
         }
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        """The file's rows for each query, ties by doc_id, cut to `k`."""
+        """Yield the file's best `k` rows per query; ties are ordered by doc_id."""
         for query in queries:
             yield self._hits.get(query.qid, [])
 
     def _check(self, found: Mapping[str, list[Hit]]) -> None:
-        """Refuse a run about other queries only."""
+        """Raise an error if the run file is empty or contains only other queries."""
         if not found:
-            raise DataError("the run is empty", where=self.config.path, remedy="check the file")
+            raise DataError("the run file is empty", where=self.config.path, remedy="check the file")
         if found.keys().isdisjoint(self.context.queries):
             raise DataError(
-                f"no query of the run is known: it is about {_first_ids(found)}, "
-                f"the queries are {_first_ids(self.context.queries)}",
+                f"the run file contains no query of this run: it has {_first_ids(found)}, "
+                f"the run has {_first_ids(self.context.queries)}",
                 where=self.config.path,
-                remedy="give the run and the queries the same ids",
+                remedy="use the same query ids in the run file and the queries",
             )
 
 

@@ -1,9 +1,4 @@
-"""Rewriters by name: one file and one line each (see `Rewriter`).
-
-What a rewriter is: a question in, what should be searched for out.
-
-The rewriter that rewrites nothing.
-"""
+"""Rewriters: base class and registry. A rewriter converts a query to the text that is searched for."""
 
 from __future__ import annotations
 
@@ -20,34 +15,34 @@ from raggs.llm import LLM
 
 @dataclass(frozen=True)
 class RewriterContext:
-    """What a rewriter may use."""
+    """Resources for rewriters."""
 
     llm: LLM
 
 
 class Rewriter(Adapter, ABC):
-    """Restates a question's information need. Built as ``cls(config, context)``."""
+    """Restates the information need of a query. Built as ``cls(config, context)``."""
 
-    BY_RULE: ClassVar[bool] = False  # whether it needs no context and gives the same again, so that an audit repeats it
+    BY_RULE: ClassVar[bool] = False  # whether it needs no context and is deterministic, so that an audit can repeat it
 
     def __init__(self, config: AdapterConfig, context: RewriterContext | None = None) -> None:
         self.config = config
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The language models of which each rewrite asks one call; empty where nobody is paid."""
+        """Language models that are called once per rewrite; empty if there are none."""
         return ()
 
     def causes(self) -> Causes:
-        """All that can change a rewrite: settings, code version, prompt, model."""
+        """Return everything that affects a rewrite: settings, code version, prompt, model."""
         return self.own_causes()
 
     @abstractmethod
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """The core of `text` (already cleaned), in `language`; never empty.
+        """Return the information need of `text` (already cleaned), in `language`; never empty.
 
         Raises:
-            ProviderError: a language model was needed and gave no usable answer.
+            ProviderError: a language model returned no usable answer.
         """
 
 
@@ -64,7 +59,7 @@ REGISTRY: Registry[Rewriter] = Registry(
 
 
 class NoRewriter(Rewriter):
-    """Search for the question as it stands."""
+    """No rewriting: search for the original query."""
 
     BY_RULE = True
 
@@ -72,5 +67,5 @@ class NoRewriter(Rewriter):
         type: Literal["none"] = "none"
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """The question as it is."""
+        """Return the text unchanged."""
         return text

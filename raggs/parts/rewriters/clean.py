@@ -1,15 +1,13 @@
-"""Noise taken off a question by rules: greetings, fillers, thanks, small talk, emoji, cries.
+"""Removes noise from a query by rules: greetings, fillers, thanks, small talk, emoji, exclamations.
 
-The rules know English and French and apply to both at once, since people greet in one language and ask in another.
-They only ever remove, and only whole pieces between marks that closed lists know word for word (`chatter.toml`), at
-the ends of a sentence: what is asked is never reworded and its letters keep their case. A piece that holds a name, a
-number or a word that is in no list stays, and so does all in front of what is no question ("Hello World in C", "Sorry,
-Wrong Number cast"). What people tell of themselves goes only where the rest can be read without it: "I have an exam
-tomorrow. Can I bring it?" stays whole. A text of which nothing would be left stays as it is.
+The rules are for English and French. Both apply at once, because a greeting may be in another language than the
+question. Rules only remove whole pieces between punctuation marks that closed word lists cover completely
+(`chatter.toml`), at the ends of a sentence. The remaining words are never changed. A piece with a name, a number or an
+unlisted word stays, and so does everything before text that is not a question ("Hello World in C", "Sorry, Wrong Number
+cast"). Statements about the user are removed only if the rest is understandable without them: "I have an exam tomorrow.
+Can I bring it?" stays unchanged. If nothing would be left, the text stays unchanged.
 
-What people say around a question, in English and French: `chatter.toml` as patterns and sets of words.
-
-All lists are closed, and know words only as `fold_word` leaves them. `strip_politeness` splits sentences.
+All lists are closed and contain words in the form that `fold_word` returns. `strip_politeness` splits the text.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from raggs.parts.rewriters import Rewriter
 
 
 class CleanRewriter(Rewriter):
-    """Take greetings, fillers, small talk, thanks and emoji off by rules (English and French)."""
+    """Removal of greetings, fillers, small talk, thanks and emoji by rules (English and French)."""
 
     VERSION = 3
     BY_RULE = True
@@ -39,7 +37,7 @@ class CleanRewriter(Rewriter):
         type: Literal["clean"] = "clean"
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """The question without what surrounds it, in its own words."""
+        """Return the query without small talk, in its original words."""
 
         return strip_politeness(text)
 
@@ -48,8 +46,8 @@ DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 OUTER_MARKS = re.compile(r"^\W+|\W+$")
 REFERENCE = re.compile(r"<([a-z_]+)>")
 
-MAX_PHRASE_WORDS = 14  # words of a phrase
-MAX_COURTESY_WORDS = 60  # words of a row of phrases; what goes on for longer is no courtesy
+MAX_PHRASE_WORDS = 14  # words per phrase
+MAX_COURTESY_WORDS = 60  # words in a sequence of phrases; longer sequences are not courtesies
 JOINTS = frozenset(("and", "but", "so", "et", "mais"))
 
 _LISTS = tomllib.loads((files(__package__) / "chatter.toml").read_text(encoding="utf-8"))
@@ -57,18 +55,18 @@ _LISTS = tomllib.loads((files(__package__) / "chatter.toml").read_text(encoding=
 
 @cache
 def phrase(name: str) -> str:
-    """The alternatives of a list of phrases as one group of a regular expression."""
+    """Return a list of phrases as one group of alternatives in a regular expression."""
     lines = str(_LISTS["phrases"][name]).strip("\n").split("\n")
     return "(?:" + "|".join(REFERENCE.sub(lambda match: phrase(match[1]), line) for line in lines) + ")"
 
 
 def word_list(name: str) -> frozenset[str]:
-    """A list of words."""
+    """Return a list of words."""
     return frozenset(str(_LISTS["words"][name]).split())
 
 
 def fold_word(word: str) -> str:
-    """A word as it stands in the lists: ``Heyyyy`` is ``hey``, ``Désolé`` is ``desole``."""
+    """Return a word in the form of the lists: ``Heyyyy`` becomes ``hey``, ``Désolé`` becomes ``desole``."""
     plain = "".join(char for char in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(char))
     return OUTER_MARKS.sub("", DRAWN_OUT.sub(r"\1", plain.replace("’", "'").replace("œ", "oe")))
 
@@ -105,10 +103,10 @@ OPEN_END, ORDINARY, CHAT = word_list("open_end"), word_list("ordinary"), word_li
 
 
 def phrase_ends(words: Sequence[str], phrases: re.Pattern[str]) -> list[int]:
-    """After how many of some words a row of phrases ends that begins with the first of them, rising.
+    """Return the lengths of all sequences of phrases that start with the first word, ascending.
 
-    Words are taken phrase by phrase, so that no text takes longer than its length allows: one pattern for the whole row
-    would try every way to part it.
+    Words are matched phrase by phrase, so that time is bounded by the length of the text. A single pattern for the
+    sequence would try every way to split it.
     """
     found = {0}
     words = words[:MAX_COURTESY_WORDS]
@@ -127,12 +125,12 @@ def _next_ends(words: Sequence[str], start: int, phrases: re.Pattern[str]) -> It
 
 
 def polite(words: Sequence[str]) -> bool:
-    """Whether all of it is said in front of a question, and says nothing."""
+    """Return whether all words are courtesies that precede a question."""
     return len(words) <= MAX_COURTESY_WORDS and len(words) in phrase_ends(words, POLITE)
 
 
 def is_closing(words: Sequence[str]) -> bool:
-    """Whether all of it is said behind a question, and says nothing."""
+    """Return whether all words are courtesies that follow a question."""
     if len(words) > MAX_COURTESY_WORDS:
         return False
     starts = (
@@ -150,14 +148,14 @@ def _closes(words: Sequence[str]) -> bool:
 
 
 def leading_courtesy_words(words: Sequence[str]) -> int:
-    """How many words stand in front of a question without a mark between, and say nothing."""
+    """Return the number of courtesy words before a question that no punctuation separates from it."""
     greeted = (end for end in phrase_ends(words, GREETED) if ASKING_START.match(" ".join(words[end:])))
     requested = (end for end in phrase_ends(words, REQUESTED) if QUESTION_WORD.match(" ".join(words[end:])))
     return max((*greeted, *requested), default=0)
 
 
 def trailing_thanks_words(words: Sequence[str]) -> int:
-    """How many words of thanks stand at the end without a mark before them."""
+    """Return the number of words of thanks at the end without punctuation before them."""
     lengths = range(min(MAX_PHRASE_WORDS, len(words)), 0, -1)
     return next((length for length in lengths if SURE_CLOSING.fullmatch(" ".join(words[-length:]))), 0)
 
@@ -167,7 +165,7 @@ EMOJI = re.compile(rf"(?:(?:{PICTURE})[\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)+")
 EMOTICON = re.compile(r"(?:(?<=\s)|^)(?:[:;=]['’]?-?[()DPp|]+|:-?/|\^_?\^|<3(?=\s*$)|[xX]-?D)(?=\s|$)")
 ACTION = re.compile(r"^\*(?:waves?|hugs?|sighs?|smiles?|coucou|bisous?|soupirs?)\*\s|\s\*(?:hugs?|bisous?|smiles?)\*$")
 ABOUT_PICTURES = re.compile(r"emoji|emoticon|émoticône|smiley|\bmean|signifi|veut dire|unicode|symbol", re.IGNORECASE)
-FACE = " ☺ "  # what emoticons become, so that they part pieces as emoji do
+FACE = " ☺ "  # replaces emoticons, so that they separate pieces like emoji
 
 _STRONG, _WEAK = r"[!?…]|\.(?=[\s.!?…)]|$)", r"[,;](?!\d)|:(?=\s|$)|(?<=\s)[-–](?=\s)|—"
 MARK_RUN = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK})[)\]\"”»\s]*)+")
@@ -175,15 +173,15 @@ MARKS_OR_PICTURES = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK}|{PICTURE})[\ufe0f\u
 STRONG = re.compile(rf"{_STRONG}|{PICTURE}")
 SHOUTED = re.compile(r" ?(?!\.\.\.$)[!?.…]{3,}$")
 CAPITAL = re.compile(r"[\"'‘“«(¿¡]*[A-ZÀ-Þ]")
-SELF_SUFFICIENT = 2  # words of its own that a question needs to be read alone
-MIN_WORDS_AFTER_GREETING = 2  # words that are left of a question behind a greeting without a mark
-MIN_WORDS_BEFORE_THANKS = 3  # words that are left before a word of thanks without a mark
+SELF_SUFFICIENT = 2  # content words that a question needs to be understandable without context
+MIN_WORDS_AFTER_GREETING = 2  # minimum words of a question after a greeting without punctuation
+MIN_WORDS_BEFORE_THANKS = 3  # minimum words before thanks without punctuation
 
 
 def strip_politeness(text: str) -> str:
-    """`text` on one line without what politeness and small talk added to it; `text` itself if nothing else is there.
+    """Return `text` on one line without courtesies and small talk; unchanged if nothing else is left.
 
-    The words of the result are a subsequence of the words of `text`, and the function leaves its result alone.
+    The words of the result are a subsequence of the words of `text`, and the function is idempotent.
     """
     before, core = "", one_line(text)
     while core != before:
@@ -193,11 +191,11 @@ def strip_politeness(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Words between marks, and the mark behind them.
+    """Words between punctuation marks, and the mark after them.
 
     Attributes:
-        front, back: whether it says nothing where it opens or closes a sentence.
-        aside: whether it tells of who asks.
+        front, back: whether the piece has no content at the start or end of a sentence.
+        aside: whether it is a statement about the user.
     """
 
     text: str
@@ -208,7 +206,7 @@ class _Piece:
 
     @property
     def ends(self) -> bool:
-        """Whether a sentence ends behind it."""
+        """Whether a sentence ends after it."""
         return STRONG.search(self.mark) is not None
 
     @property
@@ -246,7 +244,7 @@ def _split_pieces(text: str, marks: re.Pattern[str]) -> Iterator[_Piece]:
 
 
 def _piece_texts(pieces: Sequence[_Piece], marks: re.Pattern[str]) -> Iterator[str]:
-    """The texts and marks again, a blank for each picture."""
+    """Yield the texts and marks, with a blank for each picture."""
     for piece in pieces:
         yield piece.text
         yield EMOJI.sub(" ", piece.mark) if marks is MARKS_OR_PICTURES else piece.mark
@@ -271,12 +269,12 @@ def _label_piece(piece: _Piece, shouting: bool) -> _Piece:
 
 
 def _split_elisions(words: Sequence[str]) -> list[str]:
-    """The words with what French elides apart: ``j'arrive`` is ``j`` and ``arrive``."""
+    """Return the words and the parts of French elisions: ``j'arrive`` yields ``j`` and ``arrive``."""
     return [part for word in words for part in (word, *re.split("['-]", word)) if part]
 
 
 def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
-    """Whether all words are in the lists, none of them has a capital of its own, and one is of small talk."""
+    """Return whether all words are listed, none has an unusual capital, and one is small talk."""
     capitals = [fold_word(word) for word in text.split()[1:] if CAPITAL.match(word)]
     if not shouting and not OWN_CAPITALS.issuperset(capitals):
         return False
@@ -288,7 +286,7 @@ def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
 
 
 def _kept_pieces(pieces: Sequence[_Piece], shouting: bool) -> list[_Piece] | None:
-    """The pieces that are left; None where they cannot be read without what was told beside them."""
+    """Return the remaining pieces; None if they are not understandable without the removed statements."""
     left: list[_Piece] = []
     sentences = list(_sentences(pieces))
     for sentence, following in zip(sentences, [*sentences[1:], [EMPTY_PIECE]], strict=False):
@@ -315,7 +313,7 @@ def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _of_sentence(sentence: list[_Piece]) -> list[_Piece]:
-    """A sentence without the idle pieces at its ends; nothing where all are idle."""
+    """Return a sentence without the removable pieces at its ends; empty if all are removable."""
     said = [piece for piece in sentence if piece.words()]
     if said and all(piece.idle or piece.aside for piece in said):
         return []
@@ -333,12 +331,12 @@ def _of_sentence(sentence: list[_Piece]) -> list[_Piece]:
 
 
 def _without_joining(piece: _Piece) -> _Piece:
-    """A question without what joined it to what stood before: "but", "so"."""
+    """Return a question without a leading conjunction such as "but" or "so"."""
     return replace(piece, text=_without_lead(piece.text, opened=True))
 
 
 def _fluent(sentence: list[_Piece]) -> list[_Piece]:
-    """A sentence without what is hesitated between two commas."""
+    """Return a sentence without hesitations between two commas."""
     left = sentence[:1]
     for piece in sentence[1:]:
         if left[-1].mark == piece.mark == ", " and HESITATION.fullmatch(" ".join(piece.words())):
@@ -349,7 +347,7 @@ def _fluent(sentence: list[_Piece]) -> list[_Piece]:
 
 
 def _keep_question_mark(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_Piece]:
-    """The question mark behind words of thanks stays with the question."""
+    """Move the question mark after words of thanks to the question."""
     if dropped:
         mark = dropped[-1].mark if dropped[-1].ends else " "
         kept[-1] = replace(kept[-1], mark=mark if "?" in mark else mark.replace("!", "."))
@@ -357,10 +355,10 @@ def _keep_question_mark(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_
 
 
 def _mark_in_name(idle: _Piece, following: _Piece, asked: bool) -> bool:
-    """Whether the mark after an idle piece stands within a name: "Hello, Dolly!", "hello, world", "Yo! MTV Raps".
+    """Return whether the mark after a piece is part of a name: "Hello, Dolly!", "hello, world", "Yo! MTV Raps".
 
     Args:
-        asked: whether the sentence that follows ends with a question mark.
+        asked: whether the following sentence ends with a question mark.
     """
     words, capital = following.text.split(), CAPITAL.match(following.text) is not None
     phrase = JOINING.sub("", " ".join(following.words()))
@@ -372,14 +370,14 @@ def _mark_in_name(idle: _Piece, following: _Piece, asked: bool) -> bool:
 
 
 def _has_question(pieces: Sequence[_Piece]) -> bool:
-    """Whether a question is among the pieces: a mark, or a word that opens one."""
+    """Return whether the pieces contain a question: a question mark, or a word that opens a question."""
     return any("?" in piece.mark for piece in pieces) or any(
         QUESTION_OPENER.match(JOINING.sub("", " ".join(piece.words()))) for piece in pieces
     )
 
 
 def _stands_alone(text: str) -> bool:
-    """Whether nothing in a question points to what was said before, and it says enough by itself."""
+    """Return whether a question has enough content and does not refer to earlier text."""
     words = [fold_word(word) for word in text.split()]
     line = EXPLETIVE.sub(" ", " ".join(words))
     turned = INVERTED.search(line)
@@ -392,24 +390,24 @@ def _stands_alone(text: str) -> bool:
 
 
 def _named_before(text: str) -> bool:
-    """Whether a name stands in the question, for which its pronoun can stand."""
+    """Return whether the question contains a name to which its pronoun can refer."""
     return any(CAPITAL.match(word) for word in text.split()[1:])
 
 
 def _lower(words: Sequence[str]) -> bool:
-    """Whether no word has a capital of its own, as in a title."""
+    """Return whether no word has an unusual capital, as in a title."""
     return not any(CAPITAL.match(word) and fold_word(word) not in OWN_CAPITALS for word in words)
 
 
 def _trim_ends(pieces: list[_Piece], opened: bool) -> list[_Piece]:
-    """What no mark parts from the question, off its first and last piece."""
+    """Remove courtesies without punctuation from the first and last piece."""
     pieces = [replace(pieces[0], text=_without_lead(pieces[0].text, opened)), *pieces[1:]]
     last = max((place for place, piece in enumerate(pieces) if piece.words()), default=0)
     return [*pieces[:last], replace(pieces[last], text=_without_thanks(pieces[last].text)), *pieces[last + 1 :]]
 
 
 def _without_lead(text: str, opened: bool) -> str:
-    """Words in front of a question that say nothing, and where something stood before it, what joins it to that."""
+    """Remove leading courtesies, and a leading conjunction if text before it was removed."""
     words = text.split()
     folded = [fold_word(word) for word in words]
     length = leading_courtesy_words(folded)

@@ -1,4 +1,4 @@
-"""Questions restated by a language model. A failed rewrite stops the run: nothing else was asked for."""
+"""Queries restated by a language model. A failed rewrite stops the run, because no fallback is configured."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ SCHEMA = {
 
 
 class LlmRewriter(Rewriter):
-    """The information need, restated by a language model in the question's language."""
+    """The information need, restated by a language model in the language of the query."""
 
     class Config(AdapterConfig):
         type: Literal["llm"] = "llm"
-        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-        prompt: PromptName = Field("rewrite@1", description="a prompt's name, or the path of a Markdown file")
-        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+        model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
+        prompt: PromptName = Field("rewrite@1", description="name of a prompt, or path of a Markdown file")
+        parameters: Parameters = Field(
+            default_factory=dict, description="call parameters; they override llm.parameters"
+        )
 
     config: Config
 
@@ -46,7 +48,7 @@ class LlmRewriter(Rewriter):
         return (self.config.model,)
 
     def causes(self) -> Causes:
-        """All that can change a rewrite: model, parameters, the prompt's text."""
+        """Return everything that affects a rewrite: model, parameters, text of the prompt."""
         own = self._llm.settings.causes_for(self.models).get("models")
         return {**self.own_causes(), "prompt": self._prompt.sha256, **({"llm": {"models": own}} if own else {})}
 
@@ -66,16 +68,16 @@ class LlmRewriter(Rewriter):
         if reply.value is None:
             raise ProviderError(
                 f"query {query.qid} could not be rewritten: {reply.error}",
-                remedy="run again (what was paid is cached), or set embed.rewrite to clean or none",
+                remedy="run the command again (paid answers are cached), or set embed.rewrite to clean or none",
             )
         return reply.value
 
 
 def check_rewrite(answer: JsonObject) -> str:
-    """The rewritten question on one line.
+    """Return the rewritten query on one line.
 
     Raises:
-        ValueError: no text.
+        ValueError: the answer contains no text.
     """
     found = answer.get("query")
     rewrite = one_line(clean_unicode(found)) if isinstance(found, str) else ""

@@ -1,1 +1,1 @@
-"""The sections of the report; see `raggs.reporting` for how one is added."""
+"""The sections of the report; see `raggs.reporting` for how to add one."""

@@ -1,9 +1,7 @@
-"""The decision box: what the set says, whether it can be trusted, what blocks, what to do next, what it cost.
+"""The decision section: recommendations, checks of the golden set, blockers, next steps and cost.
 
-Can the golden set be trusted? One check a question, each with what was found, its threshold and what to do.
-
-The sentences are those of `raggs status`, `raggs judge check` and `raggs eval`; a check adds whether they are good
-news. What was not looked at is "unknown", never good.
+Each check has findings, a threshold and a next step. The sentences are those of `raggs status`, `raggs judge check`
+and `raggs eval`; a check adds a state. The state of a check that was not run is "unknown", never "good".
 """
 
 from __future__ import annotations
@@ -39,35 +37,35 @@ from raggs.stats.comparison import MARGIN, POWER
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "doubt", "bad", "unknown"]
-ORDERING = frozenset(("prune", "rank"))  # stages that grades do without
-MAX_CUT_SHORT_SHARE = 0.1  # of the pairs of a top; beyond, its order is rough
-STATE_WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
+ORDERING = frozenset(("prune", "rank"))  # stages that do not affect grades
+MAX_CUT_SHORT_SHARE = 0.1  # share of the top pairs, or of queries, above which the order is flagged
+STATE_WORDS: dict[State, str] = {"good": "pass", "doubt": "warning", "bad": "fail", "unknown": "not run"}
 
 
 class NextStep(ReportPart):
-    """Something to do: why, and the command."""
+    """A next step: reason and command."""
 
     why: str
     command: str
 
 
 class TrustCheck(ReportPart):
-    """One thing that a golden set is trusted by."""
+    """One check of a golden set."""
 
     name: str
     state: State
     said: tuple[str, ...]
-    threshold: str = Field(description="by which the state was told; empty where there is none")
+    threshold: str = Field(description="threshold of the state; empty if there is none")
     step: NextStep | None = None
 
     @property
     def word(self) -> str:
-        """The state as it is written."""
+        """The state in words."""
         return STATE_WORDS[self.state]
 
 
 def checks(facts: ReportFacts) -> Iterator[TrustCheck]:
-    """All checks, in the order in which a reader asks."""
+    """Yield all checks, in the order of the page."""
     yield _completeness_check(facts)
     if facts.report is not None:
         if warnings := [said for said in facts.report.warnings if GATE_FAILED_TEXT not in said]:
@@ -82,25 +80,25 @@ def _completeness_check(facts: ReportFacts) -> TrustCheck:
     failed = facts.golden.provenance.failed if facts.golden.provenance else 0
     missing = _missing_stages(facts)
     said = [facts.golden.lacks] if facts.golden.lacks else []
-    said += [f"not done yet: {', '.join(missing)}"] if missing else []
-    said += [f"{plural(failed, 'judgment')} failed, without a grade"] if failed else []
+    said += [f"stages not run yet: {', '.join(missing)}"] if missing else []
+    said += [f"{plural(failed, 'judgment')} failed (no grade)"] if failed else []
     lost = bool(failed or facts.golden.lacks) or not ORDERING.issuperset(missing)
     state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if lost else "good"
     again = None
     if facts.run is not None and lost:
         again = NextStep(why="finish the golden set", command=facts.run.command)
-    whole = ("every query was worked on, no judgment failed",) if facts.run else ("labels from a file",)
+    whole = ("all queries were processed, and no judgment failed",) if facts.run else ("labels from a file",)
     return TrustCheck(
         name="Completeness",
         state=state,
         said=tuple(said) or whole,
-        threshold="every stage done (prune and rank for orders alone), no query left out, no failed judgment",
+        threshold="all stages completed (prune and rank only for orders), no query omitted, no judgment failed",
         step=again,
     )
 
 
 def _missing_stages(facts: ReportFacts) -> list[str]:
-    """The stages of the run that have not been done, nor begun."""
+    """Return the stages of the run that have not been started."""
     if facts.run is None:
         return []
     begun = {part.stage for part in facts.run.parts}
@@ -108,21 +106,22 @@ def _missing_stages(facts: ReportFacts) -> list[str]:
 
 
 def _holes(facts: ReportFacts, report: EvalReport) -> TrustCheck:
-    """How much of what systems show nobody judged."""
-    threshold = f"up to {HARM_NOTE_FROM:.0%} fine, above {HOLES:.0%} scores say nothing"
+    """Return the check of the share of unjudged passages in system outputs."""
+    threshold = f"warning above {HARM_NOTE_FROM:.0%}; above {HOLES:.0%}, scores are unreliable"
     measure = next((name for name in report.measures if parse_measure(name).measure.NAME == "holes"), None)
     known = [] if measure is None else [(each.name, each.scores[measure].mean) for each in report.systems]
     shares = {name: mean for name, mean in known if mean is not None}
     if not shares:
         return TrustCheck(name="Unjudged", state="unknown", said=("not measured",), threshold=threshold)
     worst = max(shares, key=lambda name: shares[name])
-    stops = shares[worst] > HOLES and bool(report.warnings)  # where all labels are relevant, that is the custom
+    # without negative labels, high shares of unjudged passages are normal
+    stops = shares[worst] > HOLES and bool(report.warnings)
     state: State = "bad" if stops else "doubt" if shares[worst] > HARM_NOTE_FROM else "good"
-    said = f"{measure}: of what a system shows there, {shares[worst]:.0%} is unjudged at most ({worst})"
+    said = f"{measure}: at most {shares[worst]:.0%} of a system's passages are unjudged ({worst})"
     step = None
     if state != "good":
         command = f"raggs eval -g {quote(facts.place)} -r FILE --bounds"
-        step = NextStep(why="see what unjudged passages could make of the scores", command=command)
+        step = NextStep(why="show the bounds of scores for all grades of unjudged passages", command=command)
     return TrustCheck(name="Unjudged", state=state, said=(said,), threshold=threshold, step=step)
 
 
@@ -138,7 +137,7 @@ def _judge(facts: ReportFacts) -> Iterator[TrustCheck]:
 
 
 def _health(locks: list[StageLock]) -> TrustCheck:
-    """The judge's figures, without those that have a check of their own."""
+    """Return the check of the judge's health, without figures that have a separate check."""
     lines = []
     for lock in locks:
         told = lock.health
@@ -150,10 +149,10 @@ def _health(locks: list[StageLock]) -> TrustCheck:
         lines += [*lock_lines(lock.model_copy(update={"health": told, "counts": counts}))]
     lines += [*answerer_lines([each for lock in locks for each in lock.answerers.values()])]
     name = next((lock.judge for lock in locks if lock.judge), "")
-    said = tuple(line.text for line in lines) or ("nothing is known of its health",)
+    said = tuple(line.text for line in lines) or ("no health data",)
     state: State = "doubt" if any(line.warning for line in lines) else "good" if lines else "unknown"
-    whose = (f"the judge is {name}",) if name else ()
-    return TrustCheck(name="Judge", state=state, said=(*whose, *said), threshold="no warning of its health")
+    whose = (f"judge: {name}",) if name else ()
+    return TrustCheck(name="Judge", state=state, said=(*whose, *said), threshold="no health warning")
 
 
 def _canaries(lock: StageLock | None) -> Iterator[TrustCheck]:
@@ -162,7 +161,7 @@ def _canaries(lock: StageLock | None) -> Iterator[TrustCheck]:
     health = lock.health.canaries if isinstance(lock.health, JudgeHealth) else None
     threshold = "all as expected"
     if health is None or not health.passed.total:
-        said = "no case of known grade was asked (judge.canaries)"
+        said = "no hidden control items were judged (judge.canaries)"
         yield TrustCheck(name="Canaries", state="unknown", said=(said,), threshold=threshold)
         return
     lines = tuple(health_lines(JudgeHealth(canaries=health)))
@@ -177,13 +176,13 @@ def _gate(facts: ReportFacts) -> Iterator[TrustCheck]:
     manifest = facts.run.manifest
     asked = as_object(as_object(manifest.config.get("judge")).get("gate"))
     limits = [f"{name} {value:g}" for name, value in asked.items() if isinstance(value, int | float)]
-    threshold = f"judge.gate: {', '.join(limits)}" if limits else "none was set (judge.gate)"
+    threshold = f"judge.gate: {', '.join(limits)}" if limits else "no gate is set (judge.gate)"
     below = failed_judge_gates(manifest)
     if below:
-        step = NextStep(why="see what made the judge what it is", command=f"raggs why {quote(facts.place)} judge")
+        step = NextStep(why="show the inputs of the judge", command=f"raggs why {quote(facts.place)} judge")
         yield TrustCheck(name="Gate", state="bad", said=(GATE_FAILED_TEXT, *below), threshold=threshold, step=step)
     elif limits:
-        yield TrustCheck(name="Gate", state="good", said=("the judge holds its gate",), threshold=threshold)
+        yield TrustCheck(name="Gate", state="good", said=("the judge passes its gate",), threshold=threshold)
 
 
 def _inversions(facts: ReportFacts, lock: StageLock | None) -> Iterator[TrustCheck]:
@@ -197,30 +196,30 @@ def _inversions(facts: ReportFacts, lock: StageLock | None) -> Iterator[TrustChe
     step = None
     if doubt and facts.run is not None and isinstance(calls, int):
         command = f"{facts.run.command} --set {_doubled_budget_setting(lock.params.get('budget'), calls)}"
-        step = NextStep(why="have the judge order more, for a surer order", command=command)
+        step = NextStep(why="let the judge order more batches, for a more certain order", command=command)
     yield TrustCheck(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
 
 
 def _order_found(facts: ReportFacts, lock: StageLock, inversions: float) -> tuple[tuple[str, ...], bool, str]:
-    """What is said of the orders, whether it is a doubt, and from where on it is one."""
+    """Return findings on the orders, whether they are a warning, and the threshold."""
     outcomes = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
     ranked = sum(count for name, count in outcomes.items() if name != COUNT_NOT_RANKED)
     if ranked:
         cut = sum(outcomes.get(name, 0) for name in CUT_SHORT)
-        limit = f"up to {MAX_CUT_SHORT_SHARE:.0%} of the queries stopped at a cap or a budget"
+        limit = f"warning above {MAX_CUT_SHORT_SHARE:.0%} of queries that stopped at a cap or budget"
         return tuple(settled_words(lock)), cut > MAX_CUT_SHORT_SHARE * ranked, limit
     pairs = facts.golden.top * (facts.golden.top - 1) / 2
     wrong = inversions / pairs if pairs else 0.0
-    share = f"that is {wrong:.0%} of the pairs of a top {facts.golden.top}; measures by grades do not see it"
+    share = f"that is {wrong:.0%} of the pairs in the top {facts.golden.top}; metrics of grades are not affected"
     return (
         (inversions_words(inversions), share),
         wrong > MAX_CUT_SHORT_SHARE,
-        f"up to {MAX_CUT_SHORT_SHARE:.0%} of the pairs fine; a coin: 50%",
+        f"warning above {MAX_CUT_SHORT_SHARE:.0%} of pairs; a random order has 50%",
     )
 
 
 def _doubled_budget_setting(budget: object, calls: int) -> str:
-    """The setting that allows twice the calls."""
+    """Return the setting that doubles the budget of calls."""
     shared = budget if isinstance(budget, Mapping) else {}
     of_all = next(((name, value) for name, value in shared.items() if value is not None), None)
     return f"rank.max_calls={2 * calls}" if of_all is None else f"rank.budget.{of_all[0]}={2 * of_all[1]:g}"
@@ -232,37 +231,37 @@ def _human_agreement_check(facts: ReportFacts) -> TrustCheck:
         step = None
         if facts.run is not None and "judge" not in _missing_stages(facts):
             command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
-            step = NextStep(why="have a person read what would tell most", command=command)
-        said = people.why or "no person's grades were held against the judge's"
+            step = NextStep(why="label the most informative passages by hand", command=command)
+        said = people.why or "the judge was not compared with human labels"
         return TrustCheck(name="People", state="unknown", said=(said,), threshold="", step=step)
     comparing = people.trust[0]
     states: dict[str, State] = {"yes": "good", "no": "bad", "not yet": "doubt"}
     return TrustCheck(
         name="People", state=states[comparing.answer], said=people.said, threshold=""
-    )  # they name their own
+    )  # the sentences include their thresholds
 
 
-Answer = Literal["yes", "no", "cannot tell", "nothing to compare"]
-MAX_QUERY_FACTOR = 10  # times the questions there are: whoever would need more will not ask for them
+Answer = Literal["yes", "no", "inconclusive", "nothing to compare"]
+MAX_QUERY_FACTOR = 10  # multiple of the existing queries, beyond which collecting more is not recommended
 TRUST_SENTENCES: dict[State, str] = {
-    "good": "yes, by all that was looked at",
-    "doubt": "with care",
+    "good": "yes, all checks passed",
+    "doubt": "with caution",
     "bad": "no",
-    "unknown": "as far as was looked at",
+    "unknown": "as far as checks were run",
 }
 
 
 class Recommendation(ReportPart):
-    """One question with its answer."""
+    """A recommendation: question and answer."""
 
     question: str
     answer: Answer
     said: tuple[str, ...]
-    needed: int | None = Field(None, description="queries that would tell, where the answer is open")
+    needed: int | None = Field(None, description="queries needed for a conclusive result, if it is inconclusive")
 
 
 class DecisionPart(ReportPart):
-    """All of the box."""
+    """Data of the section."""
 
     ships: tuple[Recommendation, ...]
     trusted: State
@@ -285,7 +284,7 @@ class DecisionSection(ReportSection):
     TITLE = "Decision"
 
     def data(self, facts: ReportFacts) -> DecisionPart:
-        """The box; every report has one."""
+        """Return the data of the section; every report has one."""
         ships, found = tuple(_ships(facts)), tuple(checks(facts))
         return DecisionPart(
             ships=ships,
@@ -299,7 +298,7 @@ class DecisionSection(ReportSection):
 
 
 def _trusted(found: Sequence[TrustCheck]) -> State:
-    """The worst state of all; what is not known counts for less than a doubt."""
+    """Return the worst state; "unknown" is less severe than "doubt"."""
     states = {check.state for check in found}
     order: tuple[State, ...] = ("bad", "doubt", "unknown", "good")
     return next(state for state in order if state in states or state == "good")
@@ -323,26 +322,28 @@ def _ships(facts: ReportFacts) -> Iterator[Recommendation]:
 
 
 def _of_sweep(sweep: SweepReport) -> Recommendation:
-    """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
-    from raggs.stats.resampling import MIN_CLAIM_QUERIES  # late: most reports are of no sweep
+    """Return the choice of a sweep; it is definite if nearly all bootstrap samples of the queries make the same
+    choice.
+    """
+    from raggs.stats.resampling import MIN_CLAIM_QUERIES  # imported lazily: most reports contain no sweep
     from raggs.sweeps.layout import rivals
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
     if chosen is None:
-        answer: Answer = "cannot tell" if sweep.choice.inconclusive else "no"
-        return Recommendation(question=f"Ship any of sweep {sweep.name}?", answer=answer, said=said)
+        answer: Answer = "inconclusive" if sweep.choice.inconclusive else "no"
+        return Recommendation(question=f"Use any configuration of sweep {sweep.name}?", answer=answer, said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
     drawn = (share is None or share >= sweep.confidence) and sweep.questions >= MIN_CLAIM_QUERIES
     sure = drawn and not sweep.choice.inconclusive
     return Recommendation(
-        question=f"Ship {chosen}, of sweep {sweep.name}?",
-        answer="yes" if sure else "cannot tell",
+        question=f"Use {chosen} ({sweep.name})?",
+        answer="yes" if sure else "inconclusive",
         said=said,
     )
 
 
 def _of_systems(report: EvalReport) -> Recommendation:
-    """The best of the others against the baseline, by the first measure."""
+    """Return the recommendation on the best other system against the baseline, by the primary metric."""
     first = deciding_comparisons(report)
     if not first:
         return _uncompared_recommendation(report)
@@ -350,54 +351,56 @@ def _of_systems(report: EvalReport) -> Recommendation:
     open_ = best.verdict == "unjudged" or (best.verdict == "unresolvable" and is_ahead(best, report))
     answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no"}
     return Recommendation(
-        question=f"Ship {best.system} in place of {best.baseline}?",
-        answer="cannot tell" if open_ else answers.get(best.verdict, "no"),
+        question=f"Replace {best.baseline} with {best.system}?",
+        answer="inconclusive" if open_ else answers.get(best.verdict, "no"),
         said=(*_reasons(best, report), *_harm_reasons(best, report), *_other_systems_reason(first[1:], best)),
         needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
 
 
 def _uncompared_recommendation(report: EvalReport) -> Recommendation:
-    """Of one system, or of several that were not compared."""
+    """Return a recommendation for systems that were not compared."""
     measure = report.measures[0]
     scores = [(each.name, each.scores[measure].mean) for each in report.systems]
     said = [f"{name}: {measure} {score(mean)}" for name, mean in scores]
-    said.append("there is nothing that it is compared with")
-    return Recommendation(question="Ship what?", answer="nothing to compare", said=tuple(said))
+    said.append("no other system to compare with")
+    return Recommendation(question="Which system to use?", answer="nothing to compare", said=tuple(said))
 
 
 def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
-    """What the answer rests on."""
+    """Yield the reasons of the answer."""
     yield difference_sentence(best)
     if best.unjudged is not None:
         low, high = signed(best.unjudged.low), signed(best.unjudged.high)
         yield inconclusive(best.unjudged)
-        yield f"with the grades that these may have, the difference lies between {low} and {high}"
+        yield f"depending on their grades, the difference is between {low} and {high}"
     elif best.verdict == "tie":
-        yield f"the interval lies within {MARGIN:g} of none: whichever is cheaper is as good"
+        yield f"equivalent: the interval is within {MARGIN:g} of zero, so choose the cheaper system"
     elif best.verdict == "win" and best.negligible:
-        yield f"the gain is sure, and lies within {MARGIN:g}, which hardly anybody would notice"
+        yield f"the gain is significant but within {MARGIN:g}, which is negligible in practice"
     elif best.verdict == "loss":
-        yield f"{best.baseline} is better than the best of the others"
+        yield f"{best.baseline} is better than all other systems"
     elif best.verdict == "unresolvable" and not is_ahead(best, report):
-        yield f"it is behind {best.baseline} here, though that may be chance: nothing speaks for it"
+        yield f"its mean is below {best.baseline}, although not significantly, so nothing supports the replacement"
     elif best.verdict == "unresolvable" and best.queries_needed:
         there = report.golden.queries
-        needed = f"about {best.queries_needed:,} queries would tell"
-        yield f"{needed}, were the difference the one seen here; there are {there:,}"
+        needed = f"about {best.queries_needed:,} queries are needed"
+        yield f"{needed} for a conclusive result if the true difference equals the observed one; there are {there:,}"
         if best.queries_needed > MAX_QUERY_FACTOR * there:
-            yield "so small a difference is hardly worth the telling: whichever is cheaper is as good a choice"
+            yield "such a small difference rarely matters in practice; choose the cheaper system"
 
 
 def _harm_reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
-    """What it shows that misleads: a gain may be bought with that, which the measure that decides does not see."""
+    """Yield the differences in misleading passages, which the primary metric does not include."""
     for part in report.comparisons:
         same = (part.system, part.baseline) == (best.system, best.baseline)
         if same and part.measure != best.measure and parse_measure(part.measure).measure.NAME == "harm":
             shown = [each.scores[part.measure].mean for each in report.systems if each.name == part.system]
-            sure = {"loss": "surely more", "win": "surely less"}.get(part.verdict, "no sure difference")
+            sure = {"loss": "significantly more", "win": "significantly less"}.get(
+                part.verdict, "no significant difference"
+            )
             yield (
-                f"{part.measure}, the share of what it shows with grade 1 or 2: {score(next(iter(shown), None))}, "
+                f"{part.measure}, the share of its passages with grade 1 or 2: {score(next(iter(shown), None))}, "
                 f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}] against {part.baseline}: {sure}"
             )
 
@@ -406,14 +409,14 @@ def _other_systems_reason(rest: Sequence[ComparisonPart], best: ComparisonPart) 
     if rest:
         moved = (f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}]" for part in rest)
         listed = ", ".join(f"{part.system} {move}" for part, move in zip(rest, moved, strict=True))
-        yield f"of the others, against {best.baseline}: {listed}"
+        yield f"other systems against {best.baseline}: {listed}"
 
 
 # --- what is next, and what it cost ---------------------------------------------------------------------------
 
 
 def _steps(facts: ReportFacts, ships: Sequence[Recommendation], found: Sequence[TrustCheck]) -> Iterator[NextStep]:
-    """What to do, most urgent first: what blocks, what is open, what is in doubt, what is not known."""
+    """Yield the next steps, most urgent first: blockers, open comparisons, warnings, checks that were not run."""
     for state in ("bad", "open", "doubt", "unknown"):
         if state == "open":
             yield from _judging_steps(facts)
@@ -423,11 +426,11 @@ def _steps(facts: ReportFacts, ships: Sequence[Recommendation], found: Sequence[
         command = f"raggs report {quote(facts.place)} --run A=a.trec --run B=b.trec --out report.html"
         yield NextStep(why="compare two systems", command=command)
     if facts.run is not None:
-        yield NextStep(why="is the golden set what it says?", command=f"raggs audit {quote(facts.place)}")
+        yield NextStep(why="verify the files of the golden set", command=f"raggs audit {quote(facts.place)}")
 
 
 def _judging_steps(facts: ReportFacts) -> Iterator[NextStep]:
-    """What has the passages judged that could reverse the verdict."""
+    """Yield the command that judges the passages that could reverse the verdict."""
     best = deciding_comparisons(facts.report)[:1] if facts.report is not None else []
     for part in best:
         if part.unjudged is not None:
@@ -440,19 +443,21 @@ def _more_questions(facts: ReportFacts, ships: Sequence[Recommendation]) -> Iter
     there = facts.report.golden.queries if facts.report is not None else 0
     if there < needed <= MAX_QUERY_FACTOR * there:
         more = needed - there
-        why = f"about {plural(more, 'more question')} would tell; from logs, or made of documents"
+        why = (
+            f"add about {plural(more, 'more question')} for a conclusive result, from logs or generated from documents"
+        )
         yield NextStep(why=why, command=f"raggs questions DOCS --out questions.jsonl --n {more}")
 
 
 def _cost(facts: ReportFacts) -> Iterator[str]:
     if facts.run is None:
-        yield "labels from a file: what they cost is not known"
+        yield "labels from a file: cost unknown"
         return
     total, queries = facts.costs.total, facts.report.golden.queries if facts.report else 0
-    each = f", ${total.usd / queries:,.4f} a question" if queries and total.usd else ""
+    each = f", ${total.usd / queries:,.4f} per query" if queries and total.usd else ""
     yield f"${total.usd:,.4f} spent in {plural(total.calls, 'call')}{each}; ${total.saved_usd:,.4f} saved by the cache"
     if (perhaps := total.perhaps_usd - total.unknown_usd) > 0:
-        yield f"${perhaps:,.4f} of it perhaps: calls without an answer in time"
+        yield f"${perhaps:,.4f} of it is uncertain: calls that timed out and may have been billed"
     if total.unknown:
         yield total.possibly_billed
 
@@ -460,24 +465,24 @@ def _cost(facts: ReportFacts) -> Iterator[str]:
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
     if not sweeps:
         return
-    from raggs.stats.resampling import MIN_CLAIM_QUERIES  # late, as above
+    from raggs.stats.resampling import MIN_CLAIM_QUERIES  # imported lazily, see above
 
     for sweep in sweeps:
-        share = f"{sweep.confidence:.0%} of questions drawn anew, of {MIN_CLAIM_QUERIES} or more"
-        yield f"sweep {sweep.name}: its choice is sure if it stands in {share}"
+        share = f"{sweep.confidence:.0%} of bootstrap samples, with at least {MIN_CLAIM_QUERIES} queries"
+        yield f"sweep {sweep.name}: the choice is conclusive if it is the same in {share}"
 
 
 def _thresholds(report: EvalReport | None) -> Iterator[str]:
-    """The numbers by which the verdict was told."""
+    """Yield the thresholds of the verdicts."""
     if report is None:
         return
     alpha: Number = 1.0 - report.confidence
-    yield f"decided by {report.measures[0]}, over {plural(report.golden.queries, 'query')}, seed {report.seed}"
+    yield f"primary metric: {report.measures[0]} over {plural(report.golden.queries, 'query')}, seed {report.seed}"
     yield (
-        f"better or worse: the {report.confidence:.0%} interval leaves 0 out, and p after Holm's correction is below "
-        f"{alpha:.2g} (paired randomisation)"
+        f"better or worse: the {report.confidence:.0%} interval excludes 0, and the Holm-corrected p-value is below "
+        f"{alpha:.2g} (paired randomisation test)"
     )
-    yield "inconclusive: unjudged passages could reverse the verdict, each with the grade least favourable to it"
-    yield f"no difference that matters: the interval lies within {MARGIN:g} of none"
-    yield f"queries that would tell: for a power of {POWER:.0%}, were the difference the one seen here"
-    yield f"trust: {', '.join(f'{word} ({state})' for state, word in STATE_WORDS.items())}; the worst check decides"
+    yield "inconclusive: unjudged passages with the least favourable grades could reverse the verdict"
+    yield f"equivalent: the interval is within {MARGIN:g} of zero"
+    yield f"queries needed: for a power of {POWER:.0%} if the true difference equals the observed one"
+    yield f"checks: {', '.join(STATE_WORDS.values())}; the worst check determines the result"

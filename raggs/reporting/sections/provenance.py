@@ -1,6 +1,8 @@
-"""Provenance: what made every number, in full: fingerprints, prompts, models, seeds, versions, and the command.
+"""The sections on provenance and on the golden set.
 
-The golden set itself: label mix, pools, who found what, near-duplicates, languages, tokens, agreement, cost.
+Provenance: fingerprints, prompts, models, seeds, versions, and the command that reproduces the report.
+
+Golden set: label mix, pools, contributions of retrievers, near-duplicates, languages, tokens, agreement, cost.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.store import content_hash, dump_json
 
-# By stage: the setting that names a prompt, the component that holds its hash, and what it is for.
+# For each stage: setting of the prompt, component with its hash, and use of the prompt.
 PROMPTS: Mapping[str, tuple[tuple[str, str, PromptUse], ...]] = {
     "judge": (("prompt", "judge", "grade"), ("group_prompt", "group", "grades")),
     "rank": (("prompt", "judge", "order"),),
@@ -33,14 +35,14 @@ PROMPTS: Mapping[str, tuple[tuple[str, str, PromptUse], ...]] = {
 
 
 class NamedFact(ReportPart):
-    """A fact by its name."""
+    """A named fact."""
 
     name: str
     text: str
 
 
 class PromptText(ReportPart):
-    """One language of a prompt as it is sent."""
+    """One language of a prompt, as sent to the model."""
 
     name: str
     language: str
@@ -49,24 +51,24 @@ class PromptText(ReportPart):
 
 
 class PromptPart(ReportPart):
-    """The prompt of a stage that asks a model."""
+    """The prompt of a stage that calls a model."""
 
     stage: str
     name: str
-    fault: str = Field(description="why it is not shown, or not the one that was sent; empty where it is")
+    fault: str = Field(description="why the prompt is not shown; empty if it is")
     texts: tuple[PromptText, ...]
 
 
 class StageLockPart(ReportPart):
-    """A stage's lock."""
+    """The lock of a stage."""
 
     stage: str
     facts: tuple[NamedFact, ...]
-    components: str = Field(description="everything that the result depends on, as JSON")
+    components: str = Field(description="everything that affects the result, as JSON")
 
 
 class ProvenancePart(ReportPart):
-    """All of the section; `config`: the effective configuration as JSON, empty for a file of labels."""
+    """Data of the section; `config` is the effective configuration as JSON, empty for a file of labels."""
 
     command: str
     facts: tuple[NamedFact, ...]
@@ -76,13 +78,13 @@ class ProvenancePart(ReportPart):
 
 
 class ProvenanceSection(ReportSection):
-    """What was each number made from, and how is it made again?"""
+    """Which inputs does each number depend on, and how is it reproduced?"""
 
     NAME = "provenance"
     TITLE = "Provenance"
 
     def data(self, facts: ReportFacts) -> ProvenancePart:
-        """Every report has one."""
+        """Return the data of the section; every report has one."""
         manifest = None if facts.run is None else facts.run.manifest
         locks = {} if manifest is None else manifest.stages
         return ProvenancePart(
@@ -95,7 +97,7 @@ class ProvenanceSection(ReportSection):
 
 
 def _facts(facts: ReportFacts) -> Iterator[NamedFact]:
-    yield NamedFact(name="this file", text=f"made by raggs {__version__}")
+    yield NamedFact(name="this file", text=f"created by raggs {__version__}")
     yield NamedFact(name="golden set", text=facts.golden.source)
     if facts.run is not None:
         yield from _of_run(facts.run)
@@ -108,7 +110,7 @@ def _facts(facts: ReportFacts) -> Iterator[NamedFact]:
 
 def _of_run(run: OpenedRun) -> Iterator[NamedFact]:
     manifest = run.manifest
-    yield NamedFact(name="run", text=f"{manifest.name}, begun {manifest.created.isoformat()} by raggs {manifest.raggs}")
+    yield NamedFact(name="run", text=f"{manifest.name}, {manifest.created.isoformat()}, raggs {manifest.raggs}")
     yield NamedFact(name="manifest", text=content_hash(run.store.content()))
     if manifest.config_file:
         yield NamedFact(name="configuration", text=f"{manifest.config_file} (from the run directory)")
@@ -142,7 +144,7 @@ def _stage(name: str, lock: StageLock) -> StageLockPart:
 
 
 def _prompts(manifest: RunManifest) -> Iterator[PromptPart]:
-    """Those of the stages that asked a model by one."""
+    """Yield the prompts of the stages that called a model."""
     for stage, prompts in PROMPTS.items():
         lock = manifest.stages.get(stage)
         for setting, component, use in prompts:
@@ -157,7 +159,7 @@ def _prompt(stage: str, name: str, use: PromptUse, sent: set[str]) -> PromptPart
         found = load_prompt(name, use)
     except RaggsError as error:
         return PromptPart(stage=stage, name=name, fault=f"cannot be read here: {error.message}", texts=())
-    fault = "" if found.sha256 in sent else "another text now than the one that was sent"
+    fault = "" if found.sha256 in sent else "the text has changed since it was sent"
     return PromptPart(stage=stage, name=name, fault=fault, texts=() if fault else tuple(_texts(found)))
 
 
@@ -167,7 +169,7 @@ def _texts(prompt: Prompt) -> Iterator[PromptText]:
 
 
 def _hashes(causes: object) -> Iterator[str]:
-    """The hashes of prompts among what a judge depends on; a panel's members have their own."""
+    """Yield the prompt hashes in the causes of a judge, including those of its members."""
     if isinstance(causes, list | tuple):
         for each in causes:
             yield from _hashes(each)
@@ -183,7 +185,7 @@ SHADES = 5
 
 
 class GoldenSectionPart(ReportPart):
-    """All of the section; `shades`: by piece of the mix, the class that colours it."""
+    """Data of the section; `shades` is the colour class of each segment of the label mix."""
 
     mix: tuple[BarSegment, ...]
     shades: Mapping[str, str]
@@ -191,13 +193,13 @@ class GoldenSectionPart(ReportPart):
 
 
 class GoldenSection(ReportSection):
-    """What is the golden set made of, how rare is what is useful, and who found it?"""
+    """What does the golden set contain, how rare are relevant passages, and which retrievers found them?"""
 
     NAME = "golden"
     TITLE = "Golden set"
 
     def data(self, facts: ReportFacts) -> GoldenSectionPart | None:
-        """None where nothing is known but questions."""
+        """Return the data of the section; None if only queries are known."""
         judgments = facts.judgments
         labels = None if judgments is None else labels_of(judgments)
         parts = [_labels(labels)] if labels else []
@@ -215,7 +217,7 @@ class GoldenSection(ReportSection):
 
 
 def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
-    """The shares of the grades, the best first."""
+    """Return the shares of the grades, best first."""
     total = sum(labels.grades.values())
     if not total:
         return ()
@@ -224,11 +226,11 @@ def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
 
 
 def _labels(labels: LabelMix) -> Iterator[Section]:
-    share = ("share of the judged that is relevant", *(f"{each:.1%}" for each in _figures(labels.prevalence)))
+    share = ("relevant share of judged passages", *(f"{each:.1%}" for each in _figures(labels.prevalence)))
     said = [f"{plural(labels.queries, 'query')}, {plural(sum(labels.grades.values()), 'judgment')}"]
     if labels.without:
         none = f"{plural(labels.without, 'query')} without a relevant passage"
-        said.append(f"{none}: recall is 0 there, whatever is returned")
+        said.append(f"{none}: their recall is always 0")
     yield Section("Label mix", tuple(said), Table.of(HEAD, [*map(_row, labels.spreads), share]))
 
 
@@ -242,22 +244,22 @@ def _figures(spread: QuerySpread) -> tuple[float, ...]:
 
 def _pools(pools: PoolSurvey) -> Iterator[Section]:
     rows = [_row(pools.depth), *([_row(pools.tokens)] if pools.tokens else [])]
-    repeated = f"{plural(pools.duplicates, 'near-duplicate')} of others ({pools.duplicates / pools.passages:.1%})"
-    said = [f"{plural(pools.passages, 'passage')} in the pools, {pools.distinct:,} different ones; {repeated}"]
+    repeated = f"{plural(pools.duplicates, 'near-duplicate')} ({pools.duplicates / pools.passages:.1%})"
+    said = [f"{plural(pools.passages, 'passage')} in the pools, {pools.distinct:,} of them distinct; {repeated}"]
     if pools.tokens:
-        said.append(f"tokens of {plural(pools.sampled, 'passage')} (cl100k)")
+        said.append(f"tokens: {plural(pools.sampled, 'passage')} sampled (cl100k)")
     yield Section("Pools", tuple(said), Table.of(("", *HEAD[1:]), rows))
     found = ("name", "passages", "alone", "relevant", "share")
-    yield Section("Who found what", table=table_of(pools.sources, *found))
+    yield Section("Contributions of retrievers", table=table_of(pools.sources, *found))
     if pools.overlap:
         shared = ((f"{a} and {b}", f"{share:.0%}") for (a, b), share in pools.overlap.items())
-        yield Section("Overlap", table=Table.of(("retrievers", "of what any of both brought, both did"), shared))
+        yield Section("Overlap", table=Table.of(("retrievers", "found by both, of all found by either"), shared))
 
 
 def _languages(languages: Mapping[str, int]) -> Iterator[Section]:
     if languages:
         listed = ", ".join(f"{name or 'unknown'} {count:,}" for name, count in languages.items())
-        yield Section("Languages of the questions", (listed,))
+        yield Section("Languages of the queries", (listed,))
 
 
 def _cost(found: LedgerTotals) -> Iterator[Section]:

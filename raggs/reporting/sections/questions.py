@@ -1,7 +1,7 @@
-"""The questions, one by one: a table that can be filtered, and for each its order, passages and what systems returned.
+"""The section of the queries: a table with filters, and for each query its order, passages and system outputs.
 
-The same sheet as that of `raggs review serve --look`, drawn by the same script, which lies with that page. Where the
-questions are many, fewer hits of each system and less of each text are in the file: see `raggs.reporting.page`.
+The query sheet is that of `raggs review serve --look`, rendered by the same script, which is stored with that page.
+With many queries, the file contains fewer hits per system and shorter texts: see `raggs.reporting.page`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from raggs.reporting.base import ReportFacts, ReportSection
 from raggs.reporting.page import SheetPacking
 
 TEN = 10
-DEEP, SHALLOW = 20, 10  # hits of each system, where questions are few and where they are many
-MAX_FULL_DEPTH_LISTS = 2_000  # lists, from which on they are many
+DEEP, SHALLOW = 20, 10  # hits per system, for few and many queries
+MAX_FULL_DEPTH_LISTS = 2_000  # number of lists from which the lower depth is used
 DIGITS = 4
 
 
 class QuestionTableRow(ReportPart):
-    """A question in the table.
+    """A query in the table.
 
     Attributes:
-        scores: of each system on the measure, null where it is not defined.
-        losses: points that each system loses, null where that is not known.
-        doubt: wrongly ordered pairs expected in the top; null where nothing is ranked.
-        good: passages with grade 4 or 5; null where none has a grade.
+        scores: score of each system on the metric; null if undefined.
+        losses: points lost by each system; null if unknown.
+        doubt: expected inversions in the top; null without ranking.
+        good: passages with grade 4 or 5; null if none has a grade.
     """
 
     id: str
@@ -47,7 +47,7 @@ class QuestionTableRow(ReportPart):
 
 
 class PickedQuestion(ReportPart):
-    """A question of one of the lists of ten, and what put it there."""
+    """A query of one of the two lists of ten, with the value that selected it."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class PickedQuestion(ReportPart):
 
 
 class QuestionsPart(ReportPart):
-    """All of the section; `sheets` are JSON texts that the script unpacks."""
+    """Data of the section; `sheets` are JSON texts that the script unpacks."""
 
     measure: str
     systems: tuple[str, ...]
@@ -70,14 +70,14 @@ class QuestionsPart(ReportPart):
 
 
 class QuestionsSection(ReportSection):
-    """What was asked, what was decided, and what did each system return?"""
+    """What are the queries and their grades, and what did each system return?"""
 
     NAME = "questions"
     TITLE = "Questions"
     SCRIPTED = True
 
     def data(self, facts: ReportFacts) -> QuestionsPart | None:
-        """None where the set has no questions."""
+        """Return the data of the section; None if the set has no queries."""
         scores = _Scores(facts.report)
         asked = facts.report.golden.queries if facts.report else 0
         depth = SHALLOW if asked * len(scores.systems) > MAX_FULL_DEPTH_LISTS else DEEP
@@ -103,14 +103,14 @@ class QuestionsSection(ReportSection):
 
     @classmethod
     def resource(cls, ending: str) -> str:
-        """See `ReportSection.resource`: with the sheet that the review page has too."""
+        """Return the resource, with the shared query sheet of the review page (see `ReportSection.resource`)."""
         shared = files("raggs.reviewing") / "page" / f"sheet.{ending}"
         own = super().resource(ending)
         return f"{shared.read_text(encoding='utf-8')}\n{own}" if ending in ("css", "js") else own
 
 
 class _Scores:
-    """What an evaluation says of single questions; nothing where there is none."""
+    """Scores and losses of single queries from an evaluation; empty without one."""
 
     def __init__(self, report: EvalReport | None) -> None:
         self.measure = report.measures[0] if report else ""
@@ -122,7 +122,7 @@ class _Scores:
         self._losses: Sequence[Mapping[str, tuple[float, ...]]] = [found.get(name, {}) for name in self.systems]
 
     def line(self, view: QuestionView, sheet: QuestionSheet) -> QuestionTableRow:
-        """A question in the table."""
+        """Return the table row of a query."""
         losses = [each.get(view.qid) for each in self._losses]
         return QuestionTableRow(
             id=view.qid,
@@ -147,14 +147,14 @@ def _round_or_none(value: Number) -> Number:
 
 
 def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """The questions on which systems differ most; none where there are not two."""
+    """Return the queries with the largest differences between systems; none with fewer than two systems."""
     spans = [(max(known) - min(known), line) for line in lines if len(known := _defined_values(line.scores)) > 1]
     chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
 
 
 def _least_certain(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """The questions of whose order the set itself is least sure."""
+    """Return the queries whose order in the golden set is least certain."""
     doubts = [(line.doubt, line) for line in lines if line.doubt]
     chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)

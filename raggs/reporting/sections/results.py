@@ -1,10 +1,12 @@
-"""Why retrieval fails, as diagnoses found it: their verdicts first, then the tables and plots of each.
+"""The sections on diagnoses, losses, sweeps and systems.
 
-Where the points go: losses from a perfect score down, what wins them back, and the losses of each question.
+Diagnoses: verdicts first, then the tables and plots of each.
 
-Sweeps over the set: the choice, the front, what each axis buys and what the data cannot tell.
+Losses: points lost from a perfect score down, how to recover them, and the losses of each query.
 
-The systems: measures with intervals, figures, who wins on which question, and what each analysis found.
+Sweeps: the choice, the Pareto front, main effects, and inconclusive comparisons.
+
+Systems: metrics with intervals, figures, wins per query, and the findings of each analysis.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "bad", "none"]
-STATE_WORDS: dict[State, str] = {"good": "holds", "bad": "does not hold", "none": "measured"}
+STATE_WORDS: dict[State, str] = {"good": "pass", "bad": "fail", "none": "measured"}
 
 
 class DiagnosisPart(ReportPart):
-    """One diagnosis, as its page has it. `state`: of its verdict, `word`: the same for people."""
+    """One diagnosis, as on its page. `state` is the state of its verdict, `word` the state in words."""
 
     kind: str
     verdict: str
@@ -44,27 +46,29 @@ class DiagnosisPart(ReportPart):
 
 
 class DiagnosesPart(ReportPart):
-    """All of them, and why some files are left out."""
+    """All diagnoses, and why some are omitted."""
 
     diagnoses: tuple[DiagnosisPart, ...]
     said: tuple[str, ...]
 
 
 class DiagnosesSection(ReportSection):
-    """What do small controlled probes say of the embedder, the reranker, the index and the set?"""
+    """What do small controlled probes reveal about the embedder, the reranker, the index and the set?"""
 
     NAME = "diagnoses"
     TITLE = "Diagnoses"
 
     def data(self, facts: ReportFacts) -> DiagnosesPart | None:
-        """None where nothing was diagnosed. One whose tables show passages is left out where these may not be."""
+        """Return the data of the section; None without diagnoses. Diagnoses that show passages are omitted if not
+        allowed.
+        """
         if not facts.diagnoses and not facts.undiagnosed:
             return None
-        from raggs.diagnosis.base import shows_passages  # late: most reports are of no diagnosis
+        from raggs.diagnosis.base import shows_passages  # imported lazily: most reports contain no diagnosis
 
         shown = [each for each in facts.diagnoses if facts.texts or not shows_passages(each)]
         hidden = [each.kind for each in facts.diagnoses if each not in shown]
-        said = [f"{kind}: left out, since it shows passages" for kind in hidden]
+        said = [f"{kind}: omitted, because it shows passages" for kind in hidden]
         return DiagnosesPart(diagnoses=tuple(map(_part, shown)), said=(*facts.undiagnosed, *said))
 
 
@@ -85,23 +89,23 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
 
 
 def _plot_caption(kind: str, file: str) -> str:
-    """What a plot shows, by its file."""
+    """Return the caption of a plot, derived from its file name."""
     return file.removesuffix(".svg").removeprefix(f"{kind}-").replace("-", " ")
 
 
 class SystemBar(ReportPart):
-    """A system."""
+    """The bar of a system."""
 
     system: str
     said: str
-    knob: str = Field(description="what could win back the largest loss; empty where none is worth it")
+    knob: str = Field(description="setting that could recover the largest loss; empty if none is worthwhile")
     actual: Number
     perfect: Number
     pieces: tuple[BarSegment, ...]
 
 
 class QueryLosses(ReportPart):
-    """A question's losses, by system in the order of the bars; null where the measure is not defined."""
+    """Losses of a query, by system in the order of the bars; null if the metric is undefined."""
 
     qid: str
     text: str
@@ -109,11 +113,11 @@ class QueryLosses(ReportPart):
 
 
 class LossesPart(ReportPart):
-    """All of the section."""
+    """Data of the section."""
 
     measure: str
     title: str
-    names: tuple[str, ...] = Field(LOSSES, description="of the losses, in the order in which a list loses them")
+    names: tuple[str, ...] = Field(LOSSES, description="names of the losses, in the order in which a list incurs them")
     knobs: tuple[str, ...] = KNOBS
     systems: tuple[str, ...]
     bars: tuple[SystemBar, ...]
@@ -121,19 +125,19 @@ class LossesPart(ReportPart):
 
     @property
     def key(self) -> tuple[Legend, ...]:
-        """Each loss with what wins it back."""
+        """Each loss with the setting that reduces it."""
         return tuple(Legend(name, knob) for name, knob in zip(self.names, self.knobs, strict=True))
 
 
 class LossesSection(ReportSection):
-    """What does each system lose, to what, and which knob wins it back?"""
+    """What does each system lose, why, and which setting recovers it?"""
 
     NAME = "losses"
     TITLE = "Losses"
     SCRIPTED = True
 
     def data(self, facts: ReportFacts) -> LossesPart | None:
-        """None where no measure's losses can be told."""
+        """Return the data of the section; None if losses are unknown for all metrics."""
         analysis = Waterfall()
         found = [each for each in analysis.found(facts.report) if each.part.actual is not None] if facts.report else []
         if not found:
@@ -170,7 +174,7 @@ def _queries(facts: ReportFacts, parts: Sequence[WaterfallPart]) -> tuple[QueryL
 
 
 class SweepPart(ReportPart):
-    """One sweep, as its sweep.md has it."""
+    """One sweep, as in its sweep.md."""
 
     document: ReportDocument
     figures: tuple[SvgFigure, ...]
@@ -183,51 +187,51 @@ class SweepsPart(ReportPart):
 
 
 class SweepsSection(ReportSection):
-    """Which stack do the sweeps choose, and what would change the choice?"""
+    """Which configuration do the sweeps recommend, and what would change the choice?"""
 
     NAME = "sweeps"
     TITLE = "Sweeps"
 
     def data(self, facts: ReportFacts) -> SweepsPart | None:
-        """None where no sweep was named."""
+        """Return the data of the section; None without sweeps."""
         return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps))) if facts.sweeps else None
 
 
 def _sweep(report: SweepReport) -> SweepPart:
-    from raggs.sweeps.layout import lay_out  # late: most reports are of no sweep
+    from raggs.sweeps.layout import lay_out  # imported lazily: most reports contain no sweep
     from raggs.sweeps.plots import plots
 
     drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
     return SweepPart(document=lay_out(report, full=True), figures=drawn)
 
 
-DIGITS = 5  # of the value of a query
+DIGITS = 5  # decimals of a query's value
 
 
 class SystemsPart(ReportPart):
-    """All of the section; what the script draws is the values by query."""
+    """Data of the section; the script renders the values per query."""
 
     document: ReportDocument = Field(exclude=True)
     figures: tuple[SvgFigure, ...] = Field(exclude=True)
     measures: tuple[str, ...]
-    lower: tuple[str, ...] = Field(description="measures of which less is better")
+    lower: tuple[str, ...] = Field(description="metrics for which lower is better")
     systems: tuple[str, ...]
     baseline: str | None
-    shown: int = Field(description="the system that is shown first")
-    queries: tuple[str, ...] = Field(description="ids")
-    texts: tuple[str, ...] = Field(description="of the queries; empty where they are not known")
-    values: tuple[tuple[tuple[Number, ...], ...], ...] = Field(description="by measure, system and query")
+    shown: int = Field(description="index of the system that is shown first")
+    queries: tuple[str, ...] = Field(description="query ids")
+    texts: tuple[str, ...] = Field(description="query texts; empty if unknown")
+    values: tuple[tuple[tuple[Number, ...], ...], ...] = Field(description="values by metric, system and query")
 
 
 class SystemsSection(ReportSection):
-    """How good is each system, is a difference real, and on which questions?"""
+    """How good is each system, which differences are significant, and on which queries?"""
 
     NAME = "systems"
     TITLE = "Systems"
     SCRIPTED = True
 
     def data(self, facts: ReportFacts) -> SystemsPart | None:
-        """None where nothing was scored."""
+        """Return the data of the section; None without an evaluation."""
         report = facts.report
         if report is None:
             return None
@@ -254,7 +258,7 @@ def _values(report: EvalReport, system: str, measure: str, qids: list[str]) -> t
 
 
 def _as_shown(document: ReportDocument) -> ReportDocument:
-    """Without the losses, which have a section of their own, and without bounds that enclose nothing."""
+    """Return the document without the losses, which have a separate section, and without empty ranges."""
     kept = tuple(each for each in document.sections if not each.title.startswith(Waterfall.TITLE))
     scores, table = document.scores, document.scores.table
     if table is not None:

@@ -103,7 +103,9 @@ def test_other_ids_are_refused_at_the_entrance(name, tmp_path):
 
 
 def test_a_store_refuses_them_whatever_corpus_they_are_from(tmp_path):
-    with pytest.raises(DataError, match=r"passage 1 of the corpus: id 'a\\x00' holds a control character.*rename it"):
+    with pytest.raises(
+        DataError, match=r"passage 1 of the corpus: id 'a\\x00' holds a control character.*rename the id"
+    ):
         PassageStore.build(tmp_path / "c.sqlite", [Passage(doc_id="a\0", text="x")])
 
 

@@ -142,7 +142,7 @@ def in_parquet(folder: Path, form: str, more: dict[str, list[dict[str, object]]]
         ("hf", "corpus/0.parquet", {"_id": "a", "text": "Other"}, 3, "passage id a occurs twice"),
         ("hf", "corpus/0.parquet", {"_id": None, "text": "x"}, 3, "_id is missing"),
         ("hf", "queries/0.parquet", {"_id": "q", "text": "Two?"}, 2, "query id q stands twice"),
-        ("hf", "queries/0.parquet", {"_id": None, "text": "Two?"}, 2, "missing, empty, or not a text"),
+        ("hf", "queries/0.parquet", {"_id": None, "text": "Two?"}, 2, "missing, empty, or not a string"),
         ("hf", "qrels/test.parquet", {**GRADES[0], "score": 0}, 3, "query q and passage a stand twice"),
         ("hf", "qrels/test.parquet", {**GRADES[0], "corpus-id": None}, 3, "an id is None"),
         ("autorag", "qa.parquet", {**CASES[0], "query": "Two?"}, 2, "query q has another text"),

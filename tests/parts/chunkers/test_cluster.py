@@ -54,7 +54,7 @@ def test_it_cuts_where_the_subject_changes(tmp_path: Path) -> None:
 
 
 def test_pieces_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValidationError, match="pieces of 50 are longer than the size 30"):
+    with pytest.raises(ValidationError, match=r"piece \(50\) must not exceed size \(30\)"):
         ClusterChunker.Config(size=30)
 
 

@@ -116,7 +116,7 @@ def test_without_any_answer_of_use_the_text_is_cut_at_the_window_s_end(server: L
 def test_a_provider_that_never_answers_leaves_the_document_uncut(server: LLMServer, chunker: Make) -> None:
     server.fault_for = lambda number, _: "500" if number > 2 else None
     made = chunker(max_attempts=2)
-    with pytest.raises(NotCut, match=r"letters\.md could not be cut: .*run again"):
+    with pytest.raises(NotCut, match=r"letters\.md could not be chunked: .*run the command again"):
         sizes(made)
     assert made.kept(DOCUMENT) is None
     server.fault_for, before = None, server.count
@@ -136,13 +136,15 @@ def test_what_was_cut_once_is_not_asked_again_by_whoever_reads_it(
 
 def test_a_corpus_pays_nobody_and_says_what_does(server: LLMServer, workspace: Callable[..., Workspace]) -> None:
     reading = workspace().cutting.chunker(LlmChunker.Config(model=MODEL))
-    with pytest.raises(PrerequisiteError, match=r"has not cut letters\.md yet, which costs money.*raggs chunks make"):
+    with pytest.raises(
+        PrerequisiteError, match=r"letters\.md has not been chunked by .* yet, which costs money.*raggs chunks make"
+    ):
         list(reading.chunk(DOCUMENT))
     assert server.count == 0
 
 
 def test_it_needs_a_workshop() -> None:
-    with pytest.raises(PrerequisiteError, match="no language model is at hand"):
+    with pytest.raises(PrerequisiteError, match="no language model is available"):
         list(LlmChunker(LlmChunker.Config(model=MODEL)).chunk(DOCUMENT))
 
 

@@ -118,7 +118,7 @@ def test_the_first_heading_is_the_title(text: str, heading: str | None) -> None:
 def test_no_text_and_no_room() -> None:
     assert pack_paragraphs("") == []
     assert pack_paragraphs(" \n\n\t ") == []
-    with pytest.raises(ValueError, match="max_words is 0"):
+    with pytest.raises(ValueError, match="max_words must be at least 1, got 0"):
         pack_paragraphs("text", 0)
 
 

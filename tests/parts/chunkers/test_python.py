@@ -44,14 +44,14 @@ def test_texts_are_found_where_they_stand(make: Any, body: str, starts: list[int
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("return None", "gave NoneType, not a list of places, on the document"),
-        ("return 'ab'", "gave str, not a list of places"),
-        ("return ['three']", "gave 'three', which is not in the document after 0"),
-        ("return [(0, 99)]", "cut the document at 0:99 after 0:0"),
-        ("return [(2, 4), (0, 2)]", "cut the document at 0:2 after 2:4"),
-        ("return [(3, 1)]", "cut the document at 3:1"),
-        ("return [(0.5, 2)]", "which is no place, on the document"),
-        ("return [3]", "gave 3, which is no place"),
+        ("return None", "returned NoneType instead of a list of ranges for the document"),
+        ("return 'ab'", "returned str instead of a list of ranges"),
+        ("return ['three']", "returned 'three', which is not in the document after 0"),
+        ("return [(0, 99)]", "returned 0:99 for the document, after 0:0"),
+        ("return [(2, 4), (0, 2)]", "returned 0:2 for the document, after 2:4"),
+        ("return [(3, 1)]", "returned 3:1 for the document"),
+        ("return [(0.5, 2)]", "which is not a range, for the document"),
+        ("return [3]", "returned 3, which is not a range"),
         ("return 1 / 0", "cut raised ZeroDivisionError on the document"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
         if path.stem == "bad":
             path.write_text("{}")
         chunker = RecursiveChunker(RecursiveChunker.Config(tokenizer=path))
-        with pytest.raises(DataError, match="no tokenizer") as caught:
+        with pytest.raises(DataError, match="not a tokenizer") as caught:
             chunker.check()
         assert caught.value.where == str(path)
 

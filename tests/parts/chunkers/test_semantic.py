@@ -81,12 +81,12 @@ def sizes(cuts: list[int], lengths: list[int]) -> list[int]:
 
 
 def test_pieces_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValidationError, match="pieces of 50 are longer than max_size 30"):
+    with pytest.raises(ValidationError, match=r"piece \(50\) must not exceed max_size \(30\)"):
         SemanticChunker.Config(max_size=30)
 
 
 def test_without_an_embedder_it_says_so() -> None:
-    with pytest.raises(PrerequisiteError, match="the embedder wordllama is not at hand"):
+    with pytest.raises(PrerequisiteError, match="embedder wordllama is not available here"):
         SemanticChunker(SemanticChunker.Config(), ChunkerContext()).check()
 
 
@@ -103,7 +103,7 @@ def test_a_corpus_is_cut_with_an_embedder_of_this_machine(workspace: Workspace, 
 
 def test_a_corpus_is_not_cut_with_one_that_is_paid(workspace: Workspace, tmp_path: Path) -> None:
     corpus = workspace.corpus(folder(tmp_path, type="litellm", model="openai/text-embedding-3-small"))
-    with pytest.raises(ConfigError, match="before anything may be paid for, and openai/text-embedding-3-small is paid"):
+    with pytest.raises(ConfigError, match="must not make paid calls, but openai/text-embedding-3-small is paid"):
         _ = corpus.store
 
 

@@ -61,7 +61,7 @@ def test_without_its_vocabulary_it_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("raggs.base.text.find_spec", lambda name: None)
     encoding.cache_clear()
     try:
-        with pytest.raises(PrerequisiteError, match="cl100k_base is not on this machine"):
+        with pytest.raises(PrerequisiteError, match="cl100k_base is not installed"):
             cut("text", 3)
         recursive = RecursiveChunker(RecursiveChunker.Config(size=3))
         assert recursive.causes()["ruler"] == {"estimated": True}

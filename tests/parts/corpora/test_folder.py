@@ -125,7 +125,7 @@ def test_no_folder_no_fitting_file(tmp_path: Path) -> None:
         with pytest.raises(NotFoundError, match="is a file, not a folder"):
             method(corpus(path))
         with pytest.raises(
-            DataError, match=r"no file that fits .*\*\.html .*1 \.csv \(no reader: data\.csv\)"
+            DataError, match=r"no file of the folder matches .*\*\.html .*1 \.csv \(no reader: data\.csv\)"
         ) as caught:
             method(corpus(tmp_path))
         assert caught.value.remedy
@@ -217,7 +217,7 @@ def test_titles_are_bounded_and_the_files_are_told(tmp_path: Path) -> None:
     assert titles["b.md"] == "Fine"
     assert titles["c.md"].startswith("ttt")
     assert titles["c.md"].endswith("xx6")
-    assert read.notes() == ["headings of 2 files cut to 200 characters in titles: a.md, c.md"]
+    assert read.notes() == ["headings of 2 files truncated to 200 characters in titles: a.md, c.md"]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_the_chunker_and_breadcrumbs_count_as_causes(tmp_path: Path) -> None:
 
 
 def test_two_sizes_are_one_too_many(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="say it in the chunker"):
+    with pytest.raises(ValidationError, match="set it in the chunker"):
         corpus(tmp_path, max_words=50, chunker={"type": "paragraphs"})
     with pytest.raises(ValidationError, match="unknown type 'markdwon'"):
         corpus(tmp_path, chunker={"type": "markdwon"})
@@ -311,7 +311,7 @@ def test_front_matter_that_is_broken_is_told_and_left_out(tmp_path: Path) -> Non
     (found,) = read.passages()
     assert (found.title, found.text) == ("B", "# B\n\nwords")
     (note,) = read.notes()
-    assert note.startswith("front matter not understood and left out: a.md:2: not valid YAML")
+    assert note.startswith("unparsed front matter skipped: a.md:2: not valid YAML")
 
 
 def test_only_files_that_may_have_front_matter_changed_their_hash(tmp_path: Path) -> None:
@@ -369,11 +369,11 @@ def test_what_is_left_out_is_counted_by_reason_and_named(tmp_path: Path) -> None
     read = corpus(tmp_path)
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
     assert [*read.outside(), *read.notes()] == [
-        "left out 7 files and 2 folders: 4 .docx (no reader: sub/w.docx, sub/y.docx, sub/z.docx, …), "
+        "skipped 7 files and 2 folders: 4 .docx (no reader: sub/w.docx, sub/y.docx, sub/z.docx, …), "
         "2 hidden (.env, .git/), "
         "1 .png (no reader: p.png), 1 folder (symlink: link/), 1 without suffix (no reader: Makefile); "
-        "set corpus.follow_symlinks: true to read what symlinks point to",
-        "1 file without text left out: empty.md",
+        "to follow symlinks, set corpus.follow_symlinks: true",
+        "1 file without text skipped: empty.md",
     ]
 
 
@@ -382,7 +382,7 @@ def test_what_is_excluded_is_left_out_and_told(tmp_path: Path) -> None:
         write(tmp_path, name, "text")
     read = corpus(tmp_path, exclude=["old", "draft.*"])
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
-    assert read.outside() == ["left out 3 files: 3 .md (excluded: draft.md, old/b.md, old/deep/c.md)"]
+    assert read.outside() == ["skipped 3 files: 3 .md (excluded: draft.md, old/b.md, old/deep/c.md)"]
     read = corpus(tmp_path, patterns=["*.md"], exclude=["deep/*.md"])
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1", "draft.md#1", "old/b.md#1"]
 
@@ -390,8 +390,8 @@ def test_what_is_excluded_is_left_out_and_told(tmp_path: Path) -> None:
 def test_ten_thousand_files_that_nobody_reads_are_one_line(tmp_path: Path) -> None:
     skipped = [SkippedFile(f"{number}.x{number % 20}", "no reader") for number in range(10_000)]
     told = describe_skipped(skipped)
-    assert told.startswith("left out 10,000 files: 500 .x0 (no reader: 0.x0, 20.x0, 40.x0, …), ")
-    assert told.endswith("6,000 of other kinds")
+    assert told.startswith("skipped 10,000 files: 500 .x0 (no reader: 0.x0, 20.x0, 40.x0, …), ")
+    assert told.endswith("6,000 others")
     assert len(told) < 500
 
 
@@ -403,7 +403,7 @@ def test_pdf_files_without_their_package_are_left_out_with_the_command(
     write(tmp_path, "b.pdf", make_pdf("text"))
     read = corpus(tmp_path)
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
-    assert read.outside() == ['left out 1 file: 1 .pdf (pip install ".[pdf]" in a clone of raggs: b.pdf)']
+    assert read.outside() == ['skipped 1 file: 1 .pdf (pip install ".[pdf]" in a clone of raggs: b.pdf)']
     with pytest.raises(PrerequisiteError, match=r"b\.pdf"):
         list(corpus(tmp_path, patterns=["*.pdf"]).passages())
 
@@ -477,7 +477,7 @@ def damaged(tmp_path: Path) -> Path:
 def test_all_files_that_cannot_be_read_are_named_at_once(damaged: Path) -> None:
     with pytest.raises(DataError, match=r"3 files cannot be read: bad\.txt:2 \(not UTF-8\), sub/bin\.md:1 ") as caught:
         list(corpus(damaged).passages())
-    assert "z.pdf (not a PDF that can be read" in caught.value.message
+    assert "z.pdf (not a readable PDF" in caught.value.message
     assert "corpus.unreadable: skip" in (caught.value.remedy or "")
     for number in range(30):
         write(damaged, f"more{number:02}.txt", b"\xff")
@@ -542,7 +542,7 @@ def test_symlinks_are_left_out_and_told_unless_you_say_so(tmp_path: Path) -> Non
     (told,) = read.outside()
     assert "3 folders (symlink: folder/, inside/, sub/up/)" in told
     assert "2 .md (symlink: broken.md, file.md)" in told
-    assert told.endswith("; set corpus.follow_symlinks: true to read what symlinks point to")
+    assert told.endswith("; to follow symlinks, set corpus.follow_symlinks: true")
     followed = corpus(docs, follow_symlinks=True)
     assert [passage.doc_id for passage in followed.passages()] == [
         *("a.md#1", "file.md#1", "folder/back/b.md#1", "folder/c.md#1", "inside/b.md#1", "sub/b.md#1"),

@@ -85,5 +85,5 @@ def test_causes_are_those_of_before_until_a_chunker_is_named() -> None:
 
 
 def test_two_sizes_are_one_too_many() -> None:
-    with pytest.raises(ValidationError, match="say it in the chunker"):
+    with pytest.raises(ValidationError, match="set it in the chunker"):
         PydocConfig.model_validate({"max_words": 50, "chunker": {"type": "token"}})

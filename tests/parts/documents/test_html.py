@@ -124,7 +124,7 @@ def test_what_is_no_text_is_named(source: bytes) -> None:
     ],
 )
 def test_a_page_that_no_parser_could_take_is_refused_before(source: str) -> None:
-    with pytest.raises(DataError, match="nested or left open") as caught:
+    with pytest.raises(DataError, match="too many nested") as caught:
         read("\n" + source)
     assert caught.value.line == 2
     assert "corpus.exclude" in (caught.value.remedy or "")

@@ -25,7 +25,7 @@ def test_pages_follow_each_other_and_their_places_are_known(tmp_path: Path) -> N
 def test_what_is_no_pdf_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.pdf"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="not a PDF that can be read") as caught:
+    with pytest.raises(DataError, match="not a readable PDF") as caught:
         PdfReader().read(path)
     assert caught.value.where == str(path)
 

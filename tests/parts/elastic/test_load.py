@@ -124,7 +124,7 @@ def test_an_index_made_otherwise_is_replaced_only_when_asked(elastic_url, change
     name = fresh_name()
     load(loader(elastic_url, name))
     given = bare_documents if change.get("contents", CONTENTS).dims == 0 else documents
-    with pytest.raises(DataError, match=rf"there already, and {said} .* --yes to delete it"):
+    with pytest.raises(DataError, match=rf"already exists, and {said} .* --yes to delete it"):
         load(loader(elastic_url, name, **change), given=given)
     assert ElasticIndex(IndexPlace(url=elastic_url, index=name)).count() == 10
     done, _ = load(loader(elastic_url, name, **change), overwrite=True, given=given)
@@ -140,7 +140,7 @@ def test_replicas_make_no_other_index(elastic_url):
 def test_an_index_of_somebody_else_is_never_replaced(elastic_url):
     name = fill(elastic_url, {"mine": {"text": "Not yours."}})
     for overwrite in (False, True):
-        with pytest.raises(DataError, match=r"it was not made by raggs .* name another index"):
+        with pytest.raises(DataError, match=r"it was not created by raggs .* use another index"):
             load(loader(elastic_url, name), overwrite=overwrite)
     assert ElasticIndex(IndexPlace(url=elastic_url, index=name)).count() == 1
 
@@ -150,7 +150,7 @@ def test_a_document_that_is_refused_is_named(elastic_url):
         document._replace(vector=[1.0, 2.0, 3.0]) if place == 5 else document
         for place, document in enumerate(DOCUMENTS)
     ]
-    with pytest.raises(DataError, match=r"refuses passage 'p5' \(.*more dimensions than"):
+    with pytest.raises(DataError, match=r"rejected passage 'p5' \(.*more dimensions than"):
         load(loader(elastic_url, fresh_name()), given=lambda start, stop: bad[start:stop])
 
 
@@ -158,7 +158,7 @@ def test_documents_of_others_are_found_out(elastic_url):
     name = fresh_name()
     load(loader(elastic_url, name))
     write(elastic_url, name, {"stranger": {"text": "Here too."}})
-    with pytest.raises(DataError, match=r"holds 11 documents, 10 are the corpus's"):
+    with pytest.raises(DataError, match=r"contains 11 documents, but the corpus has 10"):
         load(loader(elastic_url, name))
 
 
@@ -171,7 +171,7 @@ def test_documents_that_got_lost_are_found_out(elastic_url):
         return documents(start, stop)
 
     made = loader(elastic_url, name)
-    with pytest.raises(ProviderError, match=r"holds 9 of 10 documents — run again"):
+    with pytest.raises(ProviderError, match=r"contains 9 of 10 documents — run the command again"):
         load(made, given=loses_one)
     assert load(loader(elastic_url, name))[0].sent == 1
 
@@ -207,9 +207,9 @@ def test_an_index_loaded_in_part_is_searched_by_nobody(elastic_url):
     with pytest.raises(RuntimeError, match="killed"):
         load(loader(elastic_url, name), given=dies)
     place = IndexPlace(url=elastic_url, index=name)
-    assert loader(elastic_url, name).standing().detail.endswith("of a load in part")
+    assert loader(elastic_url, name).standing().detail.endswith(", incomplete")
     for refuses in (lambda: ElasticIndex(place).need_whole(), lambda: IndexPassages(ElasticIndex(place)).content_hash):
-        with pytest.raises(DataError, match=r"was loaded in part: \d+ of 10 documents .* raggs index"):
+        with pytest.raises(DataError, match=r"is incomplete: \d+ of 10 documents .* raggs index"):
             refuses()
     done, _ = load(loader(elastic_url, name))
     assert done.sent == 4
@@ -218,7 +218,7 @@ def test_an_index_loaded_in_part_is_searched_by_nobody(elastic_url):
     write(elastic_url, name, {"p3": None})
     with pytest.raises(RuntimeError, match="killed"):
         load(loader(elastic_url, name), given=dies)
-    with pytest.raises(DataError, match="loaded in part"):
+    with pytest.raises(DataError, match="is incomplete"):
         ElasticIndex(place).need_whole()
     load(loader(elastic_url, name))
     state = ElasticIndex(place).state

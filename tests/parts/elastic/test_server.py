@@ -53,13 +53,28 @@ MISMATCH = fault(
 @pytest.mark.parametrize(
     ("status", "body", "kind", "message"),
     [
-        (400, MISMATCH, PrerequisiteError, r"does not understand client .*8 or 7, but found 9.*elasticsearch<\d+"),
-        (401, fault("security_exception", "missing"), AuthenticationError, "other credentials .* ELASTIC_API_KEY"),
+        (400, MISMATCH, PrerequisiteError, r"does not support client .*8 or 7, but found 9.*elasticsearch<\d+"),
+        (
+            401,
+            fault("security_exception", "missing"),
+            AuthenticationError,
+            "rejected the credentials .* ELASTIC_API_KEY",
+        ),
         (403, fault("security_exception", "no read"), AuthenticationError, "not allowed .no read. .* privileges"),
-        (404, fault("index_not_found_exception", "no such index"), NotFoundError, "no index 'passages' .* raggs index"),
+        (
+            404,
+            fault("index_not_found_exception", "no such index"),
+            NotFoundError,
+            "index 'passages' not found .* raggs index",
+        ),
         (404, fault("search_context_missing_exception", "gone"), NotFoundError, "not found .gone."),
         (400, fault("x", "a different number of dimensions [2]"), DataError, "wrong dimensions"),
-        (400, fault("parsing_exception", "unknown query [mtch]"), DataError, "refuses this .unknown query .mtch.."),
+        (
+            400,
+            fault("parsing_exception", "unknown query [mtch]"),
+            DataError,
+            "rejected the request .unknown query .mtch..",
+        ),
         (410, fault("api_not_available", "serverless"), ProviderError, "failed with 410 .serverless."),
         (500, "broken", ProviderError, "failed with 500 .broken."),
     ],
@@ -205,19 +220,19 @@ def test_no_redirect_is_followed(status: int) -> None:
         with pytest.raises(PrerequisiteError) as told:
             count(here, {"ELASTIC_API_KEY": "a key of mine"})
         assert asked.seen == []
-    assert f"{here[7:]} sends requests on to {there[7:]}, which is not followed" in str(told.value)
+    assert f"{here[7:]} redirects to {there[7:]}; redirects are not followed" in str(told.value)
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"url": "localhost:9200"}, "not an address"),
-        ({"url": "https://me:secret@host:9200"}, "leave credentials out"),
+        ({"url": "https://me:secret@host:9200"}, "no credentials"),
         ({"index": "a,b"}, "one index"),
         ({"index": "logs-*"}, "one index"),
         ({"index": "logs-?"}, "one index"),
         ({"index": "_all"}, "one index"),
-        *(({"index": name}, "not the name of an index") for name in NO_NAMES),
+        *(({"index": name}, "not a valid index name") for name in NO_NAMES),
         ({"timeout": 0}, "greater than 0"),
         ({"batch": 5001}, "less than or equal to 5000"),
     ],
@@ -231,5 +246,5 @@ def test_an_answer_that_is_nested_too_deep_is_one_sentence(monkeypatch: pytest.M
     def deep(_: object) -> None:
         raise RecursionError("maximum recursion depth exceeded while decoding a JSON array")
 
-    with pytest.raises(ProviderError, match=r"the server's answer is nested too deep.*is it Elasticsearch"):
+    with pytest.raises(ProviderError, match=r"the server's answer is nested too deeply.*is it Elasticsearch"):
         ElasticServer(IndexPlace(url="http://127.0.0.1:9", index="i", retries=0)).call(deep)

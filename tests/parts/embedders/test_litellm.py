@@ -61,7 +61,7 @@ def test_a_misspelled_model_is_corrected():
     embedder = LiteLLMEmbedder(LiteLLMEmbedder.Config(model="openai/text-embeding-3-small"), context)
     with pytest.raises(ConfigError) as caught:
         _ = embedder.dims
-    assert "write openai/text-embedding-3-small if you meant that" in str(caught.value)
+    assert "use openai/text-embedding-3-small if you meant that" in str(caught.value)
 
 
 def test_whatever_changes_vectors_changes_the_identity(make):

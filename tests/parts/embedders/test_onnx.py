@@ -94,29 +94,27 @@ def test_its_length_is_told_without_loading_it(make, tokenizer, tmp_path):
     (tmp_path / "model" / "config.json").write_text('{"hidden_size": 384}')
     assert make().dims == 384
     (tmp_path / "model" / "config.json").write_text("[" * 9999)
-    with pytest.raises(DataError, match="no model that can be run"):
+    with pytest.raises(DataError, match="not a model"):
         _ = make().dims
 
 
 def test_what_cannot_be_is_a_sentence(make, tokenizer, tmp_path):
-    with pytest.raises(ConfigError, match="dims is 9, and the model's vectors have 8"):
+    with pytest.raises(ConfigError, match="dims is 9, but the model has only 8"):
         make(dims=9).embed(["a"])
     (tmp_path / "model" / "config.json").write_text('{"hidden_size": 16}')
-    with pytest.raises(ProviderError, match=r"gave 'last_hidden_state' of shape \(1, 3, 8\), not 16 numbers"):
+    with pytest.raises(ProviderError, match=r"returned 'last_hidden_state' of shape \(1, 3, 8\), not 16 numbers"):
         make(dims=16).embed(["wing"])
     write_cross_encoder(tmp_path / "pairs")
-    with pytest.raises(ProviderError, match="gave 'logits' "):
+    with pytest.raises(ProviderError, match="returned 'logits' "):
         make(tmp_path / "pairs").embed(["wing"])
-    with pytest.raises(NotFoundError, match="no folder of a model"):
+    with pytest.raises(NotFoundError, match="model folder not found"):
         make(tmp_path / "nowhere", dims=4).causes()
 
 
 @pytest.mark.parametrize("said", [4, 16])
 def test_a_config_that_says_another_length_than_the_models_is_refused(make, tokenizer, tmp_path, said):
     (tmp_path / "model" / "config.json").write_text(json.dumps({"hidden_size": said}))
-    with pytest.raises(
-        DataError, match=rf"config\.json: says that vectors have {said} dimensions, and the model gives 8"
-    ):
+    with pytest.raises(DataError, match=rf"config\.json: states {said} dimensions, but the model returns 8"):
         make().embed(["wing"])
     (tmp_path / "model" / "config.json").write_text(json.dumps({"hidden_size": 0, "dim": True}))
     assert make().embed(["wing"]).shape == (1, DIMS)
@@ -132,7 +130,7 @@ def test_a_run_finds_by_it_and_nothing_is_done_twice(tmp_path):
         retrieve={"retrievers": [{"type": "dense"}]},
     )
     told = raggs("run", "--config", project.config, "--to", "retrieve")
-    assert (told.returncode, "no folder of a model" in told.stderr) == (4, True)
+    assert (told.returncode, "model folder not found" in told.stderr) == (4, True)
     write_embedder(project.folder / "model")
     done = raggs("run", "--config", project.config, "--to", "retrieve")
     assert done.returncode == 0, done.stderr

@@ -30,10 +30,13 @@ def test_lists_become_unit_vectors_batch_by_batch(make):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("return None", "which is no array of numbers|shape"),
-        ("return [['a', 'b']] * len(texts)", "which is no array of numbers"),
-        ("return np.zeros((1, 2))", r"gave an array of shape \(1, 2\), not \(2, 2\), on the text 'one' and 1 more"),
-        ("return np.array([[1, 1], [1, np.nan]])", "gave a vector that is not finite on the text 'two'"),
+        ("return None", "instead of an array of numbers|shape"),
+        ("return [['a', 'b']] * len(texts)", "instead of an array of numbers"),
+        (
+            "return np.zeros((1, 2))",
+            r"returned an array of shape \(1, 2\) instead of \(2, 2\) for the text 'one' and 1 more",
+        ),
+        ("return np.array([[1, 1], [1, np.nan]])", "returned a vector that is not finite for the text 'two'"),
         ("raise OSError('no model')", r"embed raised OSError on the text 'one' and 1 more: no model"),
     ],
 )
@@ -54,7 +57,7 @@ def test_a_vector_of_any_finite_size_comes_to_unit_length(make, scale):
 
 @pytest.mark.parametrize("number", ["1j", "'1'", "10**400"])
 def test_what_is_no_real_number_is_refused(make, number):
-    with pytest.raises(ProviderError, match="no array of numbers"):
+    with pytest.raises(ProviderError, match="instead of an array of numbers"):
         make(f"return [[{number}, {number}]] * len(texts)").embed(["one", "two"])
 
 

@@ -107,7 +107,7 @@ def test_rows_of_zeros_are_nearest_to_nobody(recipe, tmp_path):
 def test_queries_that_are_none(recipe, vectors, value):
     query = clusters(1, DIMS)
     query[0, 3] = value
-    with pytest.raises(DataError, match="query vector holds NaN or infinity"):
+    with pytest.raises(DataError, match="query vector contains NaN or infinity"):
         opened(recipe, vectors).search(query, 3)
     with pytest.raises(DataError, match="7 dimensions, the index 32"):
         opened(recipe, vectors).search(np.ones((1, 7), np.float32), 3)
@@ -117,7 +117,7 @@ def test_vectors_that_are_none(recipe, tmp_path):
     matrix = clusters(40, 8)
     broken = matrix.copy()
     broken[17, 3] = np.nan
-    with pytest.raises(DataError, match="passage vectors hold NaN"):
+    with pytest.raises(DataError, match="passage vectors contain NaN"):
         opened(recipe, VectorIndex.of(broken, Cache(tmp_path))).search(matrix[:1], 3)
 
 

@@ -98,9 +98,9 @@ def test_what_is_not_finite_is_refused(value):
     good, bad = vectors(100, 8), vectors(100, 8)
     bad[57, 3] = value
     ranks = np.arange(100, dtype=np.int32)
-    with pytest.raises(DataError, match="passage vectors hold NaN"):
+    with pytest.raises(DataError, match="passage vectors contain NaN"):
         search(bad, ranks, good[:5], 3)
-    with pytest.raises(DataError, match="query vector holds NaN"):
+    with pytest.raises(DataError, match="query vector contains NaN"):
         search(good, ranks, bad, 3)
 
 

@@ -74,15 +74,15 @@ def test_too_large_for_memory_is_said_before_it_is_built(vectors, monkeypatch, t
     index.check(500_000, 1024, Cache(tmp_path))
     with pytest.raises(PrerequisiteError) as told:
         index.check(1_000_000, 1024, Cache(tmp_path))
-    assert "hnsw-f32 of 1,000,000 vectors of 1024 dimensions takes about 4.0 GiB" in str(told.value)
-    assert "3.0 GiB are free" in str(told.value)
-    assert told.value.remedy.startswith("quantize: int8 takes 1.1 GiB; {type: ivf, pq: ...} keeps")
+    assert "hnsw-f32 of 1,000,000 vectors with 1024 dimensions needs about 4.0 GiB" in str(told.value)
+    assert "3.0 GiB are available" in str(told.value)
+    assert told.value.remedy.startswith("quantize: int8 needs 1.1 GiB; {type: ivf, pq: ...} needs")
     with pytest.raises(PrerequisiteError, match=r"— \{type: ivf"):
         HnswIndex(HnswIndex.Config(quantize="int8")).check(10_000_000, 1024, Cache(tmp_path))
     monkeypatch.setattr(room, "available", lambda: 1000)
     opened(vectors)  # built before: nothing to refuse
     index.check(3000, 32, vectors.cache)
-    with pytest.raises(PrerequisiteError, match="takes about"):
+    with pytest.raises(PrerequisiteError, match="needs about"):
         opened(vectors, m=48)
     monkeypatch.setattr(room, "available", lambda: None)
     index.check(10**9, 1024, Cache(tmp_path))
@@ -94,7 +94,7 @@ def test_memory_that_is_gone_while_it_is_built_is_said_the_same_way(vectors, mon
 
     monkeypatch.setattr(HnswIndex, "build", build)
     monkeypatch.setattr(room, "available", lambda: None)
-    with pytest.raises(PrerequisiteError, match=r"takes about .* and less is free — quantize: int8"):
+    with pytest.raises(PrerequisiteError, match=r"needs about .* but less is available — quantize: int8"):
         opened(vectors, m=40)
     assert not [*vectors.cache.folder.glob("hnsw-*/.tmp-*")]
 

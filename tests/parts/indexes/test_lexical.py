@@ -135,7 +135,7 @@ def test_a_damaged_index_says_so_and_is_built_again(tmp_path, name, content):
 
 
 def test_a_corpus_without_words(tmp_path):
-    with pytest.raises(DataError, match="no passage has a word"):
+    with pytest.raises(DataError, match="no passage contains a searchable word"):
         open_lexical(Cache(tmp_path), make_store(tmp_path, ["...", "the"]), DEFAULT)
 
 

@@ -99,7 +99,7 @@ def test_opening_reads_only(tmp_path):
 
 def test_two_passages_with_one_id(tmp_path):
     rows = [*passages(3), Passage(doc_id="d1", text="again")]
-    with pytest.raises(DataError, match="'d1': number 2 and number 4"):
+    with pytest.raises(DataError, match="'d1': passages 2 and 4"):
         PassageStore.build(tmp_path / "p.sqlite", rows)
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
@@ -124,14 +124,14 @@ def test_a_failing_source_leaves_the_old_store(tmp_path):
 
 
 def test_an_unknown_id(store):
-    with pytest.raises(NotFoundError, match="no passage 'nowhere'"):
+    with pytest.raises(NotFoundError, match="not contain passage 'nowhere'"):
         store.get(["d1", "nowhere"])
     with pytest.raises(DataError, match="position 99"):
         store.ids_at([99])
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(NotFoundError, match="run again to build it"):
+    with pytest.raises(NotFoundError, match="run the command again to build it"):
         PassageStore.open(tmp_path / "p.sqlite")
 
 

@@ -180,7 +180,7 @@ def test_vectors_that_are_not_what_was_computed_are_computed_again(
     build(tmp_path, store, embed)
     assert len(list(tmp_path.glob("*/verified.json"))) == settled
     said = damaged(tmp_path, store, embed, change)
-    assert said.endswith(f"vectors.f32: not what was computed, so {lost} are computed again")
+    assert said.endswith(f"vectors.f32: altered, so {lost} are computed again")
 
 
 def test_files_of_two_folders_that_were_exchanged_are_not_searched(tmp_path, store, embed):
@@ -194,7 +194,7 @@ def test_files_of_two_folders_that_were_exchanged_are_not_searched(tmp_path, sto
     two.rename(one)
     (tmp_path / "aside").rename(two)
     assert open_vectors(Cache(tmp_path, said.append), "test/1", DIMS, store, embed).vectors.tobytes() == before
-    assert len(said) == 1 and "not what was computed" in said[0]
+    assert len(said) == 1 and "altered, so" in said[0]
 
 
 def test_a_repair_leaves_the_file_whole_that_another_process_has_mapped(tmp_path, store, embed):
@@ -213,7 +213,7 @@ def test_a_header_that_is_none(tmp_path, store, embed, text):
     only(tmp_path, "header.json").write_bytes(text.encode("latin-1"))
     open_vectors(Cache(tmp_path, said.append), "test/1", DIMS, store, embed)
     assert embed.calls == 6
-    assert len(said) == 1 and said[0].endswith("not the header of these vectors, so they are computed again")
+    assert len(said) == 1 and said[0].endswith("not the header of these vectors; raggs computes them again")
 
 
 def test_a_header_about_something_else_is_not_believed(tmp_path, store, embed):

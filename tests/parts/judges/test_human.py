@@ -74,8 +74,8 @@ def test_the_word_follows_the_text_and_what_changed_is_told(tmp_path: Path) -> N
     assert graded(who, QUERY, moved).grade == 4
     assert graded(who, QUERY, changed).silent == NOT_REVIEWED
     said = list(who.remarks())
-    assert said[0] == "people graded 1 of the 2 passages that they were looked up for"
-    assert said[-1] == "1 review of passages or questions whose text has changed since: not used"
+    assert said[0] == "human labels exist for 1 of the 2 passages requested"
+    assert said[-1] == "not used: 1 label for passages or queries whose text has changed since"
 
 
 def test_a_damaged_line_is_found_before_anything_is_asked(tmp_path: Path) -> None:

@@ -82,7 +82,10 @@ def test_members_that_fail_to_order_leave_it_to_the_others_if_these_are_half(tmp
     assert ordered(judge("panel", judges=[failing[0], fine]), QUERY, PASSAGES[2:]) == ["d3", "d2"]
     found = asyncio.run(judge("panel", judges=[*failing, fine]).order(QUERY, PASSAGES))
     assert found.order is None
-    assert found.error == "scripted f0.jsonl: the script says so; scripted f1.jsonl: the script says so"
+    assert (
+        found.error
+        == "scripted f0.jsonl: failure requested by the script; scripted f1.jsonl: failure requested by the script"
+    )
 
 
 def test_members_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -182,8 +185,8 @@ NUGGETS = {"type": "nuggets"}
         ({"judges": [NUGGETS]}, "at least 2"),
         ({"judges": [NUGGETS, NUGGETS]}, "set samples"),
         ({"judges": [NUGGETS, {"type": "panel", "judges": []}]}, "'panel'"),
-        ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted"}, "give both or neither"),
-        ({"judges": [NUGGETS, {"type": "reference"}], "weights": [1, 1]}, "give both or neither"),
+        ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted"}, "set both or neither"),
+        ({"judges": [NUGGETS, {"type": "reference"}], "weights": [1, 1]}, "set both or neither"),
         ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted", "weights": [1]}, "1 weights for 2 judges"),
         ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted", "weights": [1, 0]}, "greater than 0"),
     ],

@@ -44,7 +44,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 def test_only_a_grade_is_a_grade(make: Make, given: str) -> None:
     answer = graded(make(f"return {given}"), query(), passage("d1", "text"))
     assert answer.grade is None
-    assert "on query q1, passage d1, not a whole number from 1 to 5" in (answer.error or "")
+    assert "for query q1, passage d1 instead of a whole number from 1 to 5" in (answer.error or "")
 
 
 def test_a_whole_number_of_numpy_is_one(make: Make) -> None:
@@ -79,7 +79,7 @@ def test_an_order_names_each_position_once(make: Make, given: str) -> None:
     passages = [passage("d1", "a"), passage("d2", "b"), passage("d3", "c")]
     answer = asyncio.run(make("return 3", f"return {given}").order(query(), passages))
     assert answer.order is None
-    assert "not each position from 0 to 2 once" in answer.error
+    assert "instead of each position from 0 to 2 once" in answer.error
 
 
 def test_an_order_of_its_own(make: Make) -> None:

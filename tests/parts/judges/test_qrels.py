@@ -67,7 +67,7 @@ def test_labels_that_raggs_exported_are_the_grades_that_they_were_written_for(
 
 def test_labels_of_yes_and_no_are_no_grades_until_a_mapping_says_which(tmp_path: Path) -> None:
     formats.EXPORTERS.load("trec")(ExportOptions(GradeFormat("binary"))).write(rich_golden(), tmp_path)
-    with pytest.raises(DataError, match=r"which is no grade.*mapping: \{0: 1, 1: 4\}"):
+    with pytest.raises(DataError, match=r"so grades are unknown.*mapping: \{0: 1, 1: 4\}"):
         judge("qrels", path=tmp_path / "qrels.txt").labels()
     who = judge("qrels", path=tmp_path / "qrels.txt", mapping={0: 1, 1: 4})
     assert {grade for found in who.labels().values() for grade in found.values()} == {1, 4}
@@ -77,14 +77,14 @@ def test_a_mapping_changes_the_causes_and_nothing_else_does(tmp_path: Path) -> N
     plain, mapped = replay(tmp_path), replay(tmp_path, mapping={1: 1, 2: 2, 3: 5, 5: 5})
     assert "mapping" not in plain.causes("grade") and "mapping" in mapped.causes("grade")
     assert mapped.labels()["q1"] == {"d1": 5, "d2": 5, "d3": 1}
-    with pytest.raises(ValueError, match="label 0 becomes 6"):
+    with pytest.raises(ValueError, match="label 0 maps to 6"):
         replay(tmp_path, mapping={0: 6})
-    with pytest.raises(DataError, match=r"qrels\.txt:3: label 1 has no grade; labels are 5, 3, 2"):
+    with pytest.raises(DataError, match=r"qrels\.txt:3: label 1 has no grade; known labels: 5, 3, 2"):
         replay(tmp_path, mapping={5: 5, 3: 3, 2: 2}).check([query("q1")])
 
 
 def test_labels_of_other_queries_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"labels no query of this run .*q1, q2.*the run has x1"):
+    with pytest.raises(DataError, match=r"no label for a query of this run .*q1, q2.*run: x1"):
         replay(tmp_path).check([query("x1")])
     replay(tmp_path).check([query("x1"), query("q2")])
     with pytest.raises(NotFoundError, match="no such file"):

@@ -180,6 +180,6 @@ def test_an_excerpt_without_offsets_that_several_passages_hold_is_told() -> None
         graded(who, QUESTION, passage(doc_id, f"{doc_id} {EXCERPT}"))
     graded(who, query("q2", references=[{"text": "one two three"}]), passage("d1", "one two three"))
     [told] = who.remarks()
-    assert "question q1: 3 passages" in told
+    assert "query q1: 3 passages" in told
     assert "no offsets" in told
     assert list(judge("panel", judges=[{"type": "reference"}, {"type": "reference", "min_run": 2}]).remarks()) == []

@@ -54,21 +54,21 @@ def test_orders_fail_as_often_as_written(tmp_path: Path) -> None:
     ("line", "problem"),
     [
         ('{"doc_id": "d1", "grade": 4}', "qid is missing"),
-        ('{"qid": 1, "doc_id": "d1", "grade": 4}', "qid is missing, or is not a text"),
+        ('{"qid": 1, "doc_id": "d1", "grade": 4}', "qid is missing or is not a string"),
         ('{"qid": "q1", "grade": 4}', "doc_id is missing"),
-        ('{"qid": "q1", "doc_id": "d1"}', "grade None"),
-        ('{"qid": "q1", "doc_id": "d1", "grade": 0}', "grade 0"),
-        ('{"qid": "q1", "doc_id": "d1", "grade": 6}', "grade 6"),
-        ('{"qid": "q1", "doc_id": "d1", "grade": 3.5}', "grade 3.5"),
-        ('{"qid": "q1", "doc_id": "d1", "grade": true}', "grade True"),
-        ('{"qid": "q1", "doc_id": "d1", "grade": "4"}', "grade '4'"),
-        ('{"qid": "q1", "doc_id": "d0", "grade": 5}', "stand twice"),
+        ('{"qid": "q1", "doc_id": "d1"}', "got None"),
+        ('{"qid": "q1", "doc_id": "d1", "grade": 0}', "got 0"),
+        ('{"qid": "q1", "doc_id": "d1", "grade": 6}', "got 6"),
+        ('{"qid": "q1", "doc_id": "d1", "grade": 3.5}', "got 3.5"),
+        ('{"qid": "q1", "doc_id": "d1", "grade": true}', "got True"),
+        ('{"qid": "q1", "doc_id": "d1", "grade": "4"}', "got '4'"),
+        ('{"qid": "q1", "doc_id": "d0", "grade": 5}', "occur twice"),
         ('{"qid": "q1", "order": "d1"}', "not a list"),
         ('{"qid": "q1", "order": [1]}', "not a list of passage ids"),
         ('{"qid": "q1", "order": ["d1", "d1"]}', "twice"),
         ('{"qid": "q0", "order": ["d1"]}', "already"),
-        ('{"qid": "q1", "fail_orders": -1}', "fail_orders -1"),
-        ('{"qid": "q1", "fail_orders": true}', "fail_orders True"),
+        ('{"qid": "q1", "fail_orders": -1}', "got -1"),
+        ('{"qid": "q1", "fail_orders": true}', "got True"),
         ("[]", "not a JSON object"),
         ("{", "not valid JSON"),
     ],
@@ -83,7 +83,7 @@ def test_a_line_that_cannot_be_right_is_named(tmp_path: Path, line: str, problem
 
 
 def test_a_script_about_other_queries_is_refused_an_empty_one_is_not(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="names no query of this run"):
+    with pytest.raises(DataError, match="no line is for a query of this run"):
         script(tmp_path, *LINES).check([query("q9")])
     script(tmp_path, *LINES).check([query("q9"), query("q2")])
     script(tmp_path).check([query("q9")])

@@ -56,14 +56,14 @@ def test_one_of_them_is_slow_indeed() -> None:
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("(", "is no regular expression"),
-        ("a" * 10_001, "is no regular expression"),
-        ("(" * 5000 + ")" * 5000, "is no regular expression"),
-        ("a{99999999999999999999}", "is no regular expression"),
-        ("(?P<x>a)(?P<x>b)", "is no regular expression"),
-        (r"\N{NO SUCH NAME}", "is no regular expression"),
-        ("a*", "fits every text"),
-        ("(?i:)", "fits every text"),
+        ("(", "is not a regular expression"),
+        ("a" * 10_001, "is not a regular expression"),
+        ("(" * 5000 + ")" * 5000, "is not a regular expression"),
+        ("a{99999999999999999999}", "is not a regular expression"),
+        ("(?P<x>a)(?P<x>b)", "is not a regular expression"),
+        (r"\N{NO SUCH NAME}", "is not a regular expression"),
+        ("a*", "matches every text"),
+        ("(?i:)", "matches every text"),
     ],
 )
 def test_a_pattern_that_cannot_be_is_told_with_its_line(pattern: str, said: str) -> None:

@@ -82,7 +82,7 @@ def test_only_the_noises_that_are_named_are_added():
 
 @pytest.mark.parametrize("language", ["de", "fra", ""])
 def test_a_language_without_phrases_is_told(language):
-    with pytest.raises(UsageError, match=f"no noise in '{language}'") as told:
+    with pytest.raises(UsageError, match=f"no noise supports language '{language}'") as told:
         noisy("Warum?", asked(language, 1))
     assert "en, fr" in told.value.remedy
 

@@ -172,7 +172,7 @@ def test_a_plugin_says_its_family():
         class Config(PerturberConfig):
             type: Literal["mine"] = "mine"
 
-    assert Perturber.fault(Mine, "mine") == f"{Mine.__qualname__} has no FAMILY"
+    assert Perturber.fault(Mine, "mine") == f"{Mine.__qualname__} does not define FAMILY"
     Mine.FAMILY = "form"
     assert Perturber.fault(Mine, "mine") is None
     assert Mine().bundle(bundle(), 1) == bundle()

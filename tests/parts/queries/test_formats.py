@@ -96,14 +96,14 @@ def test_files_that_cannot_be_read(kind: str, tmp_path: Path) -> None:
     [
         ("_id,note\nq1,x\n", "no column text or query", 1),
         ("_id;question\nq1;x\n", "no column text or query", 1),
-        ("_id,text,text\nq1,x,y\n", "a column name stands twice", 1),
+        ("_id,text,text\nq1,x,y\n", "duplicate column name", 1),
         ("_id,text\nq1,x\nq2,y,z\n", "3 columns, the header has 2", 3),
         ('_id,text\nq1,"a\nb"\nq2\n', "1 columns, the header has 2", 4),
         ('_id,text\nq1,x\nq2,"open\n\n', "not valid CSV", 3),
         ('_id,text\nq1,"x"y\n', "not valid CSV", 2),
         ("_id,text\nq1,x\n,y\n", "_id, id, qid or query_id: missing", 3),
         ("_id,text,nuggets\nq1,x,plain words\n", "column nuggets is not valid JSON", 2),
-        ('_id,text,nuggets\nq1,x,"[""(""]"\n', "is no regular expression", 2),
+        ('_id,text,nuggets\nq1,x,"[""(""]"\n', "is not a regular expression", 2),
     ],
 )
 def test_csv_that_cannot_be_right(content: str, message: str, line: int, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_anchors_and_merges_work(tmp_path: Path) -> None:
         ("- _id: q1\n  text: x\n- _id: q2\n", "text, query, question or user_input: missing", 3),
         ("- {_id: q1, text: x, more: .nan}\n", "cannot be written as JSON", 1),
         ("- {_id: q1, text: x, more: &a [*a]}\n", "cannot be written as JSON", 1),
-        ("- _id: q1\n  text: x\n  nuggets: ['(']\n", "is no regular expression", 1),
+        ("- _id: q1\n  text: x\n  nuggets: ['(']\n", "is not a regular expression", 1),
     ],
 )
 def test_yaml_that_cannot_be_right(content: str, message: str, line: int | None, tmp_path: Path) -> None:

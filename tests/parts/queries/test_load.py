@@ -30,13 +30,13 @@ def test_questions_are_sorted_by_id() -> None:
 
 
 def test_an_id_that_stands_twice_is_named_with_both_lines() -> None:
-    with pytest.raises(DataError, match=r"query id b stands twice \(first in line 2\)") as caught:
+    with pytest.raises(DataError, match=r"duplicate query id b \(first in line 2\)") as caught:
         load_queries(Given("a", "b", "c", "b"), Path("x.jsonl"))
     assert (caught.value.where, caught.value.line) == ("x.jsonl", 4)
 
 
 def test_no_questions_at_all() -> None:
-    with pytest.raises(DataError, match="holds no queries") as caught:
+    with pytest.raises(DataError, match="contains no queries") as caught:
         load_queries(Given(), "x.csv")
     assert caught.value.where == "x.csv"
     assert caught.value.remedy

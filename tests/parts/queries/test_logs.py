@@ -39,15 +39,15 @@ def test_one_field_of_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "column", "told"),
     [
-        ("a.csv", "who,what\nme,a\n", None, "name it by --column: who, what"),
+        ("a.csv", "who,what\nme,a\n", None, "set --column to one of: who, what"),
         ("a.csv", "who,what\nme,a\n", "waht", "did you mean 'what'"),
         ("a.csv", 'text\n"a', None, "not valid CSV"),
         ("a.csv", b"text\n\xff\n", None, "a.csv:2: not UTF-8"),
         ("a.txt", b"ok\n\xff\n", None, "a.txt:2: not UTF-8"),
-        ("a.jsonl", '{"who": "me"}\n', None, "name it by --column: who"),
+        ("a.jsonl", '{"who": "me"}\n', None, "set --column to one of: who"),
         ("a.jsonl", "[]\n", None, "a.jsonl:1: not a JSON object"),
         ("a.txt", "a\n", "text", "has lines, not columns"),
-        ("a.pdf", "a\n", None, "no format of logs"),
+        ("a.pdf", "a\n", None, "unknown log format"),
         ("a.txt.gz", "a\n", None, "cannot be read"),
     ],
 )

@@ -108,7 +108,7 @@ def test_many_references_of_one_question(tmp_path: Path) -> None:
 def test_a_folder_that_is_missing_is_made_and_an_unknown_ending_refused(tmp_path: Path) -> None:
     write_queries([placed("Why?")], tmp_path / "new" / "q.YAML")
     assert read(tmp_path / "new" / "q.YAML") == [placed("Why?")]
-    with pytest.raises(UsageError, match="no format of questions"):
+    with pytest.raises(UsageError, match="unknown query format"):
         write_queries([], tmp_path / "q.txt")
     (tmp_path / "file").write_text("")
     with pytest.raises(ProviderError):

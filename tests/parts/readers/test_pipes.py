@@ -72,7 +72,7 @@ def test_an_error_in_a_pipe_names_the_pipe() -> None:
 
 def test_a_pipe_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.parts.file_shapes.MAX_PIPE_BYTES", 1 << 16)
-    with pytest.raises(DataError, match="gives more than"), replayable(piped(MANY[: 1 << 17])):
+    with pytest.raises(DataError, match="contains more than"), replayable(piped(MANY[: 1 << 17])):
         pass
 
 

@@ -113,9 +113,9 @@ def test_a_weight_to_be_fitted_is_refused_before_anything_is_asked(tmp_path, req
     settings = contract_case(tmp_path, request)
     workspace = Workspace(tmp_path / "runs")
     who = workspace.reranker(REGISTRY.load("boosted").Config(**settings, weight="fit"))
-    with pytest.raises(ConfigError, match="only a sweep") as caught:
+    with pytest.raises(ConfigError, match="of a sweep") as caught:
         who.check()
-    assert caught.value.remedy == "raggs sweep fits it: write the weight it found"
-    with pytest.raises(ConfigError, match="only a sweep"):
+    assert caught.value.remedy == "fit the weight with raggs sweep, and set the value that it reports"
+    with pytest.raises(ConfigError, match="of a sweep"):
         asyncio.run(who.rerank(QUERY, "en", PASSAGES))
     workspace.close()

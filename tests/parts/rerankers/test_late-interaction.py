@@ -119,9 +119,9 @@ def test_what_cannot_be_is_a_sentence(make, tokenizer, tmp_path):
     with pytest.raises(errors.DataError, match=r"has no token '\[unused0\]'"):
         ask(make(query_marker="[unused0]"))
     write_embedder(tmp_path / "pooled", pooled=True)
-    with pytest.raises(errors.ProviderError, match="not a vector for each token"):
+    with pytest.raises(errors.ProviderError, match="not one vector per token"):
         ask(make(tmp_path / "pooled"))
     write_cross_encoder(tmp_path / "pairs")
-    with pytest.raises(errors.ProviderError, match="gave 'logits'"):
+    with pytest.raises(errors.ProviderError, match="returned 'logits'"):
         ask(make(tmp_path / "pairs"))
     assert "[Q]" in SPECIAL

@@ -99,16 +99,16 @@ def test_a_window_that_fails_stays_in_its_order_and_is_named(make, server):
     server.fault_for = lambda number, body: "context" if number == 1 else None
     bench = make()
     found = bench.ask(given, "why?")
-    assert found.problems == (f"passages 11 to 30 stay in their order: {found.problems[0].partition(': ')[2]}",)
+    assert found.problems == (f"passages 11 to 30 keep their order: {found.problems[0].partition(': ')[2]}",)
     assert "longer than the model's context" in found.problems[0]
     assert ids(found)[20:] == [each.doc_id for each in given[20:]]
     assert ids(found)[:20] == [each.doc_id for each in sorted(given[:20], key=lambda each: -by_worth("", each.text))]
-    assert bench.told[-1].message.startswith(f"{MODEL} on the query 'why?': passages 11 to 30 stay in their order")
+    assert bench.told[-1].message.startswith(f"{MODEL}, query 'why?': passages 11 to 30 keep their order")
 
 
 def test_where_every_window_fails_there_is_no_order(make, server):
     server.fault_for = lambda number, body: "refusal"
-    with pytest.raises(ProviderError, match=r"on the query 'what\?' gave no order: passages 1 to 6 stay .*a refusal"):
+    with pytest.raises(ProviderError, match=r"query 'what\?': no order: passages 1 to 6 keep .*a refusal"):
         make().ask(passages(6))
     assert server.count == 3
 

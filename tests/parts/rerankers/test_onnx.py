@@ -285,15 +285,15 @@ def test_the_cache_is_listed_and_cleared_by_name(make, tokenizer, tmp_path):
 
 
 def test_a_folder_that_is_none_or_lacks_a_file(make, tmp_path, tokenizer):
-    with pytest.raises(errors.NotFoundError, match="no folder of a model") as caught:
+    with pytest.raises(errors.NotFoundError, match="model folder not found") as caught:
         make(tmp_path / "nowhere").check()
-    assert "downloads none" in caught.value.remedy
+    assert "does not download" in caught.value.remedy
     (tmp_path / "model" / "tokenizer.json").unlink()
     for act in (lambda who: who.check(), lambda who: who.causes(), ask):
-        with pytest.raises(errors.NotFoundError, match=r"has no tokenizer\.json"):
+        with pytest.raises(errors.NotFoundError, match=r"lacks tokenizer\.json"):
             act(make())
     shutil.move(tmp_path / "model" / "model.onnx", tmp_path / "model" / "model_int8.onnx")
-    with pytest.raises(errors.NotFoundError, match=r"has no model\.onnx and no onnx/model\.onnx") as caught:
+    with pytest.raises(errors.NotFoundError, match=r"lacks model\.onnx or onnx/model\.onnx") as caught:
         make().check()
     assert caught.value.remedy == "set `file` to one of: model_int8.onnx"
 
@@ -319,13 +319,13 @@ def test_a_file_that_is_garbage(make, tmp_path, tokenizer, file):
 
 def test_a_model_of_another_kind(make, tmp_path):
     write_embedder(tmp_path / "model")
-    with pytest.raises(errors.ProviderError, match=r"gave 'last_hidden_state' of shape .* no cross-encoder"):
+    with pytest.raises(errors.ProviderError, match=r"returned 'last_hidden_state' of shape .* not a cross-encoder"):
         ask(make())
     write_embedder(tmp_path / "picture", inputs=("input_ids", "pixel_values"))
-    with pytest.raises(errors.DataError, match="wants the input 'pixel_values'"):
+    with pytest.raises(errors.DataError, match="needs the unsupported input 'pixel_values'"):
         ask(make(tmp_path / "picture"))
     write_cross_encoder(tmp_path / "three", outputs=3)
-    with pytest.raises(errors.ProviderError, match="not one number or two for a pair"):
+    with pytest.raises(errors.ProviderError, match="not one or two numbers per pair"):
         ask(make(tmp_path / "three"))
 
 
@@ -345,10 +345,10 @@ def test_a_tokenizer_of_another_model(make, tmp_path, tokenizer):
 
 
 def test_an_activation_that_does_not_fit(make, tmp_path, tokenizer):
-    with pytest.raises(errors.ConfigError, match="gives 1 numbers for a pair, which activation softmax does not fit"):
+    with pytest.raises(errors.ConfigError, match="has 1 outputs per pair, which activation softmax does not support"):
         ask(make(activation="softmax"))
     write_cross_encoder(tmp_path / "two", outputs=2)
-    with pytest.raises(errors.ConfigError, match="activation sigmoid does not fit"):
+    with pytest.raises(errors.ConfigError, match="activation sigmoid does not support"):
         ask(make(tmp_path / "two", activation="sigmoid"))
 
 
@@ -371,7 +371,7 @@ def test_a_run_reads_each_pair_once_and_again_when_the_model_is_another(tmp_path
     project = make_project(tmp_path / "demo", queries=2, corpus=24, retrieve={"retrievers": [entry]})
     told = raggs("run", "--config", project.config, "--to", "retrieve")
     assert told.returncode == 4
-    assert "no folder of a model" in told.stderr
+    assert "model folder not found" in told.stderr
     write_cross_encoder(project.folder / "model")
     for _ in range(2):
         done = raggs("run", "--config", project.config, "--to", "retrieve", "--force")

@@ -63,7 +63,7 @@ def test_an_answer_that_cannot_be_used_is_asked_for_again(make, server, fault):
 
 def test_a_passage_without_an_answer_is_named_and_the_others_are_kept(make, server):
     server.fault_for = lambda number, body: "refusal" if "text 3" in str(body) else None
-    told = f"{MODEL} did not say how relevant 1 of 10 passages for the query 'what\\?' are: .* a refusal"
+    told = f"{MODEL} returned no relevance for 1 of 10 passages for the query 'what\\?': .* a refusal"
     with pytest.raises(ProviderError, match=told):
         make().ask(PASSAGES)
     assert server.count == 12

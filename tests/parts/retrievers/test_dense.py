@@ -37,7 +37,7 @@ def test_a_vector_of_another_embedder(context, ask):
 
 
 def test_no_embedder_at_all(context, ask):
-    with pytest.raises(DataError, match=r"needs an embedder .* leave dense out"):
+    with pytest.raises(DataError, match=r"needs an embedder .* remove dense"):
         search(replace(context, embedder="", dims=0), ask("a cat", embedder="", embedding=()))
 
 
@@ -96,7 +96,7 @@ def test_scores_of_less_than_32_bits(context, ask):
 
 
 def test_what_gives_its_own_scores_cannot_round_the_vectors(context):
-    with pytest.raises(ValueError, match="knows no bf16; set reorder"):
+    with pytest.raises(ValueError, match="does not support dtype bf16; set reorder"):
         DenseRetriever.Config(index={"type": "hnsw", "reorder": False}, scoring={"dtype": "bf16"})
     DenseRetriever.Config(index={"type": "hnsw", "reorder": False})
 
@@ -109,7 +109,7 @@ def test_an_index_that_does_not_exist():
 def test_an_index_that_cannot_be_is_told_before_anything_is_embedded(context, monkeypatch):
     retriever = DenseRetriever(DenseRetriever.Config(index={"type": "hnsw"}), context)
     monkeypatch.setattr("raggs.parts.indexes.vectors.available", lambda: 10)
-    with pytest.raises(PrerequisiteError, match="to build the index hnsw-f32 of 4 vectors of 3 dimensions"):
+    with pytest.raises(PrerequisiteError, match="building index hnsw-f32 of 4 vectors with 3 dimensions"):
         retriever.check()
     DenseRetriever(DenseRetriever.Config(index={"type": "hnsw"}), replace(context, embedder="")).check()
 

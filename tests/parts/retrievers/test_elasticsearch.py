@@ -79,7 +79,7 @@ def test_ids_of_a_field(context, elastic_url, ask):
     source = {"url": elastic_url, "index": fill(elastic_url, documents, key={"type": "keyword"}), "id_field": "key"}
     (hits,) = search(context, source, ask("wing"))
     assert [hit.doc_id for hit in hits] == ["wing"]
-    with pytest.raises(DataError, match=r"field 'text' is of type text, id_field needs keyword"):
+    with pytest.raises(DataError, match=r"field 'text' has type text, but id_field needs keyword"):
         search(context, {**source, "id_field": "text"}, ask("wing"))
 
 
@@ -112,8 +112,8 @@ def test_a_template_takes_the_place_of_the_query(context, elastic_texts, ask):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"query_template": {"match": {"text": "cat"}}}, "no text of the template holds"),
-        ({"query_template": {"match": {"text": "{query}"}}, "mode": "knn"}, "mode knn does not search"),
+        ({"query_template": {"match": {"text": "cat"}}}, "the template does not contain"),
+        ({"query_template": {"match": {"text": "{query}"}}, "mode": "knn"}, "mode knn does not use"),
         ({"k": 9901}, "less than or equal to 9900"),
         ({"mode": "vector"}, "'bm25', 'knn' or 'hybrid'"),
     ],
@@ -129,12 +129,12 @@ def test_settings_that_cannot_be(options, message):
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"index": "nowhere"}, NotFoundError, "no index 'nowhere'"),
+        ({"index": "nowhere"}, NotFoundError, "index 'nowhere' not found"),
         ({"text_field": "txt"}, DataError, r"no field 'txt' — did you mean 'text'\? set text_field"),
-        ({"text_field": "vector"}, DataError, "of type dense_vector, text_field needs"),
+        ({"text_field": "vector"}, DataError, "has type dense_vector, but text_field needs"),
         ({"mode": "knn", "vector_field": "vectr"}, DataError, r"did you mean 'vector'\? set vector_field"),
-        ({"mode": "hybrid", "vector_field": "text"}, DataError, "of type text, vector_field needs dense_vector"),
-        ({"query_template": {"nope": "{query}"}}, DataError, "refuses this"),
+        ({"mode": "hybrid", "vector_field": "text"}, DataError, "has type text, but vector_field needs dense_vector"),
+        ({"query_template": {"nope": "{query}"}}, DataError, "rejected the request"),
     ],
 )
 def test_an_index_or_a_field_that_is_not_there(context, elastic_texts, ask, options, kind, message):
@@ -149,7 +149,7 @@ def test_it_says_so_before_anything_is_searched(context, elastic_texts):
 
 def test_wrong_dimensions(context, elastic_url, ask):
     name = fill(elastic_url, {"cat": {"text": "A cat."}}, vector=vector_of(2))
-    with pytest.raises(DataError, match=r"wrong dimensions: vector has 2, the embedder topics/1 3 .* raggs index"):
+    with pytest.raises(DataError, match=r"wrong dimensions: vector has 2, embedder topics/1 has 3 .* raggs index"):
         search(context, {"url": elastic_url, "index": name}, ask("a cat"), mode="knn")
 
 
@@ -168,13 +168,13 @@ def test_an_index_of_another_embedder(context, elastic_url, ask):
     notes = {"raggs": {"embedder": "other/2"}}
     server = ElasticServer(IndexPlace(url=elastic_url, index=name))
     server.call(lambda client: client.indices.put_mapping(index=name, meta=notes))
-    with pytest.raises(DataError, match=r"the index was made with other/2, not topics/1"):
+    with pytest.raises(DataError, match=r"the index was created with other/2, not topics/1"):
         retriever.check()
 
 
 def test_hits_that_the_corpus_does_not_have(context, elastic_url, ask):
     name = fill(elastic_url, {"cat": {"text": "A cat."}, "lion": {"text": "A big cat."}})
-    with pytest.raises(DataError, match=r"query q1 found lion, which the corpus does not have .* raggs index"):
+    with pytest.raises(DataError, match=r"query q1 found lion, which the corpus does not contain .* raggs index"):
         search(context, {"url": elastic_url, "index": name}, ask("cat"))
 
 
@@ -213,7 +213,9 @@ def test_an_alias_over_indices_that_share_ids_is_refused(context, elastic_url, a
     for name in (first, second):
         server.call(lambda client, name=name: client.indices.put_alias(index=name, name="both-of-them"))
     source = {"url": elastic_url, "index": "both-of-them"}
-    with pytest.raises(DataError, match=rf"two documents have the id 'wing'.*stands for .*{first}.*name one index"):
+    with pytest.raises(
+        DataError, match=rf"two documents have the id 'wing'.*is an alias of .*{first}.*use a single index"
+    ):
         search(context, source, ask("wing"))
 
 
@@ -225,7 +227,7 @@ def test_an_index_loaded_in_part_is_refused_before_anything_is_searched(context,
         server.call(lambda client, meta=meta: client.indices.put_mapping(index=name, meta=meta))
         made = make(context, {"url": elastic_url, "index": name})
         if loading:
-            with pytest.raises(DataError, match=r"was loaded in part: 1 of 2 documents .* raggs index"):
+            with pytest.raises(DataError, match=r"is incomplete: 1 of 2 documents .* raggs index"):
                 made.check()
         else:
             made.check()

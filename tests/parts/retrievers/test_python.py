@@ -51,13 +51,13 @@ def test_scores_of_numpy_are_scores(make, ask):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("return None", "gave NoneType, not a list, on query q1"),
-        ("return 'cat'", "gave str, not a list"),
-        ("return ['cat', 'dog']", "gave 'dog' on query q1 .*, which the corpus does not have"),
-        ("return ['cat', 'cat']", "gave 'cat' twice"),
-        ("return [('cat', float('nan'))]", "gave 'cat' the score nan"),
-        ("return [('cat', 'high')]", "which is no doc_id and no pair"),
-        ("return [3]", "gave 3 on query q1 .*, which is no doc_id"),
+        ("return None", "returned NoneType instead of a list for query q1"),
+        ("return 'cat'", "returned str instead of a list"),
+        ("return ['cat', 'dog']", "returned 'dog' for query q1 .*, which the corpus does not contain"),
+        ("return ['cat', 'cat']", "returned 'cat' twice"),
+        ("return [('cat', float('nan'))]", "returned score nan of 'cat'"),
+        ("return [('cat', 'high')]", "neither a doc_id nor a pair"),
+        ("return [3]", "returned 3 for query q1 .*, which is neither a doc_id"),
     ],
 )
 def test_what_is_no_list_of_hits_is_told_in_a_sentence(make, ask, body, message):

@@ -39,12 +39,12 @@ def test_a_query_that_the_run_lacks_has_no_hits(retrieve):
 
 
 def test_a_run_over_another_corpus(retrieve):
-    with pytest.raises(DataError, match=r"run\.trec:2: the corpus has no passage 'dog'"):
+    with pytest.raises(DataError, match=r"run\.trec:2: the corpus does not contain passage 'dog'"):
         retrieve("q1 Q0 cat 1 1 t\nq1 Q0 dog 2 0.5 t\n")
 
 
 def test_a_run_over_other_queries(retrieve):
-    with pytest.raises(DataError, match=r"about 101, 102, \.\.\., the queries are q1, q2, \.\.\."):
+    with pytest.raises(DataError, match=r"it has 101, 102, \.\.\., the run has q1, q2, \.\.\."):
         retrieve("101 Q0 cat 1 1 t\n102 Q0 cat 1 1 t\n", qids=("q1", "q2"))
 
 
@@ -55,8 +55,8 @@ def test_a_run_over_a_few_queries_may_miss_a_batch(retrieve):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("", DataError, "the run is empty"),
-        ("# nothing\n", DataError, "the run is empty"),
+        ("", DataError, "the run file is empty"),
+        ("# nothing\n", DataError, "the run file is empty"),
         ("q1 0 cat 1\n", DataError, r"run\.trec:1: 4 columns instead of 6"),
         ("q1 Q0 cat 1 high t\n", DataError, "not a finite number"),
         ("q1 Q0 cat 1 nan t\n", DataError, "not a finite number"),

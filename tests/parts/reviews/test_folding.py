@@ -113,7 +113,7 @@ def test_an_order_is_kept_by_the_passages_shown_and_its_groups_are_ties() -> Non
     held = fold_reviews([shown])
     assert shown.places == (1, 1, 0)
     assert list(held.orders.values()) == [{"ada": shown}]
-    with pytest.raises(ValueError, match="holds each passage"):
+    with pytest.raises(ValueError, match="contain each shown passage"):
         OrderReview(**{**dict(shown), "order": (("c",), ("a",))})
 
 

@@ -25,9 +25,9 @@ def test_what_is_written_is_read_in_its_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "a plan of nothing"),
+        ("", "the plan is empty"),
         ('{"v": 1, "qid": "q1"}\n', "query"),
-        ("@item\n@item\n", "stand twice"),
+        ("@item\n@item\n", "occur twice"),
         ("no json\n", "JSON"),
     ],
 )

@@ -26,7 +26,7 @@ def test_replaced_characters_of_single_passages_are_told_when_the_corpus_is_clos
     corpus.close()
     corpus.close()
     (notice,) = map(str, told)
-    assert "4 passages with U+FFFD in place of what is no character: d1, d2, d3, …" in notice
+    assert "4 passages with invalid characters, replaced by U+FFFD: d1, d2, d3, …" in notice
 
 
 def test_nothing_is_told_of_sound_passages(tmp_path: Path) -> None:
@@ -52,9 +52,7 @@ def test_what_was_left_out_is_told_whenever_the_corpus_is_opened(tmp_path: Path)
         )
         assert len(corpus.store) == 1
         corpus.close()
-    assert (
-        heard[0] == heard[1] == ["left out 1 file: 1 .docx (no reader: c.docx)", "1 file without text left out: b.md"]
-    )
+    assert heard[0] == heard[1] == ["skipped 1 file: 1 .docx (no reader: c.docx)", "1 file without text skipped: b.md"]
 
 
 def test_documents_are_told_of_as_passages_are_and_nothing_twice(tmp_path: Path) -> None:
