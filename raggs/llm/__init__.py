@@ -1,20 +1,24 @@
 """Language models: structured answers, paid for once, within a budget. No other package calls providers.
 
-client            the entry point, `LLM`; it needs settings, a budget, a folder and a ledger, and no run
-messages          requests and replies; `settings`: what the user configures
-conversation      repeats a request until its answer can be used; `embedding`, `reranking`: vectors and scores
-caller            concurrency, shared work, attempts; `rate`: rate limits and retries
-calls             one call as a value, and the keys under which the cache holds its answer
+client            the entry point, `LLM`; needs settings, a budget, a folder and a ledger, but no run
+messages          requests and replies
+settings          user settings
+conversation      repeats a request until its answer is usable
+embedding         vectors of texts
+reranking         scores of passages
+caller            concurrency, shared work, attempts
+rate              rate limits and retries
+calls             one call as a value, and the cache keys of answers
 providers         sends a call over HTTP or through litellm
-faults            what can go wrong, what is done about it, and what headers say about limits
-budget, prices    what may be spent, what it costs, token counts, keys
-ledger, cache     what was spent, and the answers that were paid for
+faults            errors of providers, their treatment, and limits stated in headers
+budget, prices    limits, prices, token counts, keys
+ledger, cache     recorded cost, and paid answers
 batch, batch_api  the same requests through a provider's Batch API
-rehearsal         models that only remember: what a dry run calls
+rehearsal         models that answer only from the cache, for dry runs
 
-Servers of OpenAI's protocol (chat, embeddings, files, batches), and rerankers with a configured address, are called
-over aiohttp. Every other provider, and every parameter outside the protocol, goes through litellm. The openai package
-is not called: it would be a third path to the same servers, with its own retries, time-outs and clients.
+Servers with OpenAI's protocol (chat, embeddings, files, batches), and rerankers with a configured address, are called
+with aiohttp. All other providers and parameters go through litellm. The openai package is not used: it would be a
+third path to the same servers, with its own retries, time-outs and clients.
 
 litellm, aiohttp and diskcache are imported at the first call that needs them.
 """
@@ -49,7 +53,7 @@ __all__ = [
     "RerankScores",
 ]
 
-# Each name is imported from its module when it is first used: what a run has noted is read without a client.
+# Names are imported from their modules on first use, so that records of a run can be read without a client.
 _MODULES = {
     "BatchSettings": "raggs.llm.settings",
     "BudgetSettings": "raggs.llm.settings",

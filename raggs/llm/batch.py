@@ -1,8 +1,8 @@
-"""Calls that a batch answers: the same questions, checks, budget and ledger as direct calls, at the batch's price.
+"""Calls answered by batches: the same requests, checks, budget and ledger as direct calls, at the price of a batch.
 
-Stands where `raggs.llm.caller.Caller` stands in a conversation. A line that failed goes into the next batch, up to
-`rounds` times, or to direct calls if the user wants them. A line is counted and booked when its batch has answered,
-by whichever invocation waits for it then; until that its intent counts as possibly billed.
+`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A failed line goes into the next batch, up to
+`rounds` times, or to a direct call if the settings say so. A line is counted and booked when its batch has answered, by
+the invocation that then waits for it. Until then, it counts as possibly billed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ TASK = "batch"
 
 
 class BatchCaller:
-    """Asks by batches.
+    """Send calls in batches.
 
     Args:
-        model: who is asked.
-        direct: whose budget and prices are shared, and who is asked where batches fail.
-        cache: of answers; batches are noted in a folder beside it.
-        ledger: where answers are booked that nobody waits for.
-        settings, llm: how to ask by batches, and at all.
-        progress: hears of batches.
+        model: the model to call.
+        direct: caller whose budget and prices are shared, and that makes direct calls if batches fail.
+        cache: cache of answers; batch journals are stored in a folder next to it.
+        ledger: books answers that no caller waits for.
+        settings: settings of batches.
+        llm: settings of language models.
+        progress: progress callback for batches.
     """
 
     def __init__(
@@ -70,19 +71,19 @@ class BatchCaller:
             self._never_sent,
         )
         self._answered: set[str] = set()
-        self._asked: dict[str, tuple[CallTrace, float]] = {}  # by key: who asked, what was set aside
-        self._intents: dict[str, int] = {}  # by key: of lines that were sent and not answered yet
+        self._asked: dict[str, tuple[CallTrace, float]] = {}  # by key: trace of the call, reserved USD
+        self._intents: dict[str, int] = {}  # by key: ledger rows of lines that were sent and are not answered
 
     def price(self, model: str) -> Price:
-        """What a batch charges for `model` (see `Caller.price` for the errors)."""
+        """Return the batch price of `model` (see `Caller.price` for the errors)."""
         return self._direct.price(model).times(self._settings.price)
 
     async def call(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """One answer, with tokens told or estimated; `trace` learns what it took.
+        """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`.
 
         Raises:
-            Fault: no batch answered, and no direct call.
-            BudgetError, ConfigError: as `Caller.call`.
+            Fault: neither a batch nor a direct call answered.
+            BudgetError, ConfigError: see `Caller.call`.
         """
         direct = self._settings.fallback == "direct"
         if direct and call.key in self._answered:
@@ -97,7 +98,7 @@ class BatchCaller:
         return await self._direct.call(call, trace)
 
     async def _reserve(self, call: ChatCall, least: int) -> Reservation:
-        """A budget that is used up stops the run, but not before it has what the budget was enough for."""
+        """Reserve the cost of a line. If the budget is used up, first wait for all answers that it already covers."""
         direct, price = self._direct, self.price(call.model)
         room = (
             ANSWER_LENGTH_FACTOR if least or reasons(call.model, call.parameters) else 1
@@ -109,15 +110,15 @@ class BatchCaller:
             raise
 
     def forget(self, key: str) -> None:
-        """The answer to `key` is kept, or there will be none."""
+        """Remove `key` from its batch: its answer is cached, or there will be none."""
         self._queue.forget(key)
 
     async def close(self) -> None:
-        """Stop waiting; the next invocation goes on."""
+        """Stop polling. The next invocation continues."""
         await self._queue.close()
 
     def _intend(self, keys: Sequence[str]) -> None:
-        """Put on the disk which lines are about to leave together."""
+        """Record on disk which lines are about to be sent."""
         traces, usd = zip(*(self._asked[key] for key in keys), strict=True)
         self._intents.update(zip(keys, self._ledger.intend(traces, usd, keys), strict=False))
 
@@ -126,12 +127,12 @@ class BatchCaller:
             self._ledger.never_sent(key)
 
     def _spare(self, key: str, completion: Completion) -> None:
-        """Keep an answer that nobody waits for; whoever asks for it later checks it then."""
+        """Cache an answer that no caller waits for. It is checked when it is requested later."""
         model, payer = self._api.model, self._ledger.payer
         completion, ours = ChatCall(model, {}, (), {}, 0).measured(completion), key in self._intents
         with self._ledger.call(self._ledger.account(""), model, TASK) as trace:
             usd = self._count(key, completion, trace, waited_s=0)
-            if not ours:  # else it is counted since its asker left
+            if not ours:  # ours: counted when its caller left
                 self._direct.budget.spend(usd)
             trace.outcome = "unusable"
             with suppress(Unusable):
@@ -142,10 +143,11 @@ class BatchCaller:
                     self._cache.put(key, answer)
 
     async def _understood(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """One batch; and another where the provider refuses marks or a limit, or the answer was cut for want of money.
+        """Return the answer, with another batch if the provider rejected a parameter or the answer was cut off by our
+        limit.
 
         Raises:
-            BudgetSpent: also where the money is not enough for an answer that was cut off.
+            BudgetSpent: the budget is used up, or does not cover a longer answer.
         """
         least, name = 0, self._direct.limit_name(call.model)
         while True:
@@ -164,10 +166,10 @@ class BatchCaller:
             trace.outcome, least = "unusable", LONGER * tokens
 
     async def _once(self, call: ChatCall, trace: CallTrace, least: int, name: str) -> tuple[Completion, int]:
-        """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it.
+        """Return the answer of one batch. The cost is reserved, unless an earlier invocation sent the request.
 
         Returns:
-            The answer, and the limit of tokens that was sent with the question, 0 if there was none but the user's.
+            The answer, and the token limit that was sent with the request; 0 if only the user set a limit.
         """
         began, reserved, limit = time.perf_counter(), None, {}
         spent, counted = 0.0, False
@@ -191,13 +193,13 @@ class BatchCaller:
             raise
         finally:
             if reserved is not None:
-                sent = call.key in self._intents  # and not answered: it still may be
+                sent = call.key in self._intents  # sent and not answered: it may still be answered
                 self._direct.budget.settle(reserved, reserved.usd if sent else spent)
             elif counted:
                 self._direct.budget.spend(spent)
 
     def _count(self, key: str, completion: Completion | None, trace: CallTrace, waited_s: float) -> float:
-        """Note that a line was answered, if only by an error; returns its cost in USD."""
+        """Record that a line was answered, possibly by an error, and return its cost in USD."""
         if (number := self._intents.pop(key, None)) is not None:
             trace.intents.append(number)
         else:

@@ -1,18 +1,18 @@
-"""A provider's Batch API, in OpenAI's form: its endpoints, and the lines of its files.
+"""A provider's Batch API in OpenAI's form: its endpoints, the lines of its files, and the queue of batches.
 
-Nothing is tried twice here: a submission whose answer was lost must be looked for before it is made again. Whatever
-is raised leaves as a `Fault`, redacted; what an answer does not say is None or nothing.
+`BatchAPI` never repeats a request: if the response to a submission was lost, the batch must be searched for before it
+is submitted again. All errors are raised as a `Fault` with secrets removed. Missing fields are None or empty.
 
-Questions answered by a provider's batches: gathered, sent once, followed to their end, handed out.
+`BatchQueue` collects requests, sends each once, polls the batches until they end, and returns the answers.
 
-Invariants: a batch is in the journal before it is sent, so a killed run looks for it and waits for it; a question lies
-in one open batch at most; an entry leaves the journal only when each of its answers is kept or asked for anew. Nothing
-here judges an answer: that is the asker's business, as with direct calls.
+Invariants: a batch is written to the journal before it is sent, so a killed run finds it and waits for it. A request is
+in at most one open batch. A journal entry is removed only when each of its answers is cached or requested again. The
+queue does not check answers; the caller does, as for direct calls.
 
-Which questions lie in which batch, on disk: so that a killed run waits for the batch it sent and sends no other.
-
-One small file for each batch, written whole and flushed before the batch is sent, again when the provider has named
-it, and deleted when every answer is in the cache or asked for anew. One process at a time holds the folder.
+`BatchJournal` records on disk which requests are in which batch. A killed run therefore waits for the batch that it
+sent, and sends no other. There is one small file per batch. It is written and flushed before the batch is sent, updated
+with the provider's id, and deleted when every answer is cached or requested again. Only one process at a time holds the
+folder.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from tenacity import AsyncRetrying
 
 ENDPOINT: Final = "/v1/chat/completions"
-WINDOW: Final = "24h"  # the only one there is
-TOKEN = "raggs"  # noqa: S105 - the name under which a batch bears the token of its journal
+WINDOW: Final = "24h"  # the only available value
+TOKEN = "raggs"  # noqa: S105 - metadata key of the journal token in a batch
 UPLOAD_S = 600.0
-CLOCKS_S = 86_400  # how far the provider's clock may be from ours
+CLOCKS_S = 86_400  # seconds that the provider's clock may differ from ours
 FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
 NO_BATCHES = FaultRule(Treatment.STOP, ConfigError, "the server has no Batch API", "set judge.mode: direct")
-UNANSWERED_RULE = FaultRule(Treatment.RETRY, ProviderError, "the batch ended without an answer to this question")
+UNANSWERED_RULE = FaultRule(Treatment.RETRY, ProviderError, "the batch ended without an answer to this request")
 
 
 @dataclass(frozen=True)
 class BatchState:
-    """Where a batch stands. `files`: ids of what it has written; `problem`: why it failed as a whole."""
+    """State of a batch. `files`: ids of its output files; `problem`: why the whole batch failed."""
 
     status: str
     done: int
@@ -65,12 +65,14 @@ class BatchState:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the batch has ended."""
         return self.status in FINAL_STATUSES
 
 
 class BatchAPI:
-    """The endpoints at one address, for one model's key. Building it sends nothing. Every request may raise `Fault`."""
+    """The endpoints at one address, with the key of one model. The constructor sends nothing. Every request may
+    raise `Fault`.
+    """
 
     def __init__(self, model: str, address: str | None, timeout_s: float, key_env: str | None = None) -> None:
         self.model = model
@@ -79,23 +81,25 @@ class BatchAPI:
         self._files = providers.ModelEndpoint(model, address, max(UPLOAD_S, timeout_s), key_env)
 
     async def upload(self, name: str, content: bytes) -> str:
-        """The id of a new file."""
+        """Upload a file and return its id."""
         with self._faults():
             return _id(await self._files.upload("files", f"{name}.jsonl", content, purpose="batch"))
 
     async def create(self, file_id: str, token: str) -> str:
-        """The id of a new batch, which bears `token`."""
+        """Create a batch with `token` in its metadata, and return its id."""
         body = {"input_file_id": file_id, "endpoint": ENDPOINT, "completion_window": WINDOW, "metadata": {TOKEN: token}}
         with self._faults():
             return _id(await self._server.post("batches", body))
 
     async def find(self, token: str, since: float) -> str | None:
-        """The id of the batch that bears `token`, made about `since` (seconds of the epoch) or later."""
+        """Return the id of the batch with `token`, created around `since` (seconds since the epoch) or later, or
+        None.
+        """
         after = ""
         while True:
             with self._faults():
                 page = await self._server.get(f"batches?limit=100{after}")
-                found = [as_object(batch) for batch in as_list(page.get("data"))]  # the newest first
+                found = [as_object(batch) for batch in as_list(page.get("data"))]  # newest first
                 for batch in found:
                     if as_object(batch.get("metadata")).get(TOKEN) == token:
                         return _id(batch)
@@ -106,23 +110,23 @@ class BatchAPI:
                 after = f"&after={_id(found[-1])}"
 
     async def state(self, batch_id: str) -> BatchState:
-        """Where a batch stands."""
+        """Return the state of a batch."""
         unknown = FaultRule(Treatment.STOP, ConfigError, f"the provider does not know batch {batch_id}")
         with self._faults(unknown):
             return _state(await self._server.get(f"batches/{batch_id}"))
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask for an early end; what is answered by then stays."""
+        """Request an early end. Answers that exist by then are kept."""
         with self._faults():
             await self._server.post(f"batches/{batch_id}/cancel", {})
 
     async def lines(self, file_id: str) -> list[bytes]:
-        """The lines of a file, whatever they hold."""
+        """Return the lines of a file, unchecked."""
         with self._faults():
             return (await self._files.download(f"files/{file_id}/content")).splitlines()
 
     def line(self, call: ChatCall) -> bytes:
-        """A call as one line with its end; its custom id is the key of its answer in the cache."""
+        """Return a call as one line of a batch file. Its custom id is the cache key of its answer."""
         body = {
             **providers.with_named_limit(call.parameters, own_server=self.address is not None),
             "model": call.model.partition("/")[2] or call.model,
@@ -144,7 +148,7 @@ class BatchAPI:
 
 
 class LineError(Exception):
-    """What the provider says went wrong with one line."""
+    """The provider's error for one line."""
 
     def __init__(self, words: str, status: int | None) -> None:
         super().__init__(words)
@@ -152,7 +156,7 @@ class LineError(Exception):
 
 
 def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
-    """The key of a line and its answer, or what went wrong; None where the line says nothing of use."""
+    """Return the key of a line and its answer or fault, or None if the line is unreadable."""
     try:
         found = as_object(json.loads(line))
     except (ValueError, RecursionError):
@@ -171,7 +175,7 @@ def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
 
 
 def unanswered_fault(words: str = "") -> Fault:
-    """The fault of a question that a batch left open."""
+    """Return the fault of a request that a batch did not answer."""
     error = ProviderError(UNANSWERED_RULE.message + (f": {words}" if words else ""))
     return Fault(UNANSWERED_RULE, error, about_marks=any(mark in words for mark in MARK_WORDS))
 
@@ -200,19 +204,19 @@ def _number_or_zero(found: object) -> float:
 
 
 def _error_message(error: object) -> str:
-    """The message of an error as providers nest it."""
+    """Return the message of an error, which providers nest differently."""
     while isinstance(error, Mapping) and "error" in error:
         error = error["error"]
     return str(error.get("message") or error.get("code") or "") if isinstance(error, Mapping) else ""
 
 
 LOCK = ".lock"
-BATCHES = "batches"  # the folder of all journals, in that of the cache
+BATCHES = "batches"  # folder of all journals, inside the cache folder
 
 
 @dataclass(frozen=True)
 class SentBatch:
-    """A batch: our token for it, when it was sent (seconds of the epoch), its keys, the provider's id once known."""
+    """A batch: its token, time of sending (seconds since the epoch), keys, and the provider's id once known."""
 
     token: str
     since: float
@@ -221,7 +225,7 @@ class SentBatch:
 
 
 class BatchJournal:
-    """The batches noted in `folder`, which is made and locked.
+    """The batches recorded in `folder`, which is created and locked.
 
     Raises:
         BusyError: another process waits for batches of the same model in this workspace.
@@ -236,7 +240,7 @@ class BatchJournal:
             self._lock.acquire()
         except Timeout:
             raise BusyError(
-                "another raggs run waits for batches of this model", where=folder, remedy="wait for it to end"
+                "another raggs run is waiting for batches of this model", where=folder, remedy="wait for it to end"
             ) from None
         except OSError as error:
             raise ProviderError(
@@ -245,35 +249,35 @@ class BatchJournal:
         remove_leftovers(folder)
 
     def batches(self) -> list[SentBatch]:
-        """All batches, the oldest first.
+        """Return all batches, oldest first.
 
         Raises:
-            ProviderError: one is damaged.
+            ProviderError: a file is damaged.
         """
         return sorted(map(self.read, self.folder.glob("*.json")), key=lambda batch: batch.since)
 
     def put(self, batch: SentBatch) -> None:
-        """Note a batch, in place of what was known of it."""
+        """Record a batch, replacing its earlier record."""
         write_atomic(self.path(batch.token), json.dumps(asdict(batch)).encode())
 
     def drop(self, token: str) -> None:
-        """Forget a batch."""
+        """Delete the record of a batch."""
         self.path(token).unlink(missing_ok=True)
 
     def path(self, token: str) -> Path:
-        """The note of the batch that bears `token`."""
+        """Return the path of the record of the batch with `token`."""
         return self.folder / f"{token}.json"
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Release the folder for other processes."""
         self._lock.release()
 
     @staticmethod
     def read(path: Path) -> SentBatch:
-        """A note.
+        """Read the record of a batch.
 
         Raises:
-            ProviderError: it is damaged.
+            ProviderError: the file is damaged.
         """
         try:
             found = json.loads(path.read_bytes())
@@ -282,22 +286,25 @@ class BatchJournal:
             )
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             raise ProviderError(
-                "this note of a batch is damaged", where=path, remedy="delete it; its questions are then asked again"
+                "this record of a batch is damaged",
+                where=path,
+                remedy="delete the file; its requests are then sent again",
             ) from None
 
 
 def keys_in_batches(folder: Path) -> dict[str, Path]:
-    """Return every key that lies in a batch which was sent and is not fetched, with its note, from `folder`'s journals.
+    """Return every key that is in a sent but unfetched batch, with the path of its record, from the journals in
+    `folder`.
 
     Raises:
-        ProviderError: a note is damaged, so that its keys are not known and could be paid twice.
+        ProviderError: a record is damaged, so its keys are unknown and could be paid for twice.
     """
     found: dict[str, Path] = {}
     for path in folder.glob("*/*.json"):
         try:
             batch = BatchJournal.read(path)
         except ProviderError:
-            if path.exists():  # else its batch was fetched in between
+            if path.exists():  # otherwise its batch was fetched in the meantime
                 raise
             continue
         found.update(dict.fromkeys(batch.keys if batch.batch_id is not None else (), path))
@@ -307,17 +314,19 @@ def keys_in_batches(folder: Path) -> dict[str, Path]:
 T = TypeVar("T")
 
 FIRST_POLL_S = 1.0
-SLOWER = 1.5  # each pause between polls over the one before
-MAX_BYTES = 150_000_000  # providers take 200 MB
-CANCELLING_S = 3600.0  # how long a cancelled batch may take to end
-RESUME_REMEDY = "the batch is noted: run again to go on with it"
+SLOWER = 1.5  # factor by which each pause between polls grows
+MAX_BYTES = 150_000_000  # providers accept 200 MB
+CANCELLING_S = 3600.0  # seconds that a cancelled batch may take to end
+RESUME_REMEDY = "the batch is recorded: run again to continue with it"
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass
 class OpenBatch:
-    """A batch on its way. `note`: in the journal; `open`: keys whose answer is neither kept nor asked for anew."""
+    """A batch in progress. `note`: its journal record; `open`: keys whose answer is neither cached nor requested
+    again.
+    """
 
     note: SentBatch
     open: set[str]
@@ -330,14 +339,14 @@ class BatchQueue:
     """The batches of one model.
 
     Args:
-        api: the provider's endpoints.
-        folder: where the journal lies.
-        settings: how many questions, how long, how often.
-        retries: how often each request to the endpoints is tried.
-        progress: hears the batch, the answers there are, and how many there will be.
-        spare: takes an answer that nobody waits for, to keep it.
-        intend: notes the keys of lines that are about to leave.
-        never_sent: hears of the keys of a batch of an earlier process that never left.
+        api: endpoints of the provider.
+        folder: folder of the journal.
+        settings: settings of batches: size, deadline, polling.
+        retries: retry policy for requests to the endpoints.
+        progress: receives the batch, the number of answers, and the expected number.
+        spare: caches an answer that no caller waits for.
+        intend: records the keys of lines that are about to be sent.
+        never_sent: receives the keys of an earlier process's batch that was never sent.
     """
 
     def __init__(
@@ -369,20 +378,20 @@ class BatchQueue:
         self._following: set[asyncio.Task[None]] = set()
 
     async def holds(self, key: str) -> bool:
-        """Whether a batch that was sent will answer `key`.
+        """Return whether a sent batch will answer `key`.
 
         Raises:
-            Fault: the provider cannot be asked what became of a batch.
+            Fault: the provider cannot report the state of a batch.
             BusyError, ProviderError: the journal cannot be used.
         """
         await self._open()
         return (sent := self._sent.get(key)) is not None and not sent.collected
 
     async def answer(self, key: str, line: bytes) -> Completion:
-        """What a batch says to `key`: one that was sent already, else the next one, with `line`.
+        """Return the answer to `key` from a batch that was already sent, otherwise from the next one, with `line`.
 
         Raises:
-            Fault: there is no answer.
+            Fault: the batch has no answer.
         """
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         if await self.holds(key):
@@ -399,19 +408,19 @@ class BatchQueue:
                 del self._pool[key]
 
     async def drained(self) -> None:
-        """Until all that was asked so far is handed out."""
+        """Wait until all requests so far are answered."""
         while tasks := self._following | ({self._gathering} if self._pool and self._gathering else set()):
             await asyncio.wait(tasks)
 
     def forget(self, key: str) -> None:
-        """The answer to `key` is kept, or there will be none."""
+        """Remove `key` from its batch: its answer is cached, or there will be none."""
         if (sent := self._sent.pop(key, None)) is not None:
             sent.open.discard(key)
             if not sent.open:
                 self._known.drop(sent.note.token)
 
     async def close(self) -> None:
-        """Stop following; the batches go on at the provider, and the journal knows them."""
+        """Stop polling. The batches continue at the provider, and the journal contains them."""
         tasks = self._following | ({self._gathering} if self._gathering else set())
         for task in tasks:
             task.cancel()
@@ -432,7 +441,7 @@ class BatchQueue:
             self._gathering = asyncio.ensure_future(self._gather())
 
     async def _gather(self) -> None:
-        """Send what was asked once nobody asks more: all who can ask have asked."""
+        """Send the collected requests once no new ones arrive."""
         seen = -1
         while seen != self._asked:
             seen = self._asked
@@ -455,7 +464,7 @@ class BatchQueue:
         task.add_done_callback(partial(self._followed, sent))
 
     def _followed(self, sent: OpenBatch, task: asyncio.Task[None]) -> None:
-        """Whatever ended the following is told to all who wait."""
+        """Pass the error that ended the polling to all callers of this batch."""
         self._following.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
@@ -467,7 +476,7 @@ class BatchQueue:
     # --- one batch ---
 
     async def _follow(self, sent: OpenBatch, content: bytes) -> None:
-        """From wherever a batch stands to its end."""
+        """Follow a batch from its current state to its end."""
         if sent.note.batch_id is None:
             self._intend(sent.note.keys)
             self._note(sent)
@@ -476,7 +485,7 @@ class BatchQueue:
         self._hand_out(sent, state, await self._lines(state))
 
     def _note(self, sent: OpenBatch) -> None:
-        """Write the journal first; whatever earlier batches said to these keys was of no use."""
+        """Write the journal first. Earlier batches had no usable answers to these keys."""
         self._known.put(sent.note)
         for key in sent.note.keys:
             self.forget(key)
@@ -490,7 +499,7 @@ class BatchQueue:
 
         async def create() -> str:
             nonlocal tried
-            # The answer to an earlier try may have been lost on its way.
+            # The response to an earlier attempt may have been lost.
             found = await self._api.find(token, since) if tried else None
             tried = True
             return found or await self._api.create(file_id, token)
@@ -502,13 +511,13 @@ class BatchQueue:
         self._known.put(sent.note)
 
     async def _end(self, sent: OpenBatch) -> BatchState:
-        """Poll until the batch has ended; past the deadline it is cancelled, and what it has is taken."""
+        """Poll until the batch has ended. After the deadline, cancel it and use the answers that it has."""
         batch_id, pause, cancelled = str(sent.note.batch_id), min(FIRST_POLL_S, self._settings.poll_s), False
         deadline = sent.note.since + self._settings.deadline_h * 3600
         while not (state := await self._persist(lambda: self._api.state(batch_id))).ended:
             self._progress(f"batch {batch_id}", state.done, state.total or len(sent.note.keys))
             if time.time() > deadline + CANCELLING_S:
-                raise ProviderError(f"batch {batch_id} does not end, though it was cancelled", remedy=RESUME_REMEDY)
+                raise ProviderError(f"batch {batch_id} has not ended although it was cancelled", remedy=RESUME_REMEDY)
             if time.time() > deadline and not cancelled:
                 cancelled = True
                 await self._persist(lambda: self._api.cancel(batch_id))
@@ -525,9 +534,9 @@ class BatchQueue:
         return found
 
     def _hand_out(self, sent: OpenBatch, state: BatchState, lines: list[bytes]) -> None:
-        """Each answer to whom it concerns; those that nobody waits for are kept for later."""
+        """Return each answer to its caller. Answers without a caller are cached."""
         read = [entry for line in lines if (entry := read_line(line, self._api.model)) is not None]
-        answers = dict(reversed(read))  # of two lines with one key, the first counts
+        answers = dict(reversed(read))  # of two lines with the same key, the first counts
         sent.collected = True
         for key in sent.note.keys:
             answer = answers.get(key) or unanswered_fault(state.problem or state.status)
@@ -548,7 +557,7 @@ class BatchQueue:
         return self._journal
 
     async def _open(self) -> None:
-        """Lock and read the journal; find out of each batch that was killed while it was sent whether it was."""
+        """Lock and read the journal. For each batch without an id, find out whether it was sent."""
         async with self._opening:
             if self._journal is not None:
                 return
@@ -563,7 +572,7 @@ class BatchQueue:
                         continue
                     self._named(sent, found)
                 for key in note.keys:
-                    self.forget(key)  # an older batch, whose answer was of no use
+                    self.forget(key)  # an older batch, whose answer was unusable
                     self._sent[key] = sent
 
     async def _persist(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -574,7 +583,7 @@ class BatchQueue:
 
 
 def _stopping(error: Fault | RaggsError) -> Fault:
-    """As a fault that ends the run: a batch that cannot be sent or followed concerns all of its questions."""
+    """Return the error as a fault that ends the run, because it concerns all requests of the batch."""
     if isinstance(error, RaggsError):
         return Fault(FaultRule(Treatment.STOP, type(error), error.message), error)
     if error.treatment is Treatment.STOP or error.rule is UNANSWERED_RULE:

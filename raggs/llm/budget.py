@@ -1,16 +1,16 @@
-"""Money is reserved before a call and settled after it, so that calls in flight cannot overdraw the budget.
+"""The budget: money is reserved before a call and settled after it, so that concurrent calls cannot exceed the budget.
 
-The caps are the run's: what its ledger held before this invocation counts, with what is possibly billed. Those of one
-invocation have names of their own and count from zero. A call that does not fit waits while others are in flight,
-since they mostly cost less than was reserved for them; when none is left and it still does not fit, the budget is used
-up. So fewer calls are in flight as the budget shrinks.
+`max_usd` and `max_calls` apply to the whole run: everything in its ledger counts, including possibly billed calls. The
+limits per invocation have separate names and start at zero. A call that does not fit waits while others are in flight,
+because these usually cost less than was reserved. If no call is left and it still does not fit, the budget is used up.
+The smaller the remaining budget, the fewer calls are in flight.
 
-How long a model's answers are, hidden reasoning included, is known when it has answered. So where USD are limited, a
-call is sent with a limit of tokens, and what is reserved pays for all of them: the cap holds for answers of any length.
-A server that ignores the limit can break the cap by the answers that are in flight at that moment. To bound these, a
-model's first call goes alone, and each call that ends lets two more go.
+The length of a model's answers, including hidden reasoning, is unknown until it has answered. If USD are limited, each
+call is therefore sent with a token limit, and the reservation covers all of these tokens. The cap then holds for
+answers of any length. A server that ignores the limit can exceed the cap by the answers in flight at that moment. To
+bound these, a model's first call is sent before the others, and each finished call allows two more.
 
-A budget can be closed: from then on no call is made, also not one that would still fit.
+A closed budget allows no further calls, even if one would still fit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from raggs.base.text import plural
 from raggs.llm.settings import BudgetSettings
 
 ROUNDING = 1e-9  # USD
-GO_ON = "and run again: what was paid is cached"
+GO_ON = "and run again: paid answers are cached"
 
 
 class BudgetCap(NamedTuple):
-    """A limit that was reached: the setting's name, its value, what was spent under it, in USD or calls."""
+    """A limit that was reached: name of the setting, its value, and the amount spent, in USD or calls."""
 
     setting: str
     limit: float
@@ -38,29 +38,31 @@ class BudgetCap(NamedTuple):
 
     @property
     def per_invocation(self) -> bool:
-        """Whether the next invocation starts from zero."""
+        """Whether the amount starts at zero in the next invocation."""
         return self.setting.endswith("_per_invocation")
 
     @property
     def money(self) -> bool:
-        """Whether it counts USD, not calls."""
+        """Whether the limit is in USD and not in calls."""
         return "usd" in self.setting
 
     def __str__(self) -> str:
         return f"budget.{self.setting} {self.limit:,g}"
 
     def binds(self, settings: BudgetSettings) -> bool:
-        """Whether it would still be reached, in an invocation that spends nothing."""
+        """Return whether the limit would still be reached, even without further spending."""
         caps = {"max_usd": settings.max_usd, "max_calls": settings.max_calls}
         return self.setting in caps and _limit(caps[self.setting]) <= self.limit
 
 
 class Cost(NamedTuple):
-    """USD of a call: of what is sent, and of each token of the answer; and how long the answer may be, in tokens.
+    """Cost of a call in USD: of the request and of each answer token; and the allowed length of the answer, in tokens.
 
     Attributes:
-        enough: tokens without which the call is not made.
-        wanted: tokens that it is given if there is money for them.
+        sent: USD of the request.
+        token: USD of an answer token.
+        enough: minimum answer tokens for which the call is made.
+        wanted: answer tokens that the call gets if the budget covers them.
     """
 
     sent: float
@@ -69,12 +71,12 @@ class Cost(NamedTuple):
     wanted: int = 0
 
     def usd(self, tokens: int) -> float:
-        """With an answer of so many tokens."""
+        """Return the cost in USD with an answer of `tokens` tokens."""
         return self.sent + tokens * self.token
 
 
 class Reservation(NamedTuple):
-    """What was set aside for a call: `usd` pays for an answer of `tokens`, `likely` is what it likely costs."""
+    """Reservation for a call: `usd` covers an answer of `tokens` tokens, `likely` is the expected cost."""
 
     model: str
     usd: float
@@ -83,7 +85,7 @@ class Reservation(NamedTuple):
 
 
 class BudgetSpent(BudgetError):
-    """The budget is used up. `cap`: which limit, so that whoever knows the command can say how to go on."""
+    """The budget is used up. `cap` is the reached limit, so that the command can suggest how to continue."""
 
     def __init__(self, cap: BudgetCap, message: str) -> None:
         super().__init__(f"the budget is used up: {message}", remedy=f"raise budget.{cap.setting} {GO_ON}")
@@ -91,12 +93,12 @@ class BudgetSpent(BudgetError):
 
 
 class Budget:
-    """What a run has spent and promised.
+    """The spent and reserved amounts of a run.
 
     Args:
-        settings: the caps.
-        earlier: what the run had spent before this invocation.
-        unknown: the part of it that is possibly billed: calls whose end a kill took.
+        settings: the limits.
+        earlier: returns what the run had spent before this invocation.
+        unknown: returns the possibly billed part of it: calls that were interrupted by a kill.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class Budget:
         self._unknown = unknown
         self._spent = 0.0
         self._reserved = 0.0
-        self._likely = 0.0  # the part of it that is likely to be spent
+        self._likely = 0.0  # the part of it that will likely be spent
         self._calls = 0
         self._in_flight: Counter[str] = Counter()  # by model
         self._ended: Counter[str] = Counter()
@@ -119,22 +121,22 @@ class Budget:
         self._closed: RaggsError | None = None
 
     def close(self, why: RaggsError) -> None:
-        """Let no call be made any more."""
+        """Reject all further calls."""
         self._closed = why
 
     def check_open(self) -> None:
-        """Find out that no call is to be made.
+        """Raise an error if the budget is closed.
 
         Raises:
-            RaggsError: why.
+            RaggsError: the reason.
         """
         if self._closed is not None:
             raise self._closed
 
     def affords(self) -> float:
-        """How many more calls there are money and calls for, all of them of the model that is the dearest so far.
+        """Return how many more calls the budget covers, assuming the most expensive model so far.
 
-        None, where the money is limited and nobody knows yet what a call costs.
+        Return 0 if USD are limited and the cost of a call is still unknown.
         """
         calls = min(cap.limit - cap.spent for cap in self._calls_made())
         money = self._left() + self._reserved - self._likely
@@ -144,11 +146,11 @@ class Budget:
         return 0.0 if dearest is None else min(calls, money / max(dearest, ROUNDING))
 
     async def reserve(self, cost: Cost | Callable[[], Cost], model: str = "") -> Reservation:
-        """Set one call and its money aside; `settle` must follow.
+        """Reserve one call and its cost; `settle` must follow.
 
         Args:
-            cost: of the call; asked again after each wait.
-            model: whose calls are to begin slowly; none by default.
+            cost: cost of the call; a function is called again after each wait.
+            model: model whose calls start slowly (default: no slow start).
 
         Raises:
             BudgetSpent: the calls or the money are used up.
@@ -173,7 +175,7 @@ class Budget:
         return found
 
     def settle(self, reserved: Reservation, spent: float, *, sent: bool = True) -> None:
-        """Exchange what was reserved for what the call did cost. `sent`: it did leave."""
+        """Replace a reservation by the actual cost. `sent` states whether the call was sent."""
         model = reserved.model
         self._in_flight[model] -= 1
         self._ended[model] += 1
@@ -187,17 +189,17 @@ class Budget:
             change.set()
 
     def spend(self, usd: float) -> None:
-        """Count a call that an earlier invocation promised, and so nobody reserved."""
+        """Count a call that an earlier invocation had reserved."""
         self._calls += 1
         self._spent += usd
 
     def _may_begin(self, model: str, usd: float) -> bool:
-        """Whether enough calls of a model have ended for one more of them, where that costs something."""
+        """Return whether enough calls of a model have ended to start another one. Free models always may start."""
         slowly = bool(model) and usd > 0 and self._settings.limits_usd
         return not slowly or self._in_flight[model] < max(1, 2 * self._ended[model])
 
     def _affordable(self, cost: Cost) -> int | None:
-        """Tokens that an answer may have by the money that is left, up to those wanted; None: not enough."""
+        """Return how many answer tokens the remaining money covers, up to the wanted number, or None if too few."""
         left, least = self._left(), cost.usd(cost.enough)
         if least > 0 and least > left + ROUNDING:
             return None
@@ -206,13 +208,13 @@ class Budget:
         return max(cost.enough, int((left - ROUNDING - cost.sent) / cost.token))
 
     def _spent_by(self, usd: float) -> BudgetSpent:
-        """The end of a budget that a call of at least `usd` would break."""
+        """Return the error for a budget that a call of at least `usd` would exceed."""
         cap = next(cap for cap in self._money() if cap.spent + self._reserved + usd > cap.limit + ROUNDING)
         told = f"{cap.spent:.4f} of {cap.limit:.4f} USD spent{self._possibly(cap)}"
         return BudgetSpent(cap, f"{told}, the next call may cost {usd:.4f}")
 
     def _left(self) -> float:
-        """USD that are neither spent nor reserved."""
+        """Return the USD that are neither spent nor reserved."""
         return min(cap.limit - cap.spent for cap in self._money()) - self._reserved
 
     def _money(self) -> tuple[BudgetCap, BudgetCap]:
@@ -235,7 +237,7 @@ class Budget:
                 raise BudgetSpent(cap, told)
 
     def _possibly(self, cap: BudgetCap) -> str:
-        """How much of what was spent under a cap is only possibly billed, in parentheses; empty if nothing."""
+        """Return how much of the spent amount is only possibly billed, in parentheses; empty if nothing."""
         unknown = self._unknown()
         if cap.per_invocation or not unknown.calls:
             return ""

@@ -1,18 +1,17 @@
-"""Answers that were paid for, on disk.
+"""Paid answers on disk, and claims on calls in progress.
 
-diskcache would read a pickle that someone planted in its database, and a pickle runs code; so the `Disk` here stores
-text in the database itself and refuses everything else: no pickles, no side files. Nothing is ever evicted. A row that
-is not what was stored is a miss, and the next answer replaces it. Writes survive a killed process at once; a power cut
-may cost the latest few.
+By default, diskcache loads pickles from its database, and a planted pickle could run code. The `Disk` class here
+stores only text in the database and rejects everything else: no pickles, no side files. Entries are never evicted. A
+row that raggs cannot have written counts as a miss and is replaced by the next answer. Writes survive a killed process.
+A power cut may lose the latest ones.
 
-Who asks what just now, among all runs that share a cache of answers: a question on its way is not sent twice.
+`AnswerClaims` prevents that runs which share a cache send the same request twice at the same time. A claim is a row
+with the request's key and its session. A session is alive as long as it holds the lock on its file. The operating
+system releases the lock when the process ends, so a killed run blocks no other run. Claims protect money, not results:
+if they cannot be stored, no run waits, and a request may be paid for twice.
 
-A claim is a row with the question's key and the session that asks it. A session lives as long as it holds the lock on
-its file, which the system lets go when its process ends, however it ends; so a run that was killed blocks nobody. A
-claim protects money, not results: where claims cannot be kept, nobody waits, and the same question may be paid twice.
-
-Who meets a question that is on its way in a batch, another run's or that of a run that was stopped, does not wait for
-hours and does not pay twice: it is told so.
+If a request is already in another run's batch, or in the batch of a stopped run, raggs raises an error. It neither
+waits for hours nor pays twice.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ from raggs.llm.messages import Answerer, CallUsage
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
-RAW_MODE = 1  # diskcache's mode for values that lie in the database as they are
+RAW_MODE = 1  # diskcache's mode for values that are stored in the database unchanged
 FOLDER_MODE = 0o700
 DATABASE = "cache.db"
-LONGEST_PAYER = 64  # characters
-MAX_AMOUNT = 1e12  # tokens or USD of one answer
-PATIENCE_S = 30.0  # how long another process may lock the database
+LONGEST_PAYER = 64  # maximum length of a payer name, in characters
+MAX_AMOUNT = 1e12  # maximum tokens or USD of one answer
+PATIENCE_S = 30.0  # seconds that another process may lock the database
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class RefusedRow(OSError):
-    """A row that this cache cannot have written. An OSError, since diskcache takes those for a miss."""
+    """A row that this cache cannot have written. It is an OSError because diskcache treats those as a miss."""
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
-    """Keys and values are text in the database, or they are refused."""
+    """Accept only text as keys and values, stored in the database."""
 
     def put(self, key: object) -> tuple[str, bool]:
         if not isinstance(key, str):
@@ -77,17 +76,17 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         return value
 
     def remove(self, file_path: str) -> None:
-        """Nothing lies outside the database, so a row that names a file does not get it deleted."""
+        """Ignore a request to delete a file, because all data is in the database."""
 
 
 @dataclass(frozen=True)
 class CachedAnswer:
-    """A valid answer: the model's words, what they took and what they cost.
+    """A valid answer: the model's text, its usage and its cost.
 
     Attributes:
-        ms: the time of the calls, if known.
-        by: who answered, if it was recorded.
-        payer: the run that paid for it, by its ledger's name; empty if that was not recorded.
+        ms: duration of the calls in milliseconds, if known.
+        by: the model that answered, if recorded.
+        payer: name of the ledger of the run that paid for it; empty if unknown.
     """
 
     raw: str
@@ -109,42 +108,42 @@ class CachedAnswer:
         by: Answerer | None = None,
         payer: str = "",
     ) -> CachedAnswer:
-        """The words `raw` of `model`, and what they took."""
+        """Return the cache entry for the text `raw` of `model` and its usage."""
         return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd, _round_ms(ms), by, payer)
 
     @property
     def answerer(self) -> Answerer:
-        """Who answered, as far as it was recorded."""
+        """The model that answered, as far as recorded."""
         return self.by or Answerer(asked=self.model)
 
     @property
     def row(self) -> str:
-        """The text that the cache keeps."""
+        """The stored text."""
         found = {name: value for name, value in vars(self).items() if value is not None and value != ""}
         found["raw"] = self.raw
         return canonical_json({**found, **({} if self.by is None else {"by": self.by.stated})})
 
     @property
     def took(self) -> CallUsage:
-        """What it took when it was paid for; how many calls is not kept."""
+        """The usage when it was paid for. The number of calls is not stored."""
         return CallUsage(1, self.prompt_tokens, self.ms, self.usd)
 
 
 class AnswerCache:
-    """Answers by key. Opened once; safe for several processes at a time."""
+    """Answers by key. The database is opened once. Several processes may use it at the same time."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the cache in `folder`, made (mode 0700) if missing.
+        """Open the cache in `folder`, which is created with mode 0700 if missing.
 
         Raises:
-            ProviderError: the folder cannot be written, or holds a damaged database.
-            BusyError: another process holds the database, for longer than `PATIENCE_S`.
+            ProviderError: the folder is not writable, or the database is damaged.
+            BusyError: another process locks the database for longer than `PATIENCE_S`.
         """
         self.folder = folder
         self._bad: set[str] = set()
         with self._guarded():
             folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            with suppress(PermissionError):  # someone else's folder, shared on purpose
+            with suppress(PermissionError):  # a folder of another user, shared on purpose
                 folder.chmod(FOLDER_MODE)
             _wait_for(folder / DATABASE)
             self._cache = diskcache.Cache(
@@ -152,7 +151,7 @@ class AnswerCache:
             )
 
     def get(self, key: str) -> CachedAnswer | None:
-        """The entry of `key`; None where there is none, or none that can be read."""
+        """Return the entry of `key`, or None if it is missing or unreadable."""
         with self._guarded():
             text = self._cache.get(key)
         found = None if text is None else _parse(text)
@@ -162,26 +161,26 @@ class AnswerCache:
 
     @property
     def damaged(self) -> int:
-        """How many entries were looked up that cannot be used."""
+        """Number of requested entries that were unusable."""
         return len(self._bad)
 
     def put(self, key: str, entry: CachedAnswer) -> None:
-        """Keep an entry, in place of an older one."""
+        """Store an entry, replacing an older one."""
         self.put_all({key: entry})
 
     def put_all(self, entries: Mapping[str, CachedAnswer]) -> None:
-        """Keep entries that one call has brought: a process that is killed has kept all of them, or none."""
+        """Store the entries of one call in one transaction: if the process is killed, all or none are stored."""
         with self._guarded(), self._alone():
             for key, entry in entries.items():
                 self._cache.set(key, entry.row)
 
     def clear(self) -> int:
-        """Forget everything; returns how many rows there were."""
+        """Delete all entries and return the number of rows."""
         with self._guarded():
             return int(self._cache.clear())
 
     def stats(self) -> CacheStats:
-        """What it holds; reads every row."""
+        """Return statistics of the cache. Reads every row."""
         with self._guarded():
             entries = [entry for key in self._cache if key and (entry := self.get(key))]
             usd = sum(entry.usd for entry in entries)
@@ -193,7 +192,7 @@ class AnswerCache:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """A transaction. Who has waited for one in vain does not wait again with the next answer."""
+        """Open a transaction. After a timeout, the next answer does not wait again."""
         if (database := self.folder / DATABASE) in _given_up:
             _wait_for(database)
         with self._cache.transact():
@@ -207,29 +206,31 @@ class AnswerCache:
             if isinstance(error, diskcache.Timeout) or getattr(error, "sqlite_errorcode", None) in LOCKED:
                 _given_up[self.folder / DATABASE] = time.monotonic()
                 raise BusyError(
-                    f"the cache of answers is locked by another process, for more than {PATIENCE_S:g} s",
+                    f"another process has locked the answer cache for more than {PATIENCE_S:g} s",
                     where=self.folder / DATABASE,
                     remedy="end that process, or wait for it and run again",
                 ) from None
             if lacks_handles():
                 raise no_handles(self.folder / DATABASE) from None
             told = str(error)
-            remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted (its answers are paid again)"
-            raise ProviderError(
-                f"the cache of answers cannot be used: {told}", where=self.folder, remedy=remedy
-            ) from None
+            remedy = (
+                f"free disk space or check the folder; delete {DATABASE} if it is damaged (its answers must "
+                "be paid for again)"
+            )
+            raise ProviderError(f"the answer cache cannot be used: {told}", where=self.folder, remedy=remedy) from None
 
 
-_given_up: dict[Path, float] = {}  # databases, and when they were waited for in vain
+_given_up: dict[Path, float] = {}  # databases whose lock timed out, and when
 
 
 def _wait_for(database: Path) -> None:
-    """Wait until nobody writes into a database, by beginning to: where there is a log of writes, readers never wait.
+    """Wait until no process writes to a database, by starting a write. With a write-ahead log, readers never wait.
 
-    diskcache writes when it opens a database, and would wait for a minute and more with each of its statements.
+    diskcache writes when it opens a database, and each of its statements would wait for a minute or more.
     """
     if database.exists():
-        waited = time.monotonic() - _given_up.get(database, -math.inf) < PATIENCE_S  # by the question before
+        # the previous request has already waited
+        waited = time.monotonic() - _given_up.get(database, -math.inf) < PATIENCE_S
         with closing(sqlite3.connect(regular_file(database), timeout=0 if waited else PATIENCE_S)) as connection:
             connection.execute("BEGIN IMMEDIATE")
     _given_up.pop(database, None)
@@ -257,10 +258,10 @@ def _round_ms(ms: float | None) -> float | None:
 
 
 def _amount(value: N) -> N:
-    """A count or a price, as an answer can have.
+    """Check that a count or price is plausible, and return it.
 
     Raises:
-        ValueError: negative, infinite or no number.
+        ValueError: it is negative, infinite or not a number.
     """
     if not 0 <= value <= MAX_AMOUNT:
         raise ValueError("not an amount")
@@ -275,7 +276,7 @@ def _typed(value: object, kind: type[T]) -> T:
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What the cache holds: `entries` answers in `bytes` on the disk, which cost `usd`; and rows that are none."""
+    """Statistics of a cache: `entries` answers in `bytes` on disk, which cost `usd`; and the number of damaged rows."""
 
     entries: int
     bytes: int
@@ -284,7 +285,7 @@ class CacheStats:
 
 
 def cache_stats(folder: Path) -> CacheStats:
-    """What the cache in `folder` holds; zeros where there is none.
+    """Return the statistics of the cache in `folder`; zeros if there is none.
 
     Raises:
         ProviderError: it cannot be read.
@@ -293,7 +294,7 @@ def cache_stats(folder: Path) -> CacheStats:
 
 
 def clear_cache(folder: Path) -> int:
-    """Forget all answers in `folder` (the guard's key stays); returns how many rows there were.
+    """Delete all answers in `folder` and return the number of rows. The key of the injection guard is kept.
 
     Raises:
         ProviderError: it cannot be written.
@@ -314,23 +315,23 @@ def _then_close(cache: AnswerCache, work: Callable[[], T]) -> T:
 
 FOLDER = "claims"
 CLAIMS_DATABASE = "claims.db"
-FIRST_LOOK_S, LAST_LOOK_S = 0.05, 1.0  # pauses between two looks at whether another run has its answer
-OLD_S = 86_400.0  # after so long the file of a dead session goes
+FIRST_LOOK_S, LAST_LOOK_S = 0.05, 1.0  # seconds between two checks whether another run has its answer
+OLD_S = 86_400.0  # seconds after which the file of a dead session is deleted
 BUSY_S = 5.0
 TABLE = "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, session TEXT NOT NULL)"
 
 
-BATCH = " batch"  # after the session of a claim that a batch will answer
+BATCH = " batch"  # suffix of the session if a batch will answer the claim
 
 
 @asynccontextmanager
 async def claim_keys(
     claims: AnswerClaims | None, keys: Collection[str], *, batched: bool = False
 ) -> AsyncIterator[set[str]]:
-    """The block in which some of `keys` are this session's to ask: those that no other one asks, at least one.
+    """Claim keys for this session. The block gets the keys that no other session has claimed, at least one.
 
     Raises:
-        BusyError: one of them is on its way in a batch that is not this session's.
+        BusyError: one of them is in a batch of another session.
     """
     pause, mine = FIRST_LOOK_S, set(keys) if claims is None else claims.take(keys, batched=batched)
     while claims is not None and not mine:
@@ -345,7 +346,7 @@ async def claim_keys(
 
 
 class AnswerClaims:
-    """The claims of one session, beside the cache in `cache_folder`."""
+    """The claims of one session, next to the cache in `cache_folder`."""
 
     def __init__(self, cache_folder: Path) -> None:
         self._folder = cache_folder / FOLDER
@@ -360,15 +361,15 @@ class AnswerClaims:
             self._lock.acquire(timeout=BUSY_S)
             path = self._folder / CLAIMS_DATABASE
             rows = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-            rows.execute("PRAGMA synchronous=OFF")  # after a power cut nobody is asked anything
+            rows.execute("PRAGMA synchronous=OFF")  # claims are worthless after a power cut
             rows.execute(TABLE)
             self._rows = rows
 
     def take(self, keys: Collection[str], *, batched: bool = False) -> set[str]:
-        """Those of `keys` that are this session's to ask, now and until `release`.
+        """Claim keys until `release`, and return those that this session got.
 
         Raises:
-            BusyError: one is on its way in a batch that is not this session's.
+            BusyError: one is in a batch of another session.
         """
         mine = set(keys)
         with self._kept() as rows:
@@ -389,16 +390,16 @@ class AnswerClaims:
         by_batch = found[0] != session
         if self._alive(session):
             if by_batch and session != self._session:
-                told = "another raggs run has sent these questions in a batch"
-                raise BusyError(told, where=self._folder, remedy="wait for it to end; its answers are cached then")
+                told = "another raggs run has sent these requests in a batch"
+                raise BusyError(told, where=self._folder, remedy="wait for it to end; its answers are then cached")
             return False
-        if by_batch and not batched:  # it was killed, and what it has sent goes on at the provider
+        if by_batch and not batched:  # the other session was killed, but its batch continues at the provider
             self._noted = keys_in_batches(self._batches)
         changed = rows.execute("UPDATE claims SET session = ? WHERE key = ? AND session = ?", (claim[1], key, *found))
         return changed.rowcount == 1
 
     def release(self, keys: Collection[str]) -> None:
-        """The answers to `keys` are kept, or there are none."""
+        """Release keys: their answers are cached, or there are none."""
         with self._kept() as rows:
             if rows is not None:
                 mine = (self._session, self._session + BATCH)
@@ -407,7 +408,7 @@ class AnswerClaims:
                 )
 
     def close(self) -> None:
-        """Give up whatever is claimed still."""
+        """Release all remaining claims."""
         with self._kept() as rows:
             if rows is not None:
                 mine = (self._session, self._session + BATCH)
@@ -420,26 +421,24 @@ class AnswerClaims:
 
     @contextmanager
     def _kept(self) -> Iterator[sqlite3.Connection | None]:
-        """The rows, until they cannot be used."""
+        """Yield the claims table until it becomes unusable."""
         try:
             yield self._rows
         except (sqlite3.Error, OSError):
             self._rows = None
 
     def _check_noted(self, keys: Collection[str]) -> None:
-        """Refuse to pay for what lies in a batch that was sent and is not fetched."""
+        """Raise an error instead of paying for requests in a batch that was sent but not fetched."""
         if found := next((self._noted[key] for key in keys if key in self._noted), None):
             self.release(keys)
-            remedy = "set judge.mode: batch, which fetches it, or delete the file to pay for them again"
-            raise BusyError(
-                "these questions were sent in a batch, which nobody has fetched", where=found, remedy=remedy
-            )
+            remedy = "set judge.mode: batch to fetch it, or delete the file to pay for the requests again"
+            raise BusyError("these requests were sent in a batch that has not been fetched", where=found, remedy=remedy)
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.lock"
 
     def _alive(self, session: str) -> bool:
-        """Whether someone holds the lock of a session."""
+        """Return whether a process holds the lock of a session."""
         path = self._file(session)
         if session == self._session or not path.exists():
             return session == self._session

@@ -1,14 +1,15 @@
-"""Calls that get through: rate, concurrency, budget, retries. One `Caller` serves all questions of an invocation.
+"""Make calls with rate limits, concurrency limits, budget and retries. One `Caller` serves all requests of an
+invocation.
 
-Order of the gates: a slot (held through all retries of a call, so that a struggling provider is asked less), then
-for each attempt the rate, then the budget, so that money is not reserved while waiting. Slots and turns are given in
-the order in which they are asked for, so that no query and no stage starves.
+A call first takes a slot and keeps it through all its retries, so that a struggling provider gets fewer calls. Each
+attempt then waits for the rate limit and afterwards for the budget, so that no money is reserved while it waits. Slots
+and turns are granted in the order of the requests, so no query and no stage starves.
 
-Where USD are limited, each call is sent with a limit of tokens that its reservation pays for. An answer that ends at
-that limit is asked for again with a longer one, as long as there is money for it: it is no answer of the model.
+If USD are limited, each call is sent with a token limit that its reservation covers. An answer that ends at this limit
+is requested again with a higher limit, as long as the budget covers it: it is not the model's complete answer.
 
-A call that is on its way is paid for, so it goes on when its asker is cancelled, and `drain` waits for it; one that
-still waits for its turn is not made.
+A call in flight is paid for, so it continues if its caller is cancelled, and `drain` waits for it. A call that still
+waits for its turn is not made.
 """
 
 from __future__ import annotations
@@ -36,23 +37,25 @@ A = TypeVar("A", bound=ProviderResponse)
 T = TypeVar("T")
 
 ZERO_PRICE = Price(input=0, output=0)
-ANSWER_LENGTH_FACTOR = 4  # times the longest answer so far that an answer may have
-LONGER = 4  # times the length at which an answer was cut off
-LONGEST_ANSWER = 65_536  # tokens, of a model of which nothing is known
-REFUSALS = 3  # of a limit, until a model is not sent it any more
-LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "")  # as servers take them, the usual name first
+ANSWER_LENGTH_FACTOR = 4  # maximum answer length as a multiple of the longest one so far
+LONGER = 4  # new limit as a multiple of the length at which an answer was cut off
+LONGEST_ANSWER = 65_536  # tokens, for an unknown model
+REFUSALS = 3  # rejected limits after which a model gets none
+LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "")  # names of the limit at servers, the usual one first
 
 
 class Caller:
-    """Makes calls.
+    """Make calls.
 
     Args:
-        earlier: what the run had spent before this invocation.
-        unknown: the part of it that is possibly billed.
-        tell: hears what a user should know.
+        settings: settings of language models.
+        budget: the limits.
+        earlier: returns what the run had spent before this invocation.
+        unknown: returns the possibly billed part of it.
+        tell: receives messages for the user.
 
     Attributes:
-        budget: what was spent and promised.
+        budget: the spent and reserved amounts.
     """
 
     def __init__(
@@ -66,49 +69,49 @@ class Caller:
         self._tell = tell
         self.budget = Budget(budget, earlier, unknown)
         self._under_way: dict[str, asyncio.Task[Any]] = {}
-        self._on_their_way: set[asyncio.Task[object] | None] = set()  # those that wait for a provider's answer
-        self._closing = False  # no more calls are to be made; a task that wants one is cancelled
+        self._on_their_way: set[asyncio.Task[object] | None] = set()  # tasks that wait for a provider's answer
+        self._closing = False  # no more calls are made; tasks that request one are cancelled
         self._settings = settings
         self._capped = budget.limits_usd
         self._retries = rate.retrying(settings.max_attempts, settings.backoff_s, settings.max_wait_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._own_slots: dict[str, asyncio.Semaphore] = {}
-        self._throttles: dict[str, rate.Throttle] = {}  # by model: so do providers limit
-        self._outages: dict[str, Outage] = {}  # by model: those of another provider may well answer
+        self._throttles: dict[str, rate.Throttle] = {}  # by model, because providers limit by model
+        self._outages: dict[str, Outage] = {}  # by model, because another provider may still answer
         self._prices: dict[str, Price] = {}
-        self._without_format: set[str] = set()  # models whose server does not know structured output
+        self._without_format: set[str] = set()  # models whose server does not support structured output
         self._longest: dict[str, int] = {}  # tokens of the longest answer so far, by model
-        self._limits: dict[str, int] = {}  # by model: the place in `LIMIT_NAMES` of the name that its server takes
-        self._refusals: Counter[str] = Counter()  # of limits, by model
-        self._unlimited: set[str] = set()  # models whose answers were longer than the limit that was sent
+        self._limits: dict[str, int] = {}  # by model: index in `LIMIT_NAMES` of the name that its server accepts
+        self._refusals: Counter[str] = Counter()  # number of rejected limits, by model
+        self._unlimited: set[str] = set()  # models whose answers exceeded the limit
 
     def price(self, model: str) -> Price:
-        """The price of `model`; zero where it is unknown and money is not limited.
+        """Return the price of `model`, or zero if it is unknown and USD are not limited.
 
         Raises:
-            ConfigError: unknown, and a limit could not be kept.
+            ConfigError: the price is unknown, but required to enforce a limit.
         """
         if model not in self._prices:
             known = self._settings.price_of(model) or list_price(model)
             if known is None and self._capped:
                 wanted = f'llm.prices: {{"{model}": {{input: ..., output: ...}}}}'
                 near = None if self._settings.base_of(model) else nearest_model(model)
-                meant = "" if near is None else f"write {near} if you meant that, or "
+                meant = "" if near is None else f"use {near} if you meant that, or "
                 raise ConfigError(
-                    f"the price of {model} is not known, so budget.max_usd cannot be kept: "
-                    "litellm's list has no model of that name",
+                    f"the price of {model} is unknown, so raggs cannot enforce budget.max_usd: litellm's "
+                    "price list has no such model",
                     remedy=f"{meant}set {wanted} in USD per 1M tokens, or budget.max_usd: null",
                 )
             self._prices[model] = known or ZERO_PRICE
         return self._prices[model]
 
     def leader(self, key: str) -> asyncio.Task[Any] | None:
-        """The task that does the work of `key` just now."""
+        """Return the task that currently works on `key`."""
         return self._under_way.get(key)
 
     async def lead(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do the work of `key`, for all who want the same meanwhile."""
+        """Do the work of `key` for all concurrent requests of it."""
         task = asyncio.ensure_future(work())
         self._under_way[key] = task
         task.add_done_callback(partial(self._arrived, key))
@@ -120,7 +123,7 @@ class Caller:
             raise
 
     async def drain(self, grace_s: float) -> None:
-        """Let calls on their way arrive, for `grace_s` seconds or until this is cancelled, and start no others."""
+        """Wait for calls in flight, for `grace_s` seconds or until cancelled, and start no others."""
         self._closing = True
         late = tasks = set(self._under_way.values())
         for task in tasks - self._on_their_way:
@@ -133,11 +136,11 @@ class Caller:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
             self._under_way.clear()
-            self._closing = False  # the next loop may ask again
+            self._closing = False  # the next event loop may make calls again
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """The block stores an answer that was paid for; if that fails, no further call leaves."""
+        """Store a paid answer in the block. If this fails, no further calls are made."""
         try:
             yield
         except RaggsError as error:
@@ -145,12 +148,12 @@ class Caller:
             raise
 
     async def call(self, call: Call[A], trace: CallTrace) -> A:
-        """One answer, with tokens told or estimated; `trace` learns what it took.
+        """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`.
 
         Raises:
-            Fault: the provider failed to the end, or has for so many calls that it must be gone.
-            BudgetError: no calls or no money left.
-            ConfigError: the price is needed and unknown.
+            Fault: all attempts failed, or so many calls in a row failed that the provider must be down.
+            BudgetError: the calls or the money are used up.
+            ConfigError: the price is required and unknown.
         """
         self.price(call.model)
         self._be_in_this_loop()
@@ -162,13 +165,14 @@ class Caller:
     def _arrived(self, key: str, task: asyncio.Task[Any]) -> None:
         self._under_way.pop(key, None)
         if not task.cancelled():
-            task.exception()  # seen: nobody may be left to be told
+            task.exception()  # retrieves the exception, because no caller may be left to do so
 
     async def _ask(self, call: Call[A], trace: CallTrace) -> A:
-        """The answer, without what the server does not know: structured output, marks on prompts, a name of the limit.
+        """Return the answer, without features that the server does not support: structured output, cache marks, a limit
+        name.
 
         Raises:
-            BudgetSpent: also where the money is not enough for an answer that was cut off for want of money.
+            BudgetSpent: the budget is used up, or does not cover a longer answer.
         """
         least, name = 0, self.limit_name(call.model)
         while True:
@@ -194,18 +198,21 @@ class Caller:
         return found
 
     async def _attempt(self, call: Call[A], trace: CallTrace, formatted: bool, least: int, name: str) -> tuple[A, int]:
-        """The answer, and the limit of tokens that was sent with the call, 0 if there was none but the user's.
+        """Return the answer, and the token limit that was sent with the call; 0 if only the user set a limit.
 
         Args:
-            least: tokens below which an answer was cut off before.
-            name: of the limit, as the server takes it; empty if it takes none.
+            call: the call.
+            trace: records the usage.
+            formatted: whether to request structured output.
+            least: length in tokens that an earlier answer needed at least.
+            name: name of the limit at the server; empty if it accepts none.
         """
         throttle, tokens = self._throttle(call.model), call.prompt_tokens + self.expected(call)
         tickets = await throttle.turn(tokens)
         if self._closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
-        unsure = call.model if call.answer_tokens(1) else ""  # where no answer is charged for, the price is known
+        unsure = call.model if call.answer_tokens(1) else ""  # if answers are free, the cost is known in advance
         call.prepare(self._settings)
         reserved = await self.budget.reserve(lambda: self.cost(call, price, least), unsure)
         limit = self.limit(call, reserved, name)
@@ -243,20 +250,22 @@ class Caller:
     # --- the length of answers ---
 
     def expected(self, call: Call[A]) -> int:
-        """Tokens that the answer is likely to have, or the user's limit."""
+        """Return the likely number of answer tokens, or the user's limit."""
         return call.answer_tokens(self._longest.get(call.model, 0))
 
     def longest_allowed(self, call: Call[A]) -> int:
-        """Tokens of the longest answer that the user or the model allows."""
+        """Return the maximum answer length in tokens that the user or the model allows."""
         known = call.own_limit or longest_answer(call.model)
         return known or max(LONGEST_ANSWER, self._longest.get(call.model, 0))
 
     def cost(self, call: Call[A], price: Price, least: int = 0, room: int = ANSWER_LENGTH_FACTOR) -> Cost:
-        """USD of a call, and how long its answer may be.
+        """Return the cost of a call in USD, and the allowed length of its answer.
 
         Args:
-            least: tokens below which an answer was cut off before.
-            room: how many times the likely length it may have.
+            call: the call.
+            price: price of the model.
+            least: length in tokens that an earlier answer needed at least.
+            room: allowed length as a multiple of the likely length.
         """
         sent = call.most_usd(price, 0)
         token = call.most_usd(price, 1) - sent
@@ -271,17 +280,17 @@ class Caller:
         return Cost(sent, token, min(likely, most), call.own_limit or min(room * likely, most))
 
     def limit(self, call: Call[A], reserved: Reservation, name: str) -> dict[str, int]:
-        """The parameter that ends an answer where the money for it ends; empty if the user's own does that."""
+        """Return the parameter that limits an answer to its reservation; empty if the user's limit does that."""
         name = call.own_limit_name or name
         ours = self._capped and reserved.tokens and reserved.tokens != call.own_limit
         return {name: reserved.tokens} if ours and name else {}
 
     def limit_name(self, model: str) -> str:
-        """How the server of a model calls the limit of an answer; empty if it takes none."""
+        """Return the name of the answer limit at the server of a model; empty if it accepts none."""
         return LIMIT_NAMES[self._limits.get(model, 0)]
 
     def other_limit(self, model: str, name: str) -> str:
-        """The next name to try, as the server of a model refuses a limit of this one, for its name or its size."""
+        """Return the next limit name to try after the server of a model rejected a limit with this one."""
         following = LIMIT_NAMES.index(name) + 1
         self._refusals[model] += 1
         if self._refusals[model] >= REFUSALS:
@@ -289,17 +298,17 @@ class Caller:
         return LIMIT_NAMES[following]
 
     def learn_length(self, model: str, answer: ProviderResponse, reserved: Reservation) -> None:
-        """Take note of an answer that is longer than it was allowed."""
+        """Record a model whose answer exceeded the limit."""
         if self._capped and reserved.tokens and (answer.completion_tokens or 0) > reserved.tokens:
             self._unlimited.add(model)
 
     def cut_short(self, call: Call[A], answer: ProviderResponse, tokens: int) -> bool:
-        """Whether an answer ended at the limit of `tokens` that was sent for want of money, and may be longer."""
+        """Return whether an answer ended at our limit of `tokens`, and a longer one is possible."""
         ours = 0 < tokens <= (answer.completion_tokens or 0) and tokens < self.longest_allowed(call)
         return ours and answer.cut_off
 
     def account(self, model: str, answer: ProviderResponse, price: Price, trace: CallTrace) -> float:
-        """Note what an answer took; returns its cost in USD."""
+        """Record the usage of an answer and return its cost in USD."""
         sent, received, prefix = answer.prompt_tokens or 0, answer.completion_tokens or 0, answer.prefix
         less = price.discount(prefix.cached, prefix.written)
         usd = max(0.0, price.usd(sent, received, answer.searches) - less)
@@ -325,14 +334,14 @@ class Caller:
         return self._throttles[model]
 
     def _slots_of(self, model: str) -> asyncio.Semaphore:
-        """Those of all models, or the model's own, where it has a concurrency of its own."""
+        """Return the slots of all models, or of this model if it has its own concurrency."""
         own = self._settings.of(model).concurrency
         if own is not None and model not in self._own_slots:
             self._own_slots[model] = asyncio.Semaphore(own)
         return self._slots if own is None else self._own_slots[model]
 
     def _be_in_this_loop(self) -> None:
-        """Locks belong to the loop in which someone waits for them; what was learned does not outlive it."""
+        """Create new locks if the event loop has changed. Learned limits are discarded with the old loop."""
         if self._loop is not (loop := asyncio.get_running_loop()):
             self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)
             self._own_slots.clear()

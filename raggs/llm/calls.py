@@ -1,9 +1,7 @@
-"""What can be asked of a provider, and what it answers, as values that know their size and how to be sent.
+"""Calls to providers and their answers, as values that know their size and how to be sent; and cache keys of answers.
 
-Under which keys the cache holds an answer.
-
-A model is its provider's name, its own and, where the user says that two servers differ, its `model_id`. Where it is
-asked is no part of it: the same model behind another port gives the same answers.
+A model is identified by the provider's name, the model's name and, if the user declares that two servers differ, its
+`model_id`. The address is not included: the same model at another port gives the same answers.
 """
 
 from __future__ import annotations
@@ -22,16 +20,18 @@ from raggs.llm.messages import Answerer, Message, most_written
 from raggs.llm.prices import HIDDEN, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 
-MAX_CALL_TOKENS = 1_000_000_000  # of one call
-SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # of a search; of a passage with its query, until it counts twice
+MAX_CALL_TOKENS = 1_000_000_000  # maximum tokens of one call
+SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # passages per search; tokens of a passage with its query that count as one
 NO_LIMIT: Mapping[str, int] = {}
-LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
+LIMITS = ("max_completion_tokens", "max_tokens")  # parameter names for the maximum answer length
 
 
 @dataclass(frozen=True)
 class ProviderResponse:
-    """What came back. Tokens are None where the server did not count; `headers` go by their lower-case names; `by`:
-    who answered, as the answer states it."""
+    """A provider's answer. Tokens are None if the server did not count them. Names in `headers` are lower-case. `by` is
+    the
+    model that answered, as stated in the answer.
+    """
 
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -40,23 +40,23 @@ class ProviderResponse:
 
     @property
     def searches(self) -> int:
-        """Units by which a reranker is charged for."""
+        """Units that a reranker charges for."""
         return 0
 
     @property
     def cut_off(self) -> bool:
-        """Whether it ended at the limit of its length."""
+        """Whether the answer ended at its length limit."""
         return False
 
     @property
     def prefix(self) -> CachedPrefix:
-        """What the provider remembered of the prompt."""
+        """The cached part of the prompt."""
         return NEW
 
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """Tokens of a prompt that a provider read from its cache, and others that it wrote into it, as it says."""
+    """Prompt tokens that the provider reports as read from its cache, and as written into it."""
 
     cached: int = 0
     written: int = 0
@@ -67,7 +67,7 @@ NEW = CachedPrefix()
 
 @dataclass(frozen=True)
 class Completion(ProviderResponse):
-    """What a model said. `finish`: "stop", "length" (cut off), "content_filter" or None."""
+    """Answer of a chat model. `finish`: "stop", "length" (cut off), "content_filter" or None."""
 
     content: str
     finish: str | None
@@ -85,14 +85,14 @@ class Completion(ProviderResponse):
 
 @dataclass(frozen=True)
 class Embeddings(ProviderResponse):
-    """What should be one vector for each text, as it came: neither number, order nor values are checked yet."""
+    """Unchecked vectors of texts: number, order and values may be wrong."""
 
     data: Sequence[object]
 
 
 @dataclass(frozen=True)
 class Relevances(ProviderResponse):
-    """What should be one score for each passage, as it came, unchecked. `units`: searches, told or estimated."""
+    """Unchecked scores of passages. `units`: number of searches, counted or estimated."""
 
     data: Sequence[object]
     units: int
@@ -107,7 +107,7 @@ A = TypeVar("A", bound=ProviderResponse)
 
 @dataclass(frozen=True)
 class Call(ABC, Generic[A]):
-    """One call. `parameters` are the model's own; `KIND` is how the model is asked."""
+    """One call. `parameters` are those of the model. `KIND` is the type of endpoint."""
 
     KIND: ClassVar[providers.CallKind]
 
@@ -117,47 +117,47 @@ class Call(ABC, Generic[A]):
     @property
     @abstractmethod
     def prompt_tokens(self) -> int:
-        """An estimate of what is sent."""
+        """Estimated number of tokens of the request."""
 
     @abstractmethod
     def answer_tokens(self, longest: int) -> int:
-        """What to reserve for the answer, where the longest one so far had `longest` tokens."""
+        """Return the tokens to reserve for the answer. `longest` is the length of the longest answer so far."""
 
     @property
     def own_limit(self) -> int:
-        """The longest answer that its parameters allow, in tokens; 0 where they say nothing."""
+        """Maximum answer length in its parameters, in tokens; 0 if they set none."""
         return 0
 
     @property
     def own_limit_name(self) -> str:
-        """The parameter that says so."""
+        """Name of the parameter with that maximum."""
         return ""
 
     def likely_tokens(self, longest: int) -> int:
-        """What the answer is likely to have, where the longest one so far had `longest` tokens."""
+        """Return the likely number of answer tokens. `longest` is the length of the longest answer so far."""
         return self.answer_tokens(longest)
 
     @property
     def searches(self) -> int:
-        """An estimate of the units by which a reranker is charged for."""
+        """Estimated number of units that a reranker charges for."""
         return 0
 
     @property
     def written_tokens(self) -> int:
-        """Tokens that the provider may write into its cache, at most."""
+        """Maximum number of tokens that the provider may write into its cache."""
         return 0
 
     def most_usd(self, price: Price, answer_tokens: int) -> float:
-        """What it costs at most with an answer of so many tokens."""
+        """Return the maximum cost in USD with an answer of `answer_tokens` tokens."""
         return price.most_usd(self.prompt_tokens, answer_tokens, self.searches, self.written_tokens)
 
     def prepare(self, settings: LLMSettings) -> None:
-        """Load what `send` needs, so that the time of the first call does not hold it."""
+        """Load everything that `send` needs, so that this does not count as latency of the first call."""
         providers.prepare(self.KIND, self.model, self.parameters, settings)
 
     @abstractmethod
     async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> A:
-        """Ask once; tokens are told or estimated. `limit`: of the answer, over what its parameters say.
+        """Send the call once, with counted or estimated tokens. `limit` overrides the answer limit in the parameters.
 
         Raises:
             Fault: the call failed.
@@ -166,8 +166,10 @@ class Call(ABC, Generic[A]):
 
 @dataclass(frozen=True)
 class ChatCall(Call[Completion]):
-    """A conversation. `expected_tokens`: the likely length of the answer, for the budget; `key`: of the answer in the
-    cache, for batches."""
+    """A chat call. `expected_tokens` is the likely answer length, for the budget. `key` is the cache key of the answer,
+    for
+    batches.
+    """
 
     KIND: ClassVar[providers.CallKind] = "chat"
 
@@ -178,44 +180,44 @@ class ChatCall(Call[Completion]):
 
     @cached_property
     def prompt_tokens(self) -> int:
-        """Of all messages and of the form of the answer, estimated."""
+        """Estimated number of tokens of all messages and of the response format."""
         contents = sum(estimate_tokens(message["content"]) for message in self.messages)
         return contents + estimate_tokens(str(self.response_format))
 
     @cached_property
     def written_tokens(self) -> int:
-        """See `Call.written_tokens`."""
+        """Maximum tokens written into the provider's cache; see `Call.written_tokens`."""
         return most_written(self.model, self.messages, self.prompt_tokens)
 
     @property
     def own_limit_name(self) -> str:
-        """See `Call.own_limit_name`."""
+        """Name of the limit parameter; see `Call.own_limit_name`."""
         return next((name for name in LIMITS if type(self.parameters.get(name)) is int), "")
 
     @property
     def own_limit(self) -> int:
-        """See `Call.own_limit`."""
+        """Limit in the parameters; see `Call.own_limit`."""
         found = self.parameters.get(self.own_limit_name)
         return found if isinstance(found, int) else 0
 
     def answer_tokens(self, longest: int) -> int:
-        """The user's limit, else the longest that was seen or foreseen."""
+        """Return the user's limit, otherwise the longest observed or expected length."""
         return self.own_limit or self.likely_tokens(longest)
 
     def likely_tokens(self, longest: int) -> int:
-        """The longest that was seen or foreseen, with hidden reasoning."""
+        """Return the longest observed or expected length, with hidden reasoning."""
         hidden = HIDDEN if reasons(self.model, self.parameters) else 0
         thinking = as_object(self.parameters.get("thinking")).get("budget_tokens")
         return max(self.expected_tokens + max(hidden, thinking if isinstance(thinking, int) else 0), longest)
 
     async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Completion:
-        """Ask once, for structured output where `formatted`."""
+        """Send the call once. `formatted` requests structured output."""
         form = {"response_format": self.response_format} if formatted else {}
         body = {"messages": list(self.messages), **self.parameters, **form, **limit}
         return self.measured(completion_of(self.model, *await providers.chat(self.model, body, settings)))
 
     def measured(self, found: Completion) -> Completion:
-        """With estimates where the server did not count."""
+        """Return the answer with estimates for missing token counts."""
         return replace(
             found,
             prompt_tokens=found.prompt_tokens or self.prompt_tokens,
@@ -225,7 +227,7 @@ class ChatCall(Call[Completion]):
 
 @dataclass(frozen=True)
 class EmbedCall(Call[Embeddings]):
-    """Texts to be embedded together."""
+    """Texts to embed together."""
 
     KIND: ClassVar[providers.CallKind] = "embedding"
 
@@ -233,15 +235,15 @@ class EmbedCall(Call[Embeddings]):
 
     @cached_property
     def prompt_tokens(self) -> int:
-        """Of all texts, estimated."""
+        """Estimated number of tokens of all texts."""
         return sum(map(estimate_tokens, self.texts))
 
     def answer_tokens(self, longest: int) -> int:
-        """Vectors are not charged for."""
+        """Return 0: vectors are free."""
         return 0
 
     async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Embeddings:
-        """Ask once."""
+        """Send the call once."""
         body = {"input": list(self.texts), **self.parameters}
         answer, headers = await providers.embeddings(self.model, body, settings)
         sent, _ = _counts(answer)
@@ -251,7 +253,7 @@ class EmbedCall(Call[Embeddings]):
 
 @dataclass(frozen=True)
 class RerankCall(Call[Relevances]):
-    """Passages to be scored for one query. `sizes`: tokens of the query with each passage, estimated."""
+    """Passages to score for one query."""
 
     KIND: ClassVar[providers.CallKind] = "rerank"
 
@@ -260,44 +262,44 @@ class RerankCall(Call[Relevances]):
 
     @cached_property
     def sizes(self) -> Sequence[int]:
-        """Tokens of the query with each passage, as rerankers read them, estimated."""
+        """Estimated number of tokens of the query with each passage, which is what rerankers read."""
         query = estimate_tokens(self.query)
         return [query + estimate_tokens(passage) for passage in self.passages]
 
     @property
     def prompt_tokens(self) -> int:
-        """Of the query with each of the passages, estimated."""
+        """Estimated number of tokens of the query with each passage, summed."""
         return sum(self.sizes)
 
     @property
     def searches(self) -> int:
-        """As rerankers count them that are paid by the search."""
+        """Estimated number of searches, for rerankers that charge by the search."""
         return searches_of(self.sizes)
 
     def answer_tokens(self, longest: int) -> int:
-        """Scores are not charged for."""
+        """Return 0: scores are free."""
         return 0
 
     async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Relevances:
-        """Ask once."""
+        """Send the call once."""
         body = {**self.parameters, "query": self.query, "documents": list(self.passages)}
         answer, headers = await providers.rerank(self.model, body, settings)
-        data = answer.get("results", answer.get("data"))  # Voyage's name for it
+        data = answer.get("results", answer.get("data"))  # Voyage names the field `data`
         tokens, units = _rerank_counts(answer)
         sent, by = tokens or self.prompt_tokens, Answerer.of(self.model, answer)
         return Relevances(sent, 0, headers, as_list(data), units or self.searches, by=by)
 
 
 def searches_of(sizes: Sequence[int]) -> int:
-    """Searches that Cohere charges for passages of so many tokens, each with the query.
+    """Return the searches that Cohere charges for. `sizes` are the tokens of each passage with the query.
 
-    Every 100 passages begun are one search, and a passage counts again for each 500 tokens begun.
+    Each started block of 100 passages is one search. A passage counts once per started block of 500 tokens.
     """
     return -(-sum(-(-size // PASSAGE_TOKENS) for size in sizes) // SEARCH_PASSAGES)
 
 
 def completion_of(model: str, answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:
-    """What `model` said, from the JSON of a chat completion; empty where it says nothing."""
+    """Return the answer of `model` from the JSON of a chat completion; empty if it has no text."""
     choice = as_object(next(iter(as_list(answer.get("choices"))), None))
     message = as_object(choice.get("message"))
     special = as_object(message.get("provider_specific_fields"))
@@ -313,9 +315,9 @@ def completion_of(model: str, answer: Mapping[str, object], headers: Mapping[str
 
 
 def prefix_of(usage: Mapping[str, object]) -> CachedPrefix:
-    """What the provider remembered of a prompt, by any of the names that are in use; no more than the prompt held.
+    """Return the cached part of a prompt, from each of the common field names, limited to the prompt's length.
 
-    OpenAI and most others, and litellm for all: `prompt_tokens_details`. DeepSeek's own: `prompt_cache_hit_tokens`.
+    OpenAI, most others and litellm use `prompt_tokens_details`. DeepSeek also has `prompt_cache_hit_tokens`.
     """
     sent, details = _count(usage.get("prompt_tokens")) or 0, as_object(usage.get("prompt_tokens_details"))
     cached = _count(details.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens")) or 0
@@ -324,13 +326,13 @@ def prefix_of(usage: Mapping[str, object]) -> CachedPrefix:
 
 
 def _counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
-    """Tokens sent and received, as far as the server counted."""
+    """Return the tokens sent and received, if the server counted them."""
     usage = as_object(answer.get("usage"))
     return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
 
 
 def _rerank_counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
-    """Tokens that were read and searches, as far as the server counted."""
+    """Return the tokens read and the searches, if the server counted them."""
     usage, meta = as_object(answer.get("usage")), as_object(answer.get("meta"))
     billed, read = as_object(meta.get("billed_units")), as_object(meta.get("tokens"))
     told = (usage.get("total_tokens"), usage.get("prompt_tokens"), billed.get("total_tokens"), read.get("input_tokens"))
@@ -340,11 +342,11 @@ def _rerank_counts(answer: Mapping[str, object]) -> tuple[int | None, int | None
 
 
 def _count(found: object) -> int | None:
-    return found if isinstance(found, int) and 0 < found <= MAX_CALL_TOKENS else None  # anything else is no count
+    return found if isinstance(found, int) and 0 < found <= MAX_CALL_TOKENS else None  # other values are not counts
 
 
 def answer_key(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> str:
-    """Return the key of what `model` answers. `parts`: all else that can change the answer."""
+    """Return the cache key of an answer of `model`. `parts` contains everything else that can change the answer."""
     named = {"provider": provider_of(model), "model": model, **parts}
     model_id = settings.of(model).model_id
     return hash_value({**named, "address": None, **({"model_id": model_id} if model_id else {})})

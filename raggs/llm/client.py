@@ -1,22 +1,19 @@
-"""The one door to language models: a question in, a checked value out, paid for once.
+"""The entry point to language models: a request in, a validated value out, paid for once.
 
-Invariants: a failure is never a value and is never cached; a cached answer is checked again when it is read; the
-same question asked twice at once is sent once. What is no answer of the model (a cap reached, a key refused, an
-unknown model) is raised; all else is told in the reply, and the work goes on.
+Invariants: a failure is never a value and is never cached. A cached answer is validated again when it is read. The same
+request made twice at the same time is sent once. Problems that are not the model's answer are raised: a reached cap, a
+rejected key or an unknown model. All others are reported in the reply, and the work continues.
 
-Knows no run, no stage and no configuration file: settings, a folder and a ledger are all it needs.
+`LLM` needs only settings, a folder and a ledger. It knows no run, stage or configuration file.
 
-The guard against injected orders: marks around a text that its author cannot guess.
+`InjectionGuard` protects against prompt injection: it puts texts between marks that their author cannot guess. A query
+or passage may contain anything, such as a fake end mark followed by instructions to the judge. Each text is therefore
+placed between marks made from a keyed hash (HMAC-SHA256) of the text. Without the key, the marks cannot be forged. With
+the same key, the same text gives the same bytes, so the same call finds its answer in the cache. The key is stored next
+to the cache. Losing it loses the cached answers, but nothing else.
 
-A question or a passage may hold any words, such as an end mark followed by orders to the judge. So each text
-stands between marks made from a keyed hash (HMAC-SHA256) of the text itself: nobody without the key can write
-them, and the same text under the same key gives the same bytes, so the same call finds its answer in the cache.
-The key lies beside the cache; losing it costs the cached answers, nothing else.
-
-Language models that are asked as before, and of which somebody wants to know what their answers took.
-
-Whoever wants to know what one part of the work costs gives that part these models. What a kept answer took when it was
-paid for counts like any other, so that the sum does not depend on what was asked before.
+`MeteredLLM` measures the usage of one part of the work. Cached answers count with their original usage, so the sum does
+not depend on earlier calls.
 """
 
 from __future__ import annotations
@@ -52,33 +49,33 @@ if TYPE_CHECKING:
 
 KEY_FILE = "fence.key"
 KEY_BYTES = 32
-MARK_DIGITS = 20  # 80 bits, and nobody can try twice
+MARK_DIGITS = 20  # 80 bits, and an attacker has only one attempt
 
 
 class InjectionGuard:
-    """Puts texts between marks. `key`: 32 secret bytes."""
+    """Put texts between marks. `key`: 32 secret bytes."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def __call__(self, content: str) -> str:
-        """``<data-MARK>``, the text unchanged, ``</data-MARK>``, each on lines of their own."""
+        """Return ``<data-MARK>``, the unchanged text and ``</data-MARK>``, each on its own line."""
         digest = hmac.digest(self._key, content.encode("utf-8", "surrogatepass"), "sha256")
         mark = digest.hex()[:MARK_DIGITS]
         return f"<data-{mark}>\n{content}\n</data-{mark}>"
 
 
 def random_key() -> bytes:
-    """A key that nobody keeps: marks of one object's life."""
+    """Return a key that is not stored, for the lifetime of one object."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def stored_key(folder: Path) -> bytes:
-    """The key in `folder`, made (mode 0600) if there is none; two processes that make one at once agree on it.
+    """Return the key in `folder`. Create it with mode 0600 if missing; concurrent processes agree on one key.
 
     Raises:
         ProviderError: the file is damaged, or cannot be read or written.
-        DataError: it is a pipe or a device.
+        DataError: the file is a pipe or a device.
     """
     path = folder / KEY_FILE
     try:
@@ -105,36 +102,36 @@ def _plant(path: Path, key: bytes) -> None:
         try:
             path.hardlink_to(temporary)
         except FileExistsError:
-            return  # another process was first
+            return  # another process created it first
         except OSError:  # a file system without links
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-# Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
+# Imported lazily: diskcache, tenacity and litellm are needed only for calls.
 
 T = TypeVar("T")
 
-GRACE_S = 10.0  # how long closing waits for calls on their way
+GRACE_S = 10.0  # seconds that closing waits for calls in flight
 
 
 class LLM:
-    """Asks language models. One object serves one invocation; what the ledger's file held before counts as spent.
+    """Client for language models. One object serves one invocation. Earlier costs in the ledger file count as spent.
 
-    Building it touches neither disk nor network. It may be used in several event loops, one after the other.
+    The constructor uses neither disk nor network. The object can be used in several event loops, one after the other.
 
         ledger = CallLedger(Path("study.ledger.jsonl"), "study")
         llm = LLM(LLMSettings(), BudgetSettings(max_usd=1), Path(".cache/llm"), ledger)
 
     Args:
-        settings: how to ask.
-        budget: what may be spent, by the run and by this invocation.
-        cache_dir: where answers are kept, made if missing; None keeps none.
-        ledger: where each call is booked, and on what; without one, nowhere.
-        batch: how patient questions are asked by batches; None: all are asked directly.
-        progress: hears of batches: which, answers there are, answers there will be.
-        tell: hears what a user should know, such as a long pause or a damaged cache.
+        settings: settings of language models.
+        budget: limits of the run and of this invocation.
+        cache_dir: folder of the answer cache, created if missing; None for no cache.
+        ledger: ledger in which each call is booked (default: none).
+        batch: settings for sending patient requests in batches; None sends all requests directly.
+        progress: progress callback for batches: name, number of answers, expected number.
+        tell: receives messages for the user, such as a long pause or a damaged cache.
     """
 
     def __init__(
@@ -157,19 +154,20 @@ class LLM:
         self._ledger = ledger or CallLedger()
 
     async def ask(self, request: ChatRequest[T]) -> Reply[T]:
-        """The checked answer, from the cache if it was paid before.
+        """Return the validated answer, from the cache if it was paid for before.
 
         Raises:
-            BudgetError: the next call would break a cap.
-            AuthenticationError: the provider refused the key.
-            ConfigError: the model, its price or one of its parameters is not known.
-            ProviderError: the account has no credit, or the cache cannot be used.
+            BudgetError: the next call would exceed a cap.
+            AuthenticationError: the provider rejected the key.
+            ConfigError: the model, its price or one of its parameters is unknown.
+            ProviderError: the account has no credit, or the cache is unusable.
         """
         parameters = {**self.settings.parameters_of(request.model), **request.parameters}
         key, account = self._key(request, parameters), self._ledger.account(request.qid)
         while (leader := self._caller.leader(key)) is not None:
             await asyncio.wait({leader})
-            if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
+            # otherwise the leading caller left before its request was sent, and another one leads
+            if not leader.cancelled():
                 return self._share(leader.result(), request, account)
         recalled = self._recall(key, request, account)
         if recalled is not None:
@@ -177,21 +175,21 @@ class LLM:
         return (await self._caller.lead(key, partial(self._obtain, key, request, parameters, account))).reply
 
     def known(self, request: ChatRequest[T]) -> Reply[T] | None:
-        """The checked answer, if it was paid before; asks nobody and books nothing.
+        """Return the validated answer if it was paid for before. Make no call and book nothing.
 
         Raises:
-            ProviderError: the cache cannot be used.
+            ProviderError: the cache is unusable.
         """
         parameters = {**self.settings.parameters_of(request.model), **request.parameters}
         found = self._remembered(self._key(request, parameters), request)
         return None if found is None else found[0]
 
     async def embed(self, request: EmbedRequest) -> Vectors:
-        """Vectors as the model gives them, shape (len(request.texts), request.dims), float32.
+        """Return the model's vectors, shape (len(request.texts), request.dims), float32.
 
         Raises:
-            ProviderError: the provider failed, or gave no finite vectors of that length, one for each text.
-            RaggsError: as `ask`.
+            ProviderError: the provider failed, or did not return one finite vector of that length per text.
+            RaggsError: see `ask`.
         """
         from raggs.llm.embedding import EmbedRequestState
 
@@ -200,11 +198,11 @@ class LLM:
         ).all()
 
     async def rerank(self, request: RerankRequest) -> RerankScores:
-        """A finite score for each passage, as the model gives it; what was paid for once is not asked again.
+        """Return a finite score of the model for each passage. Paid scores are not requested again.
 
         Raises:
-            ProviderError: the provider failed, or gave no finite scores, one for each passage.
-            RaggsError: as `ask`.
+            ProviderError: the provider failed, or did not return one finite score per passage.
+            RaggsError: see `ask`.
         """
         from raggs.llm.reranking import RerankRequestState
 
@@ -214,23 +212,25 @@ class LLM:
 
     @property
     def spent(self) -> Spending:
-        """What the calls took so far that are over."""
+        """Usage of the finished calls so far."""
         return self._ledger.spent
 
     def guard(self, content: str) -> str:
-        """`content` between marks that its author cannot guess; the same content gives the same bytes.
+        """Return `content` between marks that its author cannot guess. The same content gives the same bytes.
 
         Raises:
-            ProviderError: the key beside the cache cannot be read or made.
+            ProviderError: the key next to the cache cannot be read or created.
         """
         return self._guard(content)
 
     def price(self, model: str) -> Price | None:
-        """What `model` costs, by the settings or litellm's list; None where neither knows it. Imports no litellm."""
+        """Return the price of `model` from the settings or litellm's list, or None if unknown. Does not import
+        litellm.
+        """
         return self.settings.price_of(model) or list_price(model)
 
     def require_price(self, model: str) -> None:
-        """Find a missing price before anything is asked.
+        """Check that the price is known if it is required, before any call.
 
         Raises:
             ConfigError: the price is unknown and `budget.max_usd` is set.
@@ -238,30 +238,31 @@ class LLM:
         self._caller.price(model)
 
     def require_batches(self, model: str) -> None:
-        """Find out before anything is asked that `model` cannot be asked by batches, if it is to be.
+        """Check before any call that `model` supports batches, if they are enabled.
 
         Raises:
-            ConfigError: its provider has no Batch API of OpenAI's form.
+            ConfigError: its provider has no Batch API in OpenAI's form.
         """
         known = provider_of(model) == "openai" or address_of(model, self.settings.base_of(model)) is not None
         if self._batch is not None and not known:
             raise ConfigError(
-                f"judge.mode: batch needs a Batch API of OpenAI's form, which {provider_of(model)} is not known for",
-                remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
+                f"judge.mode: batch needs a Batch API in OpenAI's form, which {provider_of(model)} is not "
+                "known to have",
+                remedy="use an openai/ model, set llm.api_base to a server with such an API, or set judge.mode: direct",
             )
 
     @property
     def budget(self) -> Budget:
-        """What the calls of this invocation have spent and promised."""
+        """The spent and reserved amounts of this invocation."""
         return self._caller.budget
 
     async def arrive(self) -> None:
-        """Wait a little for calls on their way, whose answers are paid for, so that they are booked."""
+        """Wait briefly for calls in flight, which are paid for, so that they are booked."""
         if "_caller" in self.__dict__:
             await self._caller.drain(GRACE_S)
 
     async def close(self) -> None:
-        """Let calls on their way arrive; then close connections and the cache."""
+        """Wait briefly for calls in flight, then close connections and the cache."""
         if "_caller" in self.__dict__:
             from raggs.llm import providers
 
@@ -275,14 +276,14 @@ class LLM:
             claims.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             if cache.damaged:
-                told = f"{plural(cache.damaged, 'damaged entry')} in the cache of answers ({cache.folder})"
-                self._tell(f"{told}: asked again, paid again")
+                told = f"{plural(cache.damaged, 'damaged entry')} in the answer cache ({cache.folder})"
+                self._tell(f"{told}: requested and paid for again")
             cache.close()
 
     async def _obtain(
         self, key: str, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
     ) -> Exchange[T]:
-        """The answer; where another run asks the same just now, its answer."""
+        """Return the answer, or that of another run which is making the same request."""
         from raggs.llm.cache import claim_keys
         from raggs.llm.conversation import Exchange, converse
 
@@ -295,7 +296,7 @@ class LLM:
             keep = partial(self._keep, key, request.model)
             found = await converse(asked, self._ledger, account, request, parameters, repairs, key, keep)
         if batched is not None:
-            batched.forget(key)  # after its answer is kept
+            batched.forget(key)  # only after its answer is cached
         self._ledger.answerers.require(found.by)
         return found
 
@@ -305,9 +306,9 @@ class LLM:
         return found.reply
 
     def _key(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> str:
-        """Of all that can change the answer.
+        """Return the cache key, made of everything that can change the answer.
 
-        What limits, retries and pays for the call is left out, where it is asked, and for whom.
+        Limits, retries, payment, the address and the query id are not included.
         """
         parts = {
             "messages": list(request.messages),
@@ -327,7 +328,7 @@ class LLM:
         return reply
 
     def _remembered(self, key: str, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
-        """An answer of the cache, checked and as it is kept."""
+        """Return a cached answer, validated, with its entry."""
         from raggs.llm.conversation import Unusable, read_text
 
         cached = None if self._cache is None else self._cache.get(key)
@@ -336,7 +337,7 @@ class LLM:
         try:
             value = read_text(cached.raw, request.check)
         except Unusable:
-            return None  # edited, or checked less strictly once; asked again and replaced
+            return None  # edited, or validated less strictly by an earlier version; requested again and replaced
         answerer = self._ledger.answerers.note(cached.answerer)
         return Reply(value, None, cached.raw, cached.took, answerer=answerer), cached
 
@@ -349,7 +350,7 @@ class LLM:
                 self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms, found.by, self._ledger.payer))
 
     def _batches(self, request: ChatRequest[T]) -> BatchCaller | None:
-        """Who asks by batches, if this question may wait for one."""
+        """Return the batch caller if this request may be sent in a batch."""
         if not request.patient or self._batch is None or self._cache is None:
             return None
         if request.model not in self._batched:
@@ -384,17 +385,17 @@ class LLM:
 
         if self._cache is None or self._cache_dir is None:
             return InjectionGuard(random_key())
-        return InjectionGuard(stored_key(self._cache_dir))  # the cache has made the folder
+        return InjectionGuard(stored_key(self._cache_dir))  # the cache has created the folder
 
 
 class MeteredLLM(LLM):
-    """See the module.
+    """Language models that measure the usage of their answers.
 
     Args:
-        llm: who is asked; closed by its owner.
+        llm: models to call; closed by their owner.
 
     Attributes:
-        took: what the answers took so far.
+        took: usage of the answers so far.
     """
 
     def __init__(self, llm: LLM) -> None:
@@ -403,23 +404,23 @@ class MeteredLLM(LLM):
         self._llm = llm
 
     async def ask(self, request: ChatRequest[T]) -> Reply[T]:
-        """As the models that are asked."""
+        """Return the answer to a request; see `LLM.ask`."""
         reply = await self._llm.ask(request)
         self.took += reply.took
         return reply
 
     def guard(self, content: str) -> str:
-        """As the models that are asked."""
+        """Put text between marks; see `LLM.guard`."""
         return self._llm.guard(content)
 
     def price(self, model: str) -> Price | None:
-        """As the models that are asked."""
+        """Return the price of a model; see `LLM.price`."""
         return self._llm.price(model)
 
     def require_price(self, model: str) -> None:
-        """As the models that are asked."""
+        """Check that the price is known; see `LLM.require_price`."""
         self._llm.require_price(model)
 
     def require_batches(self, model: str) -> None:
-        """As the models that are asked."""
+        """Check that batches are supported; see `LLM.require_batches`."""
         self._llm.require_batches(model)

@@ -1,7 +1,7 @@
-"""One question until its answer can be used: ask, read, check, and ask again with a correction.
+"""Send a request until its answer is usable: call, parse, validate, and repeat with a correction.
 
-Nothing is coerced: a grade given as text is wrong, not a grade. Only a Markdown fence around the JSON is taken off,
-since servers without structured output write one.
+Values are never coerced: a grade given as text is invalid. Only a Markdown fence around the JSON is removed, because
+servers without structured output write one.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from raggs.llm.messages import Answerer
 
 T = TypeVar("T")
-LONGER = 4  # times the length of an answer that was cut off
+LONGER = 4  # new limit as a multiple of the length at which an answer was cut off
 MARKDOWN_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 class ChatCaller(Protocol):
-    """Whoever gets a chat call answered: at once, or by a batch."""
+    """Answers chat calls, directly or by a batch."""
 
     async def call(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """One answer, with tokens told or estimated; `trace` learns what it took.
+        """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`.
 
         Raises:
-            Fault: there is none.
-            RaggsError: the budget is used up, or the price is needed and unknown.
+            Fault: the call failed.
+            RaggsError: the budget is used up, or the price is required and unknown.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Exchange(Generic[T]):
-    """A reply, what all of its calls took, and who gave the last answer."""
+    """A reply, the usage of all its calls, and the model that gave the last answer."""
 
     reply: Reply[T]
     spent: Spending
@@ -51,7 +51,7 @@ class Exchange(Generic[T]):
 
 
 class Unusable(Exception):
-    """An answer that gives no value; the message completes "your answer cannot be used: ..."."""
+    """An answer without a usable value. The message completes "your answer cannot be used: ..."."""
 
     def __init__(self, phrase: str, *, truncated: bool = False) -> None:
         super().__init__(phrase)
@@ -68,14 +68,14 @@ async def converse(
     key: str,
     keep: Callable[[Exchange[T]], None],
 ) -> Exchange[T]:
-    """Ask at most 1 + `max_repairs` times.
+    """Make at most 1 + `max_repairs` calls for one request.
 
-    An answer that was cut off is asked for again with room for a longer one; of any other one the model is told what
-    is wrong with it. `key`: of the answer in the cache, for batches. `keep`: stores a valid answer before it is booked,
-    so that a kill in between loses no answer; its call is possibly billed then.
+    An answer that was cut off is requested again with a higher limit. Another invalid answer is followed by
+    a correction. `key` is the cache key of the answer, for batches. `keep` stores a valid answer before it is booked,
+    so that a kill in between loses no answer; its call then counts as possibly billed.
 
     Raises:
-        RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
+        RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
     """
     messages: list[Message] = list(request.messages)
     by: Answerer | None = None
@@ -116,16 +116,16 @@ def _key(ledger: CallLedger, by: Answerer | None) -> str:
 
 
 def response_format(request: ChatRequest[T]) -> dict[str, object]:
-    """The wish for structured output, in OpenAI's form, which litellm translates for other providers."""
+    """Return the request for structured output in OpenAI's form, which litellm translates for other providers."""
     wanted = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
     return {"type": "json_schema", "json_schema": wanted}
 
 
 def read_completion(completion: Completion, check: Callable[[JsonObject], T]) -> T:
-    """The checked value.
+    """Return the validated value of an answer.
 
     Raises:
-        Unusable: cut off, refused, empty, not JSON, or not what `check` wants.
+        Unusable: the answer is cut off, refused, empty, not JSON, or rejected by `check`.
     """
     if completion.finish == "length":
         raise Unusable("it was cut off at the limit of its length", truncated=True)
@@ -135,10 +135,10 @@ def read_completion(completion: Completion, check: Callable[[JsonObject], T]) ->
 
 
 def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
-    """The checked value of an answer's text.
+    """Return the validated value of an answer's text.
 
     Raises:
-        Unusable: empty, not JSON, or not what `check` wants.
+        Unusable: the text is empty, not JSON, or rejected by `check`.
     """
     text = raw.strip()
     if fenced := MARKDOWN_FENCE.match(text):
@@ -158,9 +158,9 @@ def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
 
 
 def correction(problem: Unusable) -> Message:
-    """What to add to the conversation, so that the next answer is better.
+    """Return the message that requests a better answer.
 
-    The answer itself is not shown again: it may quote a passage, whose orders would then stand outside the marks.
+    The answer itself is not repeated: it may quote a passage, whose instructions would then be outside the marks.
     """
     asked = f"Your answer cannot be used: {problem}. Answer again: one JSON object of the form asked for, nothing else."
     return {"role": "user", "content": asked}

@@ -1,7 +1,7 @@
-"""Vectors of texts by a model: batches, checked before anything is kept, each text paid for once.
+"""Embeddings of texts: batched, validated before they are stored, each text paid for once.
 
-A vector is cached as the base64 of its little-endian float32 bytes. What a provider sends is not trusted: the number of
-vectors, their places, their length and every value are checked, and an answer that fails is asked for again.
+A vector is cached as the base64 of its little-endian float32 bytes. Answers of providers are not trusted: the number of
+vectors, their order, their length and every value are checked. An invalid answer is requested again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 TASK = "embed"
-BATCH_TOKENS = 100_000  # providers refuse requests of some 300,000; the estimate errs upwards
+BATCH_TOKENS = 100_000  # providers reject requests above some 300,000; the estimate is conservative
 
 
 class EmbedRequestState:
-    """One request: what of it is known, what is missing, and both together."""
+    """State of one request: known vectors, missing texts, and the result."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class EmbedRequestState:
         self._known: dict[str, Vectors] = {}
 
     async def all(self) -> Vectors:
-        """All vectors, in the order of the texts; batches go at once.
+        """Return all vectors, in the order of the texts. Batches are sent concurrently.
 
         Raises:
-            RaggsError: as `obtain`.
+            RaggsError: see `obtain`.
         """
         self.recall()
         asked = [
@@ -79,7 +79,7 @@ class EmbedRequestState:
         return self.vectors()
 
     def recall(self, keys: Iterable[str] | None = None) -> None:
-        """Take what is in the cache of all texts, or of those with some `keys`."""
+        """Load the cached vectors of all texts, or of those with some `keys`."""
         for key in dict.fromkeys(self._keys if keys is None else keys):
             cached = None if self._cache is None else self._cache.get(key)
             vector = None if cached is None else vector_of(cached, self._request.dims)
@@ -89,11 +89,11 @@ class EmbedRequestState:
 
     @property
     def known(self) -> int:
-        """How many texts have their vector."""
+        """Number of texts with a vector."""
         return len(self._known)
 
     def batches(self) -> Iterator[dict[str, str]]:
-        """The missing texts by key, in parts of no more texts and tokens than a call takes."""
+        """Yield the missing texts by key, in batches that respect the maximum number of texts and tokens per call."""
         texts = {key: text for key, text in zip(self._keys, self._request.texts, strict=True) if key not in self._known}
         batch: dict[str, str] = {}
         tokens = 0
@@ -108,11 +108,11 @@ class EmbedRequestState:
             yield batch
 
     async def obtain(self, batch: Mapping[str, str]) -> None:
-        """Ask for one batch, and keep it; what another run asks just now is taken from that one.
+        """Request one batch and cache it. Vectors that another run is requesting are taken from that run.
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
-            RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
+            RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
         """
         left = dict(batch)
         while left:
@@ -140,14 +140,16 @@ class EmbedRequestState:
         self._ledger.answerers.require(by)
 
     def vectors(self) -> Vectors:
-        """All vectors, in the order of the texts."""
+        """Return all vectors, in the order of the texts."""
         found = [self._known[key] for key in self._keys]
         return np.array(found, dtype=np.float32).reshape(len(found), self._request.dims)
 
     async def _ask(
         self, texts: Sequence[str], keep: Callable[[Vectors, Spending, Answerer | None], None]
     ) -> Answerer | None:
-        """Ask until the answer can be used; it is kept before it is booked, so that a kill in between loses none."""
+        """Repeat a call until its answer is usable. The answer is cached before it is booked, so that a kill loses
+        none.
+        """
         request, spent, problem = self._request, Spending(), ""
         for _ in range(self._tries):
             with self._ledger.call(self._account, request.model, TASK) as trace:
@@ -155,7 +157,7 @@ class EmbedRequestState:
                     found = await self._caller.call(EmbedCall(request.model, request.parameters, texts), trace)
                 except Fault as fault:
                     trace.outcome = "failed"
-                    raise fault.error from None  # there is no golden set without vectors
+                    raise fault.error from None  # a golden set needs vectors
                 spent += trace.spent
                 try:
                     vectors = check(found.data, len(texts), request.dims)
@@ -166,20 +168,20 @@ class EmbedRequestState:
                 keep(vectors, spent, found.by)
                 return found.by
         remedy = "check embed.embedder: its model and dims"
-        raise ProviderError(f"{request.model} gave no usable vectors: {problem}", remedy=remedy)
+        raise ProviderError(f"{request.model} returned no usable vectors: {problem}", remedy=remedy)
 
 
 def check(data: Sequence[object], count: int, dims: int) -> Vectors:
-    """The vectors of an answer, in the order of the texts.
+    """Return the vectors of an answer, in the order of the texts.
 
     Raises:
-        Unusable: another number of vectors, another length, or a value that is no finite number.
+        Unusable: the number of vectors or their length is wrong, or a value is not a finite number.
     """
     if len(data) != count:
         raise Unusable(f"{len(data)} vectors for {count} texts")
     items = [as_object(item) for item in data]
     told = [item.get("index", at) if item else None for at, item in enumerate(items)]
-    places = [place for place in told if type(place) is int]  # bool is an int to isinstance
+    places = [place for place in told if type(place) is int]  # isinstance would accept bool as int
     if sorted(places) != list(range(count)):
         raise Unusable("the vectors do not say which texts they are of")
     found = np.empty((count, dims), dtype="<f4")
@@ -198,7 +200,8 @@ def _vector(found: object, dims: int) -> Vectors:
         given = np.array(values, dtype=np.float64)
     except OverflowError as error:
         raise Unusable("a vector holds a whole number that is too large") from error
-    if 0 < (largest := np.abs(given).max(initial=0.0)) < np.finfo(np.float32).tiny:  # float32 would hold zeros
+    # float32 would round all values to zero
+    if 0 < (largest := np.abs(given).max(initial=0.0)) < np.finfo(np.float32).tiny:
         given = np.ldexp(given, -int(np.frexp(largest)[1]))
     with np.errstate(over="ignore"):
         vector: Vectors = given.astype("<f4")
@@ -210,13 +213,15 @@ def _vector(found: object, dims: int) -> Vectors:
 def cached_vector(
     vector: Vectors, model: str, spent: Spending, part: float, by: Answerer | None = None, payer: str = ""
 ) -> CachedAnswer:
-    """A vector as it is cached, with its part (0..1) of what the batch took."""
+    """Return a vector as a cache entry, with its share (0..1) of the usage of the batch."""
     raw = base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
     return CachedAnswer(raw, model, round(spent.prompt_tokens * part), 0, spent.usd * part, by=by, payer=payer)
 
 
 def vector_of(cached: CachedAnswer, dims: int) -> Vectors | None:
-    """The vector of a cached answer; None where it is none of that length, so that it is asked for again."""
+    """Return the vector of a cached answer, or None if it is invalid or has another length, so that it is requested
+    again.
+    """
     try:
         vector = np.frombuffer(base64.b64decode(cached.raw, validate=True), dtype="<f4")
     except ValueError:

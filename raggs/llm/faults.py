@@ -1,16 +1,15 @@
-"""What can go wrong at a provider, and what is done about it: one table.
+"""Errors of providers and their treatment, in one table; and limits stated in headers.
 
-Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test proves it). Some classes say
-too little, so the status code and a few known phrases go first. Words of a provider reach people only through `redact`,
-since they may hold a key.
+Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test checks this). Some classes
+are too vague, so the status code and a few known phrases take precedence. Texts of a provider are shown only after
+`redact`, because they may contain a key.
 
-One call that fails after all its attempts is a failure of that call. Many in a row, with no answer between them, are
-an `Outage`: nothing more can be had, and what was paid is cached. An error that only a working provider can give (a
+A call that fails in all its attempts is a failure of that call. Many failed calls in a row, without an answer between
+them, are an `Outage`: the run stops, and paid answers are cached. An error that only a working provider can return (a
 rejected request) counts as an answer.
 
-What a provider's headers say about its limits: how long to wait, and what is left of an allowance.
-
-The same two facts come under many names and in many forms; what cannot be read says nothing.
+`retry_after` and `allowance` read a provider's headers: how long to wait, and how much of an allowance is left. Both
+facts occur under many names and in many forms. Unreadable headers are ignored.
 """
 
 from __future__ import annotations
@@ -30,34 +29,35 @@ from raggs.base.text import plural, shorten
 from raggs.llm.prices import key_variable
 
 MINUTE_S = 60.0
-LITELLM = "llm_provider-"  # how litellm marks the headers of a provider
+LITELLM = "llm_provider-"  # litellm's prefix for headers of a provider
 # remaining, reset; {} is "requests" or "tokens"
 RATE_LIMIT_HEADERS = (
     ("x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
     ("anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),
 )
-UNNAMED = (("x-ratelimit-remaining", "x-ratelimit-reset"), ("ratelimit-remaining", "ratelimit-reset"))  # requests
+# headers for requests
+UNNAMED = (("x-ratelimit-remaining", "x-ratelimit-reset"), ("ratelimit-remaining", "ratelimit-reset"))
 DECIMAL_NUMBER = re.compile(r"\d+(\.\d+)?")
 DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 UNITS_S = (86400, 3600, 60, 1, 0.001)
-EPOCH_S = 1e9  # a number of seconds beyond is a date
-LONG_S = 600.0  # a pause that is no matter of rate any more
+EPOCH_S = 1e9  # larger numbers of seconds are dates
+LONG_S = 600.0  # longer pauses are not due to the request rate
 
 
 class RateAllowance(NamedTuple):
-    """What may still be sent, and in how many seconds the allowance is whole again."""
+    """Remaining allowance, and seconds until it is fully restored."""
 
     remaining: float
     reset_s: float
 
 
 def lower_headers(headers: Mapping[str, object]) -> dict[str, str]:
-    """Headers by their lower-case names, without litellm's mark."""
+    """Return headers with lower-case names, without litellm's prefix."""
     return {str(name).lower().removeprefix(LITELLM): str(value).strip() for name, value in headers.items()}
 
 
 def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> float | None:
-    """Seconds to wait by Retry-After (seconds or an HTTP date) or Retry-After-Ms; None where they say nothing."""
+    """Return the seconds to wait from Retry-After (seconds or an HTTP date) or Retry-After-Ms, or None."""
     found = lower_headers(headers)
     if DECIMAL_NUMBER.fullmatch(milliseconds := found.get("retry-after-ms", "")):
         return float(milliseconds) / 1000
@@ -71,7 +71,7 @@ def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> f
 
 
 def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None) -> RateAllowance | None:
-    """What is left of `unit` ("requests" or "tokens"); None unless both facts are told."""
+    """Return the allowance of `unit` ("requests" or "tokens"), or None unless headers state both values."""
     pairs = [(left.format(unit), reset.format(unit)) for left, reset in RATE_LIMIT_HEADERS]
     for left, reset in (*pairs, *(UNNAMED if unit == "requests" else ())):
         remaining, reset_s = headers.get(left, ""), _seconds(headers.get(reset, ""), now)
@@ -81,9 +81,9 @@ def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None
 
 
 def refused_for(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds that a refusal asks to wait: by Retry-After, else until an allowance that is used up is whole again.
+    """Return the seconds to wait after a rejection: from Retry-After, otherwise until a used-up allowance is restored.
 
-    The second only where it takes longer than `LONG_S`: what comes back sooner comes back bit by bit, at a rate.
+    The latter applies only beyond `LONG_S`: an allowance that is restored sooner usually refills gradually.
     """
     if (told := retry_after(headers, now)) is not None:
         return told
@@ -92,7 +92,7 @@ def refused_for(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 
 def _seconds(value: str, now: datetime | None) -> float | None:
-    """`12`, `1.5s`, `6m0s`, `120ms`, a UNIX time or an ISO date as seconds from now."""
+    """Return `12`, `1.5s`, `6m0s`, `120ms`, a UNIX time or an ISO date as seconds from now."""
     if DECIMAL_NUMBER.fullmatch(value):
         number = float(value)
         try:
@@ -113,11 +113,11 @@ def _until(when: datetime, now: datetime | None) -> float:
 
 
 WORDS_WIDTH = 300
-RUN_AGAIN_REMEDY = "what was paid is cached: run again"
+RUN_AGAIN_REMEDY = "run again: paid answers are cached"
 
 
 class Treatment(Enum):
-    """RETRY: ask again, then give the question up. FAIL: give it up at once. STOP: end the run."""
+    """RETRY: repeat the call, then give up the request. FAIL: give it up at once. STOP: end the run."""
 
     RETRY = "retry"
     FAIL = "fail"
@@ -125,7 +125,7 @@ class Treatment(Enum):
 
 
 class FaultRule(NamedTuple):
-    """What an exception means. `remedy` may name {variable} and {model}."""
+    """Treatment of an exception. `remedy` may contain {variable} and {model}."""
 
     treatment: Treatment
     error: type[RaggsError]
@@ -136,49 +136,55 @@ class FaultRule(NamedTuple):
 _KEY = FaultRule(
     Treatment.STOP,
     AuthenticationError,
-    "the provider refused the key for {model}",
-    "set {variable} to a valid key (any text will do for a server that asks for none)",
+    "the provider rejected the key for {model}",
+    "set {variable} to a valid key (any text works for a server that needs none)",
 )
 NO_KEY = FaultRule(
     Treatment.STOP,
     AuthenticationError,
-    "there is no key for {model}",
-    "set {variable} (any text will do for a server that asks for none)",
+    "{model} needs a key, which is not set",
+    "set {variable} (any text works for a server that needs none)",
 )
 _BAD_KEY = FaultRule(
     Treatment.STOP,
     AuthenticationError,
-    "the key for {model} holds characters that no key has",
-    "set {variable} to the key alone",
+    "the key for {model} contains characters that no key has",
+    "set {variable} to the key and nothing else",
 )
 _CREDIT = FaultRule(
-    Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {RUN_AGAIN_REMEDY}"
+    Treatment.STOP,
+    ProviderError,
+    "the account behind {variable} has no credit left",
+    f"add credit, then {RUN_AGAIN_REMEDY}",
 )
 _MODEL = FaultRule(
-    Treatment.STOP, ModelError, "the provider does not know the model {model}", "check its name and llm.api_base"
+    Treatment.STOP,
+    ModelError,
+    "the provider does not know the model {model}",
+    "check the model's name and llm.api_base",
 )
 _PROVIDER = FaultRule(
     Treatment.STOP,
     ConfigError,
-    "no known provider in the model's name {model}",
-    'write "provider/model", such as "openai/gpt-5-mini"; for a server of your own "openai/NAME" and llm.api_base',
+    "the model's name {model} contains no known provider",
+    'use "provider/model", such as "openai/gpt-5-mini"; for your own server use "openai/NAME" and llm.api_base',
 )
 _PARAMETER = FaultRule(
-    Treatment.STOP, ModelError, "{model} does not take one of its parameters", "remove it from `parameters`"
+    Treatment.STOP, ModelError, "{model} does not accept one of its parameters", "remove it from `parameters`"
 )
 REDIRECTED = FaultRule(
     Treatment.STOP,
     ConfigError,
-    "{model} is asked for at another address than it is at, and no redirect is followed",
-    "set llm.api_base, or the model's own, to the address that answers itself",
+    "the server of {model} redirects to another address, and raggs follows no redirects",
+    "set llm.api_base, or the model's own api_base, to the final address",
 )
 UNREACHED = FaultRule(Treatment.RETRY, ProviderError, "the provider cannot be reached")
-UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # before anything was sent
-BUSY = FaultRule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
+UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # occur before anything was sent
+BUSY = FaultRule(Treatment.RETRY, ProviderError, "the provider limits the request rate")
 TIMED_OUT = FaultRule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = FaultRule(Treatment.RETRY, ProviderError, "the provider failed")
 PROVIDER_OUTAGE = FaultRule(
-    Treatment.STOP, ProviderError, "the provider does not answer", f"{RUN_AGAIN_REMEDY} when it does"
+    Treatment.STOP, ProviderError, "the provider does not answer", f"{RUN_AGAIN_REMEDY}, when the provider is available"
 )
 UNREADABLE_ANSWER = FaultRule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
 _BAD = FaultRule(Treatment.FAIL, DataError, "the provider rejected the request")
@@ -206,8 +212,8 @@ TABLE: Mapping[str, FaultRule] = {
     "OpenAIError": _DOWN,
     "MockException": _DOWN,
     "OSError": _DOWN,
-    "ClientError": _DOWN,  # aiohttp's
-    "Refused": _DOWN,  # of raggs.llm.providers, which goes by its status
+    "ClientError": _DOWN,  # of aiohttp
+    "Refused": _DOWN,  # of raggs.llm.providers; the status code decides
     "Garbled": UNREADABLE_ANSWER,
     "RecursionError": UNREADABLE_ANSWER,
     "Redirected": REDIRECTED,
@@ -227,7 +233,7 @@ TABLE: Mapping[str, FaultRule] = {
     "ModifyResponseException": _POLICY,
     "SensitiveDataRouteException": _POLICY,
 }
-# Phrases that say more than the class they come in.
+# Phrases that are more specific than the class of their exception.
 RULE_BY_PHRASE: Mapping[str, FaultRule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
@@ -245,26 +251,27 @@ RULE_BY_PHRASE: Mapping[str, FaultRule] = {
     "llm provider not provided": _PROVIDER,
 }
 STATUS: Mapping[int, FaultRule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: TIMED_OUT, 429: BUSY}
-# Complaints about the wish for structured output, which not every server knows.
+# Complaints about structured output, which not every server supports.
 FORMAT_WORDS = ("response_format", "json_schema")
 MARK_WORDS = ("prompt_cache", "cache_control")
 LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "in the completion", "budget_tokens")
-CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")  # litellm's own, before the provider's words
+# prefix that litellm adds to the provider's message
+CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")
 
 
 @dataclass(eq=False)  # exceptions are compared and hashed by identity
 class Fault(Exception):
-    """A call that failed, with what to do about it.
+    """A failed call, with its treatment.
 
     Attributes:
-        rule: the row of the table.
-        error: what to tell people; redacted.
-        retry_after_s: seconds that the provider asks to wait.
-        about_format: the server does not know structured output.
-        about_marks: the server does not know marks on what of a prompt comes again.
-        about_limit: the server does not take a limit of the answer's length, or not that one.
-        headers: of the answer, by lower-case names.
-        billable: no status said that the call failed, so the provider may charge for it.
+        rule: row of the table.
+        error: message for the user, without secrets.
+        retry_after_s: seconds to wait, as requested by the provider.
+        about_format: whether the server does not support structured output.
+        about_marks: whether the server does not support cache marks.
+        about_limit: whether the server rejected the limit of the answer length.
+        headers: headers of the answer, with lower-case names.
+        billable: whether the provider may charge for the call, because no status code reported a failure.
     """
 
     rule: FaultRule
@@ -278,12 +285,12 @@ class Fault(Exception):
 
     @property
     def treatment(self) -> Treatment:
-        """What is done about it."""
+        """Treatment of the fault."""
         return self.rule.treatment
 
 
 class Outage:
-    """Counts failures in a row. `limit`: how many make an outage; None: none ever do."""
+    """Counter of failures in a row. `limit` is the number that makes an outage; None for no limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -291,10 +298,10 @@ class Outage:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """One call, with all its attempts.
+        """Watch one call with all its attempts.
 
         Raises:
-            Fault: that of the call; one that stops the run, once there are too many.
+            Fault: the fault of the call, or one that stops the run after too many failures.
         """
         try:
             yield
@@ -311,7 +318,7 @@ class Outage:
 
 
 def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fault:
-    """What `error`, raised by a call to `model` with the key in `key_env` (None: the provider's own), means."""
+    """Return the fault for `error`, raised by a call to `model`. `key_env` names the variable of its key."""
     rule = _find_rule(error)
     words = shorten(redact(CLASS_NAMES.sub("", str(error))), WORDS_WIDTH)
     names = {"model": model, "variable": key_variable(model, key_env) or "the provider's key"}
@@ -330,15 +337,15 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
 
 
 def _find_rule(error: BaseException) -> FaultRule:
-    code = vars(error).get("code") or ""  # no property: aiohttp's warns that it is deprecated
-    words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # further on, an error may quote a passage
+    code = vars(error).get("code") or ""  # not getattr: a deprecated property of aiohttp would warn
+    words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # later parts of an error may quote a passage
     for phrase, rule in RULE_BY_PHRASE.items():
         if phrase in words:
             return rule
     names = [kind.__name__ for kind in type(error).__mro__]
     rule = next((TABLE[name] for name in names if name in TABLE), _DOWN)
     status = _status(error)
-    # The vague classes carry the provider's status; the others have been chosen by it already.
+    # Vague classes carry the provider's status code; the others were chosen from it.
     if rule is _DOWN and isinstance(status, int) and 400 <= status < 500:
         return STATUS.get(status, _BAD)
     return rule
@@ -367,5 +374,5 @@ SECRET_SHAPES = re.compile(
 
 
 def redact(text: str) -> str:
-    """`text` without anything that is, or looks like, a key: stricter than `mask`, since a provider may quote one."""
+    """Return `text` without anything that is or looks like a key. Stricter than `mask`: a provider may quote a key."""
     return SECRET_SHAPES.sub(HIDDEN, mask(text))

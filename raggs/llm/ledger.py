@@ -1,24 +1,23 @@
-"""The ledger: what each call took, one line a call, and never a word of what was said.
+"""The ledger: the usage of each call, one line per call, without any text of requests or answers.
 
-`llm.ledger.jsonl` only grows: it holds every invocation of the run, also those that failed. It is neither an artifact
-nor a cause: nothing depends on it, and a run without it is whole. A line is with the operating system before the
-answer is used; a torn last line goes when the file is opened again. Answers from the cache come by the thousand a
-second, so neighbours of the same query share a line.
+`llm.ledger.jsonl` is append-only. It contains every invocation of the run, including failed ones. It is neither an
+artifact nor a cause: no result depends on it, and a run without it is complete. A line is passed to the operating
+system before the answer is used. An incomplete last line is removed when the file is opened again. The cache can return
+thousands of answers per second, so consecutive cached answers of the same query share a line.
 
-Before a call leaves, its intent is on the disk (`IntentLog`). The next invocation books the calls whose end a
-kill took as `unknown`: they are possibly billed, and count as spent with all that they can have cost.
+Before a call is sent, its intent is on disk (`IntentLog`). If a kill interrupted calls, the next invocation books them
+as `unknown`: they are possibly billed, and count as spent with their maximum cost.
 
-All that is spent passes through here, so the ledger is also the one place that counts it, with or without a file.
+All spending passes through the ledger. It is therefore the only place that counts it, with or without a file.
 
-Intents: calls that are about to leave, so that a kill takes no call from the account.
+`IntentLog` records calls that are about to be sent, so that a kill removes no call from the account. There is one line
+per request, including retries. It is passed to the operating system before its call is sent. A call's line in the
+ledger names its intents. An intent that no line names belongs to a call whose end was not booked: it is possibly
+billed, and counts as spent with its maximum cost. Lines are not synced one by one: a `kill -9` loses nothing, but a
+power cut may lose the newest lines and thus their calls. The same holds for the ledger.
 
-A line is with the operating system before its call leaves, one for each request, retries included. The ledger's line
-of a call names its intents. An intent that no line names belongs to a call whose end was not booked: it is possibly
-billed, and counts as spent, with all that it can cost at most. There is no fsync for each line: a `kill -9` takes
-nothing. A power cut may take the newest lines, as it may take those of the ledger, and with them their calls.
-
-`llm.intents.jsonl` lies beside the ledger for as long as a process is at work. Whoever opens the ledger next, alone,
-books what is left as calls of unknown outcome. Only lines of batches stay, since their answers can still be fetched.
+`llm.intents.jsonl` is next to the ledger while a process works. The next process that opens the ledger books the
+remaining intents as calls with unknown outcome. Only lines of batches stay, because their answers can still be fetched.
 """
 
 from __future__ import annotations
@@ -45,41 +44,44 @@ from raggs.base.jsonl import Appender, dump_line, read_torn
 from raggs.llm.messages import Answerer, Answerers, CallUsage
 
 INTENTS_FILE = "llm.intents.jsonl"
-FREE_BYTES, ANSWER_BYTES = 1 << 20, 1 << 16  # of a disk on which answers are stored; and of each call in flight
+FREE_BYTES, ANSWER_BYTES = 1 << 20, 1 << 16  # required disk space for answers: minimum, and per call in flight
 INTENTS_REMEDY = "restore the file from a copy; without it, calls that may have been billed are not counted"
 
 
 class CallIntent(BaseModel):
-    """One line of llm.intents.jsonl: a request that is about to leave."""
+    """One line of llm.intents.jsonl: a request that is about to be sent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     v: Literal[1] = 1
-    number: int = Field(ge=1, description="by which a line of the ledger names it")
+    number: int = Field(ge=1, description="number by which a line of the ledger refers to it")
     time: datetime
     stage: str
-    qid: str = Field(description="empty if the call serves several queries")
+    qid: str = Field(description="query id; empty if the call serves several queries")
     model: str
     task: str
-    usd: float = Field(ge=0, description="cost at most, as far as that is known before the answer")
+    usd: float = Field(ge=0, description="maximum cost in USD, as far as known before the answer")
     key: str = Field(
-        "", exclude_if=not_, description="of the answer in the cache, for a line of a batch, which can be fetched later"
+        "", exclude_if=not_, description="cache key of the answer, for a line of a batch, which can be fetched later"
     )
-    unsent: bool = Field(False, exclude_if=not_, description="nothing was sent, so the call does not count")
+    unsent: bool = Field(
+        False, exclude_if=not_, description="whether the request was not sent, so that it does not count"
+    )
 
 
 class IntentLog:
-    """The intents beside one ledger.
+    """The intents next to one ledger.
 
     Attributes:
-        unsettled: those that left and that no line of the ledger names, by number.
-        last: the highest number that is taken.
+        unsettled: sent intents that no line of the ledger names, by number.
+        last: the highest used number.
     """
 
     def __init__(self, ledger: Path, settled: Collection[int] = ()) -> None:
-        """Read what is there; nothing is written.
+        """Read the existing intents. Nothing is written.
 
         Args:
+            ledger: path of the ledger.
             settled: the numbers that the ledger names.
 
         Raises:
@@ -96,10 +98,10 @@ class IntentLog:
                 del self.unsettled[intent.number]
 
     def add(self, intents: Iterable[CallIntent]) -> None:
-        """Write intents; their calls may leave when this returns.
+        """Write intents. Their calls may be sent after this returns.
 
         Raises:
-            OSError: the disk failed, so the calls must not leave.
+            OSError: the disk failed, so the calls must not be sent.
         """
         added = list(intents)
         if self._file is None:
@@ -110,19 +112,19 @@ class IntentLog:
             self.unsettled[intent.number] = intent
 
     def settle(self, numbers: Iterable[int]) -> None:
-        """Take note that the ledger has a line for some intents."""
+        """Record that the ledger has lines for some intents."""
         for number in numbers:
             self.unsettled.pop(number, None)
 
     def void(self, numbers: Iterable[int]) -> None:
-        """Write that some intents were not sent after all."""
+        """Record that some intents were not sent after all."""
         known = [self.unsettled[number] for number in numbers if number in self.unsettled]
         if known:
             self.add(intent.model_copy(update={"unsent": True}) for intent in known)
             self.settle(intent.number for intent in known)
 
     def shrink(self) -> None:
-        """Keep only what is unsettled on the disk, and no file if there is nothing."""
+        """Keep only unsettled intents on disk; delete the file if there are none."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -135,15 +137,15 @@ class IntentLog:
 
 
 def intents_beside(ledger: Path) -> Path:
-    """Where the intents of a ledger lie."""
+    """Return the path of the intents of a ledger."""
     return ledger.with_name(f"{ledger.name.removesuffix('.jsonl').removesuffix('.ledger')}.intents.jsonl")
 
 
 def check_room(folder: Path, calls: int) -> None:
-    """Check that the answers of so many calls can be stored, before one more is paid for.
+    """Check before a further paid call that the answers of `calls` calls can be stored.
 
     Raises:
-        OSError: the disk is full, or nearly so.
+        OSError: the disk is full, or nearly full.
     """
     if hasattr(os, "statvfs"):
         found = os.statvfs(folder)
@@ -153,72 +155,80 @@ def check_room(folder: Path, calls: int) -> None:
 
 LEDGER_FILE = "llm.ledger.jsonl"
 PAYER_LENGTH = 16
-DIGITS = 12  # of an amount of USD after the point: the least price of a token is some 1e-8
+DIGITS = 12  # decimal digits of an amount in USD: the lowest price of a token is about 1e-8
 Outcome = Literal["answered", "unusable", "failed", "cancelled", "cached", "unknown"]
 
 
 class LedgerAccount(NamedTuple):
-    """On what a call is booked: for which stage and query it was asked, whenever it ends."""
+    """Stage and query that a call is booked on, fixed when it is requested."""
 
     stage: str
     qid: str
 
 
 class LedgerLine(BaseModel):
-    """One line of llm.ledger.jsonl: a call with all of its attempts, or some answers from the cache."""
+    """One line of llm.ledger.jsonl: a call with all of its attempts, or several cached answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     v: Literal[1] = 1
-    time: datetime = Field(description="when it was over")
+    time: datetime = Field(description="time at which the call ended")
     stage: str
-    qid: str = Field(description="empty where a call serves several queries")
+    qid: str = Field(description="query id; empty if the call serves several queries")
     model: str
     task: str = Field(
-        description="grade, grades, order, rewrite, embed, rerank, relevance; batch: nobody waited for it"
+        description="grade, grades, order, rewrite, embed, rerank or relevance; batch: an answer that no caller "
+        "waited for"
     )
     outcome: Outcome = Field(
-        description="unusable: paid, but not of the form asked for; failed: without an answer; unknown: raggs was "
+        description="outcome of the call; unusable: paid, but in the wrong form, failed: no answer, unknown: raggs was "
         "killed before the end was booked, so the call is possibly billed"
     )
-    attempts: int = Field(0, ge=0, description="requests sent, retries included")
-    cached: int = Field(0, ge=0, description="answers that cost nothing")
+    attempts: int = Field(0, ge=0, description="number of requests sent, including retries")
+    cached: int = Field(0, ge=0, description="number of answers from the cache")
     prompt_tokens: int = Field(0, ge=0)
     cached_tokens: int = Field(
-        0, ge=0, exclude_if=not_, description="of `prompt_tokens`, those that the provider says it remembered"
+        0,
+        ge=0,
+        exclude_if=not_,
+        description="part of `prompt_tokens` that the provider reports as read from its prompt cache",
     )
     completion_tokens: int = Field(0, ge=0)
-    searches: int = Field(0, ge=0, description="units by which some rerankers are paid, told or estimated")
+    searches: int = Field(
+        0, ge=0, description="billing units of rerankers that charge by the search, counted or estimated"
+    )
     usd: float = Field(0.0, ge=0)
-    discount_usd: float = Field(
-        0.0, exclude_if=not_, description="what it would have cost more, had the provider remembered nothing"
-    )
-    saved_usd: float = Field(0.0, ge=0, description="what the cached answers had cost")
+    discount_usd: float = Field(0.0, exclude_if=not_, description="saving through the provider's prompt cache, in USD")
+    saved_usd: float = Field(0.0, ge=0, description="original cost of the cached answers, in USD")
     own_usd: float = Field(
-        0.0, ge=0, exclude_if=not_, description="of `saved_usd`, answers that this run had paid for itself"
+        0.0, ge=0, exclude_if=not_, description="part of `saved_usd` that this run had paid for itself"
     )
-    latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt; the wait for a batch")
+    latency_s: float = Field(
+        0.0, ge=0, description="duration of the last attempt in seconds; for a batch, the time until its answer"
+    )
     perhaps_usd: float = Field(
         0.0,
         ge=0,
-        description="of `usd`, what calls that were sent and brought no answer may have cost: at most, if USD are "
-        "limited or the outcome is unknown, else at a likely price",
+        description="part of `usd` for calls that were sent but not answered. This is the maximum cost if USD are "
+        "limited or the outcome is unknown, otherwise the likely cost",
     )
-    intents: tuple[int, ...] = Field((), exclude_if=not_, description="the numbers of its requests in the intents")
-    answerer: str = Field("", exclude_if=not_, description="key of the model that answered; empty where none did")
+    intents: tuple[int, ...] = Field((), exclude_if=not_, description="numbers of its requests in the intents")
+    answerer: str = Field("", exclude_if=not_, description="key of the model that answered; empty if none did")
     named: Answerer | None = Field(
-        None, exclude_if=not_, description="the answerer, on the first line that has its key"
+        None, exclude_if=not_, description="names of the answerer, on the first line with its key"
     )
-    payer: str = Field("", exclude_if=not_, description="the run's name in the cache of answers, on one line")
+    payer: str = Field(
+        "", exclude_if=not_, description="name of the run in the answer cache, on one line of the ledger"
+    )
     refused: bool = Field(
         False,
         exclude_if=not_,
-        description="whether the run stopped, since this is another snapshot than the ones of before",
+        description="whether the run stopped because this model snapshot differs from the previous ones",
     )
 
     @property
     def spent(self) -> Spending:
-        """What it says of the spending: all but which answers were repaired."""
+        """The usage in this line. The number of corrections is not included."""
         return Spending(
             calls=self.attempts,
             cached=self.cached,
@@ -234,42 +244,42 @@ class LedgerLine(BaseModel):
 
 @dataclass
 class CallTrace:
-    """What one call takes, while it takes it."""
+    """Usage of one call, filled while it runs."""
 
     spent: Spending = field(default_factory=Spending)
     latency_s: float = 0.0
-    outcome: Outcome = "cancelled"  # until something else is known
+    outcome: Outcome = "cancelled"  # until the outcome is known
     perhaps_usd: float = 0.0
     searches: int = 0
     by_batch: bool = False
     book: _OpenLedger | None = None
-    about: tuple[LedgerAccount, str, str] = (LedgerAccount("", ""), "", "")  # on what it is booked, its model, its task
+    about: tuple[LedgerAccount, str, str] = (LedgerAccount("", ""), "", "")  # account, model and task of the call
     intents: list[int] = field(default_factory=list)
     answerer: Answerer | None = None
 
     @property
     def took(self) -> CallUsage:
-        """What the answer took. How long a batch was waited for says nothing about the model."""
+        """Usage of the answer. The time until a batch answers is not a latency of the model, so it is omitted."""
         spent = self.spent
         return CallUsage(1, spent.prompt_tokens, None if self.by_batch else 1000 * self.latency_s, spent.usd)
 
     def intend(self, usd: float) -> None:
-        """Put on the disk that a request is about to leave, which costs `usd` at most.
+        """Record on disk that a request with a maximum cost of `usd` is about to be sent.
 
         Raises:
-            ProviderError: the disk failed, so it must not leave.
+            ProviderError: the disk failed, so it must not be sent.
         """
         if self.book is not None:
             self.intents += self.book.intend([self], [usd])
 
     def fetched(self, key: str) -> None:
-        """Take over the intent of a line of an earlier process's batch, which the batch has answered now."""
+        """Take over the intent of an earlier process's batch line, which the batch has now answered."""
         if self.book is not None:
             self.intents += self.book.fetched(key)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """One request, from when it is sent until it is over."""
+        """Measure one request, from sending to its end."""
         self.spent += Spending(calls=1)
         began = time.perf_counter()
         try:
@@ -278,24 +288,26 @@ class CallTrace:
             self.latency_s = time.perf_counter() - began
 
     def unsent(self) -> None:
-        """The latest attempt was none: nothing was sent."""
+        """Uncount the latest attempt, because nothing was sent."""
         self.spent -= Spending(calls=1)
 
     def perhaps(self, usd: float) -> float:
-        """The latest attempt brought no answer, but may have been charged for; returns `usd`."""
+        """Record that the latest attempt had no answer but may be charged for, and return `usd`."""
         self.spent += Spending(usd=usd)
         self.perhaps_usd += usd
         return usd
 
     def batched(self, waited_s: float) -> None:
-        """A batch has answered one line; who stops waiting books nothing, since a later run will."""
+        """Record the answer of a batch to one line. A cancelled caller books nothing, because a later run
+        will.
+        """
         self.spent += Spending(calls=1)
         self.latency_s = waited_s
         self.by_batch = True
 
 
 class _Hits(NamedTuple):
-    """Neighbouring answers from the cache."""
+    """Consecutive answers from the cache."""
 
     account: LedgerAccount
     model: str
@@ -312,12 +324,12 @@ class _Hits(NamedTuple):
 
 WORKSPACE_REMEDY = "choose another workspace"
 LEDGER_REMEDY = (
-    "restore the file from a copy, or run with --run-id NAME: all answers are cached, and its account is whole"
+    "restore the file from a copy, or run with --run-id NAME: all answers are cached, so the account is complete"
 )
 
 
 def lines_in(path: Path) -> Iterator[LedgerLine]:
-    """The lines of the ledger in `path`; and one for each call that left and is not booked, which is possibly billed.
+    """Yield the lines of the ledger in `path`, and one for each sent call that is not booked and possibly billed.
 
     Raises:
         DataError: a line is damaged.
@@ -330,7 +342,7 @@ def lines_in(path: Path) -> Iterator[LedgerLine]:
 
 
 def _unsettled_line(intent: CallIntent) -> LedgerLine:
-    """The line of a call whose end was not booked."""
+    """Return the line of a call whose end was not booked."""
     usd = round(intent.usd, DIGITS)
     return LedgerLine(
         time=intent.time,
@@ -347,13 +359,13 @@ def _unsettled_line(intent: CallIntent) -> LedgerLine:
 
 
 class _OpenLedger:
-    """One ledger and its intents, which one process at a time may write.
+    """One ledger and its intents. Only one process at a time may write them.
 
-    Whoever opens it with intents of an earlier process books what that left, but lines of batches, whose answers can
-    still be fetched.
+    If there are intents of an earlier process, its unfinished calls are booked. Lines of batches are excluded, because
+    their answers can still be fetched.
 
     Raises:
-        BusyError: another process has calls under way that are booked here.
+        BusyError: another process has calls in flight that are booked here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -361,9 +373,9 @@ class _OpenLedger:
         self._file: Appender | None = None
         self._held, self._owned = ExitStack(), False
         self._size, self._settled = 0, set[int]()
-        self.answerers: dict[str, Answerer] = {}  # that the file names, by key
+        self.answerers: dict[str, Answerer] = {}  # answerers that the file names, by key
         self.payer, self.payer_named = uuid4().hex[:PAYER_LENGTH], False
-        self.before: set[str] = set()  # keys of those whose answers earlier processes have used
+        self.before: set[str] = set()  # keys of the answerers in earlier processes
         self._booked, self._unknown = self._read()
         self._log = IntentLog(path, self._settled)
         self._fetchable: dict[str, CallIntent] = {}
@@ -371,7 +383,7 @@ class _OpenLedger:
             self._own()
 
     def _read(self) -> tuple[Spending, Spending]:
-        """What the ledger holds, and how much of it is possibly billed."""
+        """Return the usage in the ledger, and its possibly billed part."""
         self._size = self.path.stat().st_size if self.path.exists() else 0
         calls, usd, unknown = 0, [], Spending()
         for line in read_torn(self.path, LedgerLine, LEDGER_REMEDY):
@@ -392,7 +404,7 @@ class _OpenLedger:
             self.payer, self.payer_named = line.payer, True
 
     def _own(self) -> None:
-        """Hold both files, and book what an earlier process left."""
+        """Lock both files, and book the unfinished calls of an earlier process."""
         if self._owned:
             return
         lock, who = f".{self._log.path.stem}.lock", "another raggs process books its calls here"
@@ -404,7 +416,7 @@ class _OpenLedger:
             self._read()
         self._log = IntentLog(self.path, self._settled)
         unsettled = list(self._log.unsettled.values())
-        self._fetchable = {intent.key: intent for intent in unsettled if intent.key}  # the latest of each key
+        self._fetchable = {intent.key: intent for intent in unsettled if intent.key}  # the latest one of each key
         for intent in unsettled:
             if intent != self._fetchable.get(intent.key):
                 line = _unsettled_line(intent)
@@ -415,12 +427,12 @@ class _OpenLedger:
 
     @property
     def earlier(self) -> Spending:
-        """What was spent before it was opened, with what is possibly billed."""
+        """Spending before the ledger was opened, including possibly billed calls."""
         return self._booked + self._still_unknown
 
     @property
     def unknown(self) -> Spending:
-        """The part of it that is possibly billed."""
+        """The possibly billed part of `earlier`."""
         return self._unknown + self._still_unknown
 
     @property
@@ -429,15 +441,15 @@ class _OpenLedger:
         return Spending(calls=len(left), usd=fsum(intent.usd for intent in left))
 
     def intend(self, traces: Sequence[CallTrace], usd: Sequence[float], keys: Sequence[str] = ("",)) -> list[int]:
-        """Put intents on the disk; returns their numbers.
+        """Write intents to disk and return their numbers.
 
         Args:
-            traces: of the calls.
-            usd: what each costs at most.
-            keys: of the answers, if they are lines of a batch.
+            traces: traces of the calls.
+            usd: maximum cost of each call.
+            keys: cache keys of the answers, for lines of a batch.
 
         Raises:
-            ProviderError: the disk failed, so the calls must not leave.
+            ProviderError: the disk failed, so the calls must not be sent.
         """
         self._own()
         now = datetime.now(UTC)
@@ -452,22 +464,22 @@ class _OpenLedger:
         return [intent.number for intent in intents]
 
     def fetched(self, key: str) -> list[int]:
-        """Take the intent of a batch's line that an earlier process sent, as the batch has answered it."""
+        """Take over the intent of a batch line that an earlier process sent and that is now answered."""
         return [] if (intent := self._fetchable.pop(key, None)) is None else [intent.number]
 
     def never_sent(self, key: str) -> None:
-        """Take note that the batch in which an earlier process meant to send a line never left."""
+        """Record that an earlier process did not send the batch with a line."""
         self.void(self.fetched(key))
 
     def void(self, numbers: Iterable[int]) -> None:
-        """Take note that calls were not sent after all."""
+        """Record that calls were not sent after all."""
         self._log.void(numbers)
 
     def append(self, line: LedgerLine) -> None:
         """Write a line, which settles the intents that it names.
 
         Raises:
-            ProviderError: the disk failed; the intents stay unsettled, so the call stays possibly billed.
+            ProviderError: the disk failed. The intents stay unsettled, so the call stays possibly billed.
         """
         with disk(self.path, WORKSPACE_REMEDY):
             if self._file is None:
@@ -477,8 +489,8 @@ class _OpenLedger:
         self._log.settle(line.intents)
 
     def close(self) -> None:
-        """Close the files; of the intents only those that are not settled stay."""
-        with suppress(OSError):  # a full disk: what is written is true, and the next process puts it in order
+        """Close the files. Only unsettled intents stay on disk."""
+        with suppress(OSError):  # full disk: the written lines are correct, and the next process repairs the files
             if self._file is not None:
                 file, self._file = self._file, None
                 file.close()
@@ -489,15 +501,15 @@ class _OpenLedger:
 
 
 class CallLedger:
-    """Counts what is spent, and writes it down from the first call on; without a path it only counts.
+    """Count spending, and write it to a file from the first call on. Without a path, only count.
 
     Args:
-        path: the file, made or added to.
-        stage: on what calls are booked: a stage's name, or whatever tells the use.
-        allow_mixed: whether other snapshots of models than those of before may answer.
+        path: the file, created or appended to.
+        stage: stage that calls are booked on, or a name for the use.
+        allow_mixed: whether other model snapshots than the previous ones may answer.
 
     Attributes:
-        answerers: all models that answered, also in earlier invocations.
+        answerers: all models that answered, including earlier invocations.
     """
 
     def __init__(self, path: Path | None = None, stage: str = "", *, allow_mixed: bool = False) -> None:
@@ -510,16 +522,16 @@ class CallLedger:
 
     @property
     def earlier(self) -> Spending:
-        """Spending of other invocations by the file, with what is possibly billed."""
+        """Spending of other invocations in the file, including possibly billed calls."""
         return Spending() if self._book is None else self._book.earlier
 
     @property
     def unknown(self) -> Spending:
-        """The part of `earlier` that is possibly billed: calls whose end a kill took."""
+        """The possibly billed part of `earlier`: calls interrupted by a kill."""
         return Spending() if self._book is None else self._book.unknown
 
     def answered(self, stage: str) -> Mapping[str, int]:
-        """Answers of this invocation for a stage by the key of their answerer, cached ones included."""
+        """Return the answers of this invocation for a stage by the key of their answerer, including cached ones."""
         self._write_hits()
         return {key: count for (name, key), count in self._answers.items() if name == stage}
 
@@ -530,23 +542,23 @@ class CallLedger:
 
     @property
     def payer(self) -> str:
-        """The run's name in the cache of answers that it pays for; empty without a file."""
+        """Name of the run in the answer cache for answers that it pays for; empty without a file."""
         return "" if self._book is None else self._book.payer
 
     @property
     def spent(self) -> Spending:
-        """What all calls took that are over."""
+        """Usage of all finished calls."""
         return self._spent if self._hits is None else self._spent + self._hits.spent
 
     @property
     def path(self) -> Path | None:
-        """The file in which calls are booked; None where they are not."""
+        """Path of the file, or None."""
         return None if self._book is None else self._book.path
 
     def turn_to(self, path: Path | None, stage: str) -> None:
-        """Book what is asked from now on in the file `path`, on `stage`; calls under way keep their stage.
+        """Book further calls in the file `path`, on `stage`. Calls in flight keep their stage.
 
-        Only the snapshots that answered by this file in earlier invocations may answer from now on.
+        From now on, only snapshots that answered in earlier invocations in this file may answer.
         """
         self._write_hits()
         if path != self.path:
@@ -557,12 +569,12 @@ class CallLedger:
             self.answerers.expect(map(self.answerers.named, self._book.before))
 
     def account(self, qid: str) -> LedgerAccount:
-        """On what a call for the query `qid` is booked that is asked now."""
+        """Return the account for a call that is requested now for query `qid`."""
         return LedgerAccount(self._stage, qid)
 
     @contextmanager
     def call(self, account: LedgerAccount, model: str, task: str) -> Iterator[CallTrace]:
-        """Book one call; whoever makes it fills the trace."""
+        """Book one call. The caller fills the trace."""
         trace = CallTrace(book=self._book, about=(account, model, task))
         try:
             yield trace
@@ -573,34 +585,38 @@ class CallLedger:
                 trace.book.void(trace.intents)
 
     def intend(self, traces: Sequence[CallTrace], usd: Sequence[float], keys: Sequence[str]) -> list[int]:
-        """Put on the disk that lines of a batch are about to leave; returns their numbers, none if there is no file.
+        """Record on disk that lines of a batch are about to be sent. Return their numbers; empty without a file.
 
         Args:
-            traces: of the calls.
-            usd: what each costs at most.
-            keys: of the answers.
+            traces: traces of the calls.
+            usd: maximum cost of each call.
+            keys: cache keys of the answers.
 
         Raises:
-            ProviderError: the disk failed, so they must not leave.
+            ProviderError: the disk failed, so the lines must not be sent.
         """
         return [] if self._book is None else self._book.intend(traces, usd, keys)
 
     def never_sent(self, key: str) -> None:
-        """Take note that a line of an earlier process's batch, with the answer's `key`, never left."""
+        """Record that an earlier process did not send the batch line with the answer's `key`."""
         if self._book is not None:
             self._book.never_sent(key)
 
     def hit(
         self, account: LedgerAccount, model: str, task: str, saved_usd: float, answerer: Answerer, payer: str = ""
     ) -> None:
-        """Book an answer that cost nothing.
+        """Book an answer from the cache.
 
         Args:
+            account: stage and query.
+            model: name of the model.
+            task: name of the task.
             saved_usd: its cost when it was paid for.
-            payer: the run that paid for it, if that is known.
+            answerer: the model that answered.
+            payer: the run that paid for it, if known.
 
         Raises:
-            SnapshotError: it is of another snapshot than the answers of before.
+            SnapshotError: its model snapshot differs from the previous ones.
         """
         self.answerers.require(answerer)
         hits = self._hits
@@ -611,7 +627,7 @@ class CallLedger:
         self._hits = hits._replace(cached=hits.cached + 1, saved_usd=hits.saved_usd + saved_usd, own_usd=own_usd)
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Write the remaining lines and close the file."""
         self._write_hits()
         if self._book is not None:
             self._book.close()

@@ -1,30 +1,28 @@
-"""What goes to a language model and what comes back, as values.
+"""Requests and replies as values, marks for prompt caching, and names of the answering models.
 
-Each request names the query that it is made for, so that its calls are booked on it whichever task makes them.
+Each request names its query, so that the calls of every task are booked on the query.
 
-How a provider is told what of a prompt comes again, where it has to be told; the words stay what they are.
+`add_cache_marks` marks the shared part of a prompt for providers that need it. The text of the prompt does not change.
+Most providers cache the beginnings of prompts automatically. Two cases need marks. Anthropic caches only marked parts
+(guide "Prompt caching"). OpenAI models that charge for cache writes (GPT-5.6 and later) cache whole prompts unless
+marks exclude this (its Python library, `PromptCacheOptions`). The whole prompt includes the passage, which no other
+prompt shares. Both get a mark on the system message if it is long enough to be cached. Otherwise, these OpenAI models
+get the instruction to cache nothing, so nothing is charged. Marks are not part of a cache key.
 
-Most providers remember the beginnings of prompts by themselves. Two do not find ours: Anthropic remembers what is
-marked and nothing else (guide "Prompt caching"); OpenAI's models that charge for writing into their cache (GPT-5.6 and
-later) remember whole prompts, up to the passage that no other prompt holds, unless marks say otherwise (its Python
-library, `PromptCacheOptions`). Both are told that the system message comes again, where that is long enough to be
-remembered; the latter otherwise that nothing does, so that nothing is charged for. Marks are no part of a key.
+`Answerer` records which model answered: the names stated in its answer. `Answerers` checks whether they changed.
+A model is requested by a name that may be an alias ("gpt-5-mini"). The answer states the snapshot
+("gpt-5-mini-2025-08-07") in `model` and often a `system_fingerprint`. A router also states the chosen provider.
 
-Which model answered: the names that a provider states in its answers, and whether they are those of before.
+Only another name in `model` counts as another snapshot:
 
-A model is asked by a name that may be an alias ("gpt-5-mini"). The answer states the snapshot ("gpt-5-mini-2025-08-07")
-in `model`, often a `system_fingerprint`, and from a router the provider that it chose. These names are the answerer.
+- A missing name is unknown, not different. Servers that state no model never stop a run.
+- A fingerprint identifies the configuration of the servers. OpenAI changes it for the same snapshot, even between two
+  calls within a minute, so it does not identify the weights. It is recorded and shown, but never stops a run.
+- A router chooses a provider for each call. This is recorded and shown, too.
+- A provider that states only the alias ("gpt-5-mini") hides its snapshots. Then only a fingerprint can differ.
 
-Another snapshot is another name in `model`, and nothing else:
-
-- A name that is not stated is unknown, not different. Servers that state no model never stop a run.
-- A fingerprint is of the servers' configuration. OpenAI changes it for the same snapshot, also between two calls of
-  one minute, so that it says nothing about the weights. It is recorded and shown, and it never stops a run.
-- A router chooses its provider for each call, so that is recorded and shown, too.
-- A provider that states the alias itself ("gpt-5-mini") hides its snapshots. Only a fingerprint can tell then.
-
-Records, journals and ledgers name an answerer by `key`, a hash of its names. Equal names have equal keys in every
-process, so a resumed run writes the bytes of an undisturbed one.
+Records, journals and ledgers refer to an answerer by `key`, a hash of its names. Equal names have equal keys in every
+process, so a resumed run writes the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -49,20 +47,20 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class ChatRequest(Generic[T]):
-    """One question with the form its answer must have.
+    """One chat request, with the required form of its answer.
 
     Attributes:
-        model: the provider's name and the model's, as litellm knows them ("openai/gpt-5-mini").
+        model: names of provider and model, as in litellm ("openai/gpt-5-mini").
         messages: dicts of `role` and `content`.
         schema: JSON Schema of the answer.
-        schema_name: its name, letters and underscores; the ledger's name for the task.
-        check: turns the parsed answer into a value; raises ValueError with a phrase that tells the model what is
-            wrong with it ("the grade must be a whole number from 1 to 5").
-        qid: the query on which the ledger books it; empty where it serves several queries or none.
-        sample: distinguishes repeated asks of the same question.
-        max_output_tokens: the expected length of an answer, for the budget; no limit is sent to the model.
-        patient: whether the answer may take hours, so that a batch can give it.
-        parameters: more completion parameters, over those of the settings.
+        schema_name: name of the schema (letters and underscores), and of the task in the ledger.
+        check: converts the parsed answer into a value. Raises ValueError with a phrase for the model about the problem
+            ("the grade must be a whole number from 1 to 5").
+        qid: query that the calls are booked on; empty for several queries or none.
+        sample: number that distinguishes repetitions of the same request.
+        max_output_tokens: expected length of an answer, for the budget; not sent to the model.
+        patient: whether the answer may take hours, so that it can come from a batch.
+        parameters: additional completion parameters, which override those of the settings.
     """
 
     model: str
@@ -79,9 +77,9 @@ class ChatRequest(Generic[T]):
 
 @dataclass(frozen=True)
 class EmbedRequest:
-    """Texts to be turned into vectors of `dims` numbers, at most `batch` of them in one call.
+    """Texts to embed as vectors of `dims` numbers, at most `batch` texts per call.
 
-    `qid`: the query on which the ledger books it; empty where it serves several queries or none.
+    `qid`: query that the calls are booked on; empty for several queries or none.
     """
 
     model: str
@@ -94,10 +92,10 @@ class EmbedRequest:
 
 @dataclass(frozen=True)
 class RerankRequest:
-    """Passages to be scored by how well each answers `query`, at most `batch` of them in one call.
+    """Passages to score by how well each answers `query`, at most `batch` passages per call.
 
-    `fresh`: ask for all, also for what was paid for before, so that the time is that of just this request. `qid`: the
-    query on which the ledger books it; empty where it serves several queries or none.
+    `fresh`: request all scores again, even paid ones, so that the measured time belongs to this request. `qid`: query
+    that the calls are booked on; empty for several queries or none.
     """
 
     model: str
@@ -111,14 +109,14 @@ class RerankRequest:
 
 @dataclass(frozen=True)
 class CallUsage:
-    """What answers took when they were paid for, whenever that was.
+    """Usage of answers when they were paid for, now or earlier.
 
     Attributes:
-        calls: that were answered.
-        tokens: that were sent.
-        ms: between question and answer, without waits for a turn, one call after the other; None where not known.
-        usd: what they cost.
-        searches: units by which a request for just this would be paid, of rerankers that are paid so.
+        calls: number of answered calls.
+        tokens: number of tokens sent.
+        ms: latency in milliseconds without waiting for a turn, summed over sequential calls; None if unknown.
+        usd: cost in USD.
+        searches: billing units of this request, for rerankers that charge by the search.
     """
 
     calls: int = 0
@@ -135,7 +133,7 @@ class CallUsage:
 
 @dataclass(frozen=True)
 class RerankScores:
-    """Scores in the order of the passages, higher is better; and what they took."""
+    """Scores in the order of the passages, higher is better; and their usage."""
 
     scores: tuple[float, ...]
     took: CallUsage
@@ -143,12 +141,11 @@ class RerankScores:
 
 @dataclass(frozen=True)
 class Reply(Generic[T]):
-    """A checked value; or None with `error`, and `raw` as far as there was any text.
+    """A validated value; or None with `error`, and `raw` if there was any text.
 
-    `took`: what all calls took that were answered, also where the answer was kept. `unusable`: whether there is no
-    value since no answer could be used, not even a corrected one, rather than for want of answers. `rejected`: whether
-    the provider would not have the question itself, such as one longer than the model's context. `answerer`: key of
-    the model that answered (see `Answerer`), empty where none did.
+    `took`: usage of all answered calls, including cached ones. `unusable`: whether all answers were invalid, even after
+    corrections. `rejected`: whether the provider rejected the request itself, for example if it exceeds the model's
+    context. `answerer`: key of the model that answered (see `Answerer`), or empty.
     """
 
     value: T | None
@@ -160,11 +157,13 @@ class Reply(Generic[T]):
     answerer: str = field(default="", compare=False)
 
 
-SURE_TOKENS = 1024  # below, no provider of `UNASKED` writes anything
+SURE_TOKENS = 1024  # for shorter prompts, providers in `UNASKED` write nothing into their cache
 
 
 def add_cache_marks(model: str, body: Mapping[str, object], *, home: bool) -> Mapping[str, object]:
-    """The body of a chat completion with marks, for who needs them. `home`: whether the provider itself is asked."""
+    """Return the body of a chat completion with cache marks if needed. `home`: whether the provider's own server is
+    called.
+    """
     provider = provider_of(model)
     if (
         not home
@@ -182,7 +181,7 @@ def add_cache_marks(model: str, body: Mapping[str, object], *, home: bool) -> Ma
 
 
 def unmark(model: str) -> None:
-    """From now on without marks: its provider does not know its own. They are worth money, and no answer."""
+    """Use no marks for a model from now on, because its server rejects them."""
     _unmarked_models.add(model)
 
 
@@ -190,19 +189,19 @@ _unmarked_models: set[str] = set()
 
 
 def charges_for_writing(model: str) -> bool:
-    """Whether its provider writes prompts into its cache without being told to, and charges for that."""
+    """Return whether the model's provider caches prompts without marks and charges for writing."""
     price = list_price(model) if provider_of(model) in UNASKED else None
     return price is not None and price.cache_write is not None and price.cache_write > price.input
 
 
 def written_unasked(model: str, tokens: int, *, home: bool) -> int:
-    """Of a prompt of so many tokens, those that its provider writes into its cache, as no mark keeps it from that."""
+    """Return how many of `tokens` prompt tokens the provider writes into its cache without marks that prevent this."""
     told = home and provider_of(model) == "openai"
     return tokens if tokens >= SURE_TOKENS and not told and charges_for_writing(model) else 0
 
 
 def most_written(model: str, messages: Sequence[Message], prompt_tokens: int) -> int:
-    """Tokens of a prompt that its provider writes into its cache, at most."""
+    """Return the maximum number of prompt tokens that the provider writes into its cache."""
     if provider_of(model) == "anthropic":
         system = next((message["content"] for message in messages if message["role"] == "system"), "")
         return prompt_tokens if remembered_tokens(model, system) else 0
@@ -210,7 +209,7 @@ def most_written(model: str, messages: Sequence[Message], prompt_tokens: int) ->
 
 
 def _with_mark(model: str, body: Mapping[str, object], mark: Mapping[str, object]) -> dict[str, object]:
-    """The body, its system message marked if it is long enough."""
+    """Return the body with its system message marked if it is long enough."""
     messages = [_marked_message(model, as_object(message), mark) for message in as_list(body.get("messages"))]
     return {**body, "messages": messages}
 
@@ -222,39 +221,41 @@ def _marked_message(model: str, message: Mapping[str, object], mark: Mapping[str
     return {**message, "content": [{"type": "text", "text": text, **mark}]}
 
 
-KEY_LENGTH = 10  # hexadecimal digits: two of 200 answerers share a key once in 50 million runs
-LONGEST_NAME = 200  # characters of a name that a server states
-MAX_ANSWERERS = 200  # of a run; a server may state another fingerprint in each answer
-OTHER_ANSWERERS = "(others)"  # the fingerprint, or the model, of those beyond that
+KEY_LENGTH = 10  # hexadecimal digits: 200 answerers have a collision once in 50 million runs
+LONGEST_NAME = 200  # maximum length of a name stated by a server, in characters
+MAX_ANSWERERS = 200  # maximum per run; a server may state another fingerprint in each answer
+OTHER_ANSWERERS = "(others)"  # fingerprint or model of the answerers beyond the maximum
 
 
 class Answerer(Frozen):
-    """Who answered a call, by the names that the answer states. All but `asked` are null where none was recorded."""
+    """The model that answered a call, by the names in the answer. All fields but `asked` are null if nothing was
+    recorded.
+    """
 
-    asked: str = Field(description="the model's name in the configuration")
-    provider: str | None = Field(None, description="that the answer states, else that of the model's name")
-    model: str | None = Field(None, description="the name in the answer; null where it states none")
-    fingerprint: str | None = Field(None, description="`system_fingerprint`, where the answer states one")
+    asked: str = Field(description="name of the model in the configuration")
+    provider: str | None = Field(None, description="provider in the answer, otherwise that of the model's name")
+    model: str | None = Field(None, description="name of the model in the answer; null if missing")
+    fingerprint: str | None = Field(None, description="`system_fingerprint` in the answer; null if missing")
 
     @classmethod
     def of(cls, asked: str, answer: Mapping[str, object]) -> Answerer:
-        """Who gave an `answer`, which is a JSON object as it came."""
+        """Return the answerer of an `answer`, the unprocessed JSON object."""
         stated = {name: _name(answer.get(field)) for name, field in FIELDS.items()}
         return cls(asked=asked, **{**stated, "provider": stated["provider"] or provider_of(asked)})
 
     @property
     def key(self) -> str:
-        """The name in records: a hash of all names."""
+        """Name in records: a hash of all names."""
         return hash_value([self.asked, self.provider, self.model, self.fingerprint])[:KEY_LENGTH]
 
     @property
     def recorded(self) -> bool:
-        """Whether anything is known. Of an answer that an earlier version cached, nothing is."""
+        """Whether anything was recorded. Answers cached by an earlier version have no names."""
         return self.provider is not None
 
     @property
     def stated(self) -> dict[str, str]:
-        """The names that are known, but for `asked`, as the cache keeps them."""
+        """The known names except `asked`, as stored in the cache."""
         return {name: value for name in FIELDS if (value := getattr(self, name)) is not None}
 
 
@@ -262,7 +263,7 @@ FIELDS: Mapping[str, str] = {"provider": "provider", "model": "model", "fingerpr
 
 
 def _name(found: object) -> str | None:
-    """A name in an answer, on one line and of bounded length; None where there is none."""
+    """Return a name in an answer, on one line and of bounded length, or None."""
     text = as_text(found)
     return mask(one_line(replace_surrogates(text[: 2 * LONGEST_NAME])))[:LONGEST_NAME] or None if text else None
 
@@ -271,26 +272,26 @@ class Answerers:
     """All answerers of a run, by key.
 
     Args:
-        allow_mixed: whether other snapshots than those of before may go on with the run.
+        allow_mixed: whether other snapshots than the previous ones may continue the run.
     """
 
     def __init__(self, *, allow_mixed: bool = False) -> None:
         self._allow_mixed = allow_mixed
         self._known: dict[str, Answerer] = {}
-        self._before: dict[str, set[str]] = {}  # by the model that is asked, the names of the snapshots of before
+        self._before: dict[str, set[str]] = {}  # by requested model: names of the previous snapshots
 
     def learn(self, answerers: Iterable[Answerer]) -> None:
-        """Take those that some file names."""
+        """Register the answerers that a file names."""
         self._known.update((each.key, each) for each in answerers)
 
     def expect(self, answerers: Iterable[Answerer]) -> None:
-        """From now on, only these snapshots may go on with the run, of each model that has any."""
+        """Restrict each model to these snapshots from now on, if it has any."""
         for each in answerers:
             if each.model is not None:
                 self._before.setdefault(each.asked, set()).add(each.model)
 
     def note(self, answerer: Answerer) -> str:
-        """The key of an answerer; beyond `MAX_ANSWERERS` that of all others of the same snapshot."""
+        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, it is shared by all others of the same snapshot."""
         if (key := answerer.key) in self._known:
             return key
         found = self._bounded(answerer)
@@ -306,23 +307,24 @@ class Answerers:
         return Answerer(asked=asked, provider=OTHER_ANSWERERS, model=OTHER_ANSWERERS)
 
     def named(self, key: str) -> Answerer:
-        """The answerer of a key; one of which nothing is known where its names are lost."""
+        """Return the answerer of a key. If its names are unknown, all its fields are empty."""
         return self._known.get(key) or Answerer(asked="")
 
     def another(self, answerer: Answerer) -> bool:
-        """Whether it is another snapshot than those of before, and such a one may not go on."""
+        """Return whether the answerer is a snapshot that may not continue the run."""
         before = self._before.get(answerer.asked)
         return not self._allow_mixed and bool(before) and answerer.model not in (None, *(before or ()))
 
     def require(self, answerer: Answerer | None) -> None:
-        """Find out whether an answer may be used.
+        """Check that an answer may be used.
 
         Raises:
-            SnapshotError: it is of another snapshot than the answers of before.
+            SnapshotError: its snapshot differs from the previous ones.
         """
         if answerer is not None and self.another(answerer):
             before = " and ".join(sorted(self._before[answerer.asked]))
             raise SnapshotError(
-                f"{answerer.asked} now answers as {answerer.model}, and this run was answered by {before}",
-                remedy="pass --allow-mixed to go on with both, or name one as the model: then all is asked again",
+                f"{answerer.asked} now answers as {answerer.model}, but earlier answers of this run are from {before}",
+                remedy="pass --allow-mixed to continue with both, or set the model to one of them to request "
+                "everything again",
             )

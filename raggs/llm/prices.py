@@ -1,12 +1,12 @@
-"""What models cost by token or search, how many tokens a text has, where a model is asked, and where its key lies.
+"""Prices of models per token or search, token counts of texts, addresses of models, and the environment variables of
+keys.
 
-The list is the one that litellm ships, read as a file: importing litellm takes seconds, and its own loader would go
-to the network for a newer one. What the user sets in `llm.prices` goes before it.
+The price list is the one shipped with litellm, read as a file: importing litellm takes seconds, and its own loader
+downloads a newer list. Prices in `llm.prices` take precedence.
 
-Is the key there that a model needs? Said before anything is asked; no key leaves this module.
-
-Sure of providers whose only credential is one variable; of others (clouds with profiles, roles or several names) an
-empty variable says nothing.
+`require_keys` checks before any call that the keys of models are set. No key leaves this module. The check is certain
+for providers with exactly one variable as credential. For others (clouds with profiles, roles or several names), an
+empty variable proves nothing.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from raggs.llm.settings import LLMSettings, Price
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
 PER_TEXT = 4  # tokens that a chat format adds to each message
-LIKELY_BYTES = 4.5  # of a token, in prose of current vocabularies
-LEAST_SIMILARITY = 0.5  # of a name that is proposed for another
-LEAST_REMEMBERED, REMEMBERED_STEP = 1024, 128  # tokens of a beginning that providers remember
-REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
-HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
-UNASKED = frozenset({"openai", "azure"})  # they write what they will of a prompt into their cache
-# Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
+LIKELY_BYTES = 4.5  # bytes per token in prose, for current vocabularies
+LEAST_SIMILARITY = 0.5  # minimum similarity of a suggested model name
+LEAST_REMEMBERED, REMEMBERED_STEP = 1024, 128  # minimum and step of cached prompt prefixes, in tokens
+REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that request reasoning
+HIDDEN = 1000  # assumed tokens of hidden reasoning per answer
+UNASKED = frozenset({"openai", "azure"})  # providers that write parts of prompts into their cache without marks
+# Providers whose variable is not <PROVIDER>_API_KEY. None: a local server, which needs no key.
 HOSTS: Mapping[str, str] = {
     "anthropic": "api.anthropic.com",
     "cohere": "api.cohere.com",
@@ -51,7 +51,7 @@ HOSTS: Mapping[str, str] = {
     "together_ai": "api.together.xyz",
     "voyage": "api.voyageai.com",
     "xai": "api.x.ai",
-}  # of providers whose own address is one host
+}  # providers with a single host
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",
     "fireworks_ai": "FIREWORKS_AI_API_KEY",
@@ -69,12 +69,12 @@ KEY_VARIABLES: Mapping[str, str | None] = {
 
 
 def list_price(model: str) -> Price | None:
-    """The price in litellm's list; zero on a server of one's own; None where the list has no price of that kind."""
+    """Return the price in litellm's list, zero for local servers, or None if the list has no such price."""
     if key_variable(model) is None:
         return Price(input=0, output=0)
     entry = _entry(model)
     searched = entry.get("input_cost_per_query", 0) if entry.get("mode") == "rerank" else 0
-    free = 0 if searched else None  # what is paid by the search may have no price by token
+    free = 0 if searched else None  # models charged by the search may have no price per token
     sent, received = entry.get("input_cost_per_token", free), entry.get("output_cost_per_token", free)
     if not (isinstance(sent, int | float) and isinstance(received, int | float) and isinstance(searched, int | float)):
         return None
@@ -86,71 +86,73 @@ def list_price(model: str) -> Price | None:
             cached_input=_per_million(entry.get("cache_read_input_token_cost")),
             cache_write=_per_million(entry.get("cache_creation_input_token_cost")),
         )
-    except ValueError:  # a negative one
+    except ValueError:  # a negative price
         return None
 
 
 def _per_million(found: object) -> float | None:
-    """A price by the token; None where there is none, or it is zero: what is not charged for is not told apart."""
+    """Return a price per million tokens. None if it is missing or zero: the list does not distinguish these."""
     return found * PER_MILLION if isinstance(found, int | float) and found else None
 
 
 def provider_of(model: str) -> str:
-    """The provider's name: what stands before the first slash, else what the list says, else "openai"."""
+    """Return the provider's name: the part before the first slash, otherwise from the list, otherwise "openai"."""
     head, slash, _ = model.partition("/")
     return head if slash else str(_entry(model).get("litellm_provider", "openai"))
 
 
 def address_of(model: str, api_base: str | None) -> str | None:
-    """Where `model` is asked, by the settings or the environment; None at its provider's own address.
+    """Return the address of `model` from the settings or the environment, or None for the provider's own address.
 
     Raises:
-        ConfigError: the environment names an address that cannot be.
+        ConfigError: the address in the environment is invalid.
     """
     prefix = provider_of(model).upper()
     for name in () if api_base else (f"{prefix}_BASE_URL", f"{prefix}_API_BASE"):
         if address := os.environ.get(name):
             try:
                 if "@" in urlsplit(address).netloc:
-                    raise ValueError("it holds a user's name or a password, which does not belong into an address")
+                    raise ValueError("it contains a user name or a password, which must not be in an address")
                 return http_address(address)
             except ValueError as error:
-                raise ConfigError(f"environment {name}: {error}", remedy="set it right, or unset it") from error
+                raise ConfigError(f"environment {name}: {error}", remedy="correct it, or unset it") from error
     return api_base
 
 
 def mode_of(model: str) -> str | None:
-    """How the model is asked, by the list: "chat", "embedding", "responses", ...; None where it says nothing."""
+    """Return the model's type from the list: "chat", "embedding", "responses", ...; None if unknown."""
     return as_text(_entry(model).get("mode"))
 
 
 def reasons(model: str, parameters: Mapping[str, object]) -> bool:
-    """Whether answers hold tokens of hidden reasoning, by the list; some models reason only when told to."""
+    """Return whether answers contain hidden reasoning tokens, according to the list. Some models reason only on
+    request.
+    """
     asked = parameters.keys() & REASONING
     return bool(_entry(model).get("supports_reasoning")) and (bool(asked) or "claude" not in model)
 
 
 def longest_answer(model: str) -> int:
-    """Tokens of the longest answer that `model` can give, by the list; 0 where it says nothing."""
+    """Return the maximum answer length of `model` in tokens, from the list; 0 if unknown."""
     found = _entry(model).get("max_output_tokens")
     return found if isinstance(found, int) and found > 0 else 0
 
 
 def longest_prompt(model: str) -> int:
-    """Tokens of the longest prompt that `model` reads, by the list; 0 where it says nothing."""
+    """Return the maximum prompt length of `model` in tokens, from the list; 0 if unknown."""
     found = _entry(model).get("max_input_tokens")
     return int(found) if isinstance(found, int | float) and found > 0 else 0
 
 
 def likely_tokens(estimated: int) -> int:
-    """What so many tokens of `estimate_tokens` are likely to be."""
+    """Convert a result of `estimate_tokens` to the likely number of tokens."""
     return round(estimated * BYTES_PER_TOKEN / LIKELY_BYTES)
 
 
 def nearest_model(model: str) -> str | None:
-    """Return the model of the list whose name resembles `model` most, of the same provider.
+    """Return the model of the same provider in the list whose name is most similar to `model`.
 
-    None if the list has `model` itself, has no model of that provider, or nothing resembles it.
+    None if the list contains `model` itself, has no model of that provider, or no name is similar.
     """
     if _entry(model):
         return None
@@ -169,15 +171,15 @@ def nearest_model(model: str) -> str | None:
 
 
 def vector_size(model: str) -> int | None:
-    """Length of an embedding model's vectors, by the list; None where it says nothing."""
+    """Return the vector length of an embedding model, from the list; None if unknown."""
     size = _entry(model).get("output_vector_size")
     return size if isinstance(size, int) else None
 
 
 def key_variable(model: str, named: str | None = None) -> str | None:
-    """The environment variable that holds the key for `model`; None where no key is needed.
+    """Return the environment variable with the key for `model`, or None if it needs no key.
 
-    `named`: the one that the settings name, if they do.
+    `named` is the variable in the settings, if any.
     """
     if named is not None:
         return named
@@ -186,19 +188,19 @@ def key_variable(model: str, named: str | None = None) -> str | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """A conservative estimate: one token for every 3 bytes of UTF-8, and 4 for the message around it.
+    """Return a conservative estimate: one token per 3 bytes of UTF-8, plus 4 for the message format.
 
-    Current vocabularies take about 4.5 bytes of English, 4 of French and 3 of Chinese for a token, so prose is
-    overestimated; only text that is mostly digits, hexadecimals or emoji can be underestimated.
+    Current vocabularies need about 4.5 bytes of English, 4 of French and 3 of Chinese per token, so prose is
+    overestimated. Only text that is mostly digits, hexadecimals or emoji can be underestimated.
     """
     return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + PER_TEXT
 
 
 def remembered_tokens(model: str, beginning: str) -> int:
-    """Tokens of what all prompts of a task begin with, as far as a provider of `model` is likely to remember them.
+    """Return how many tokens of the common prompt prefix a provider of `model` likely caches.
 
-    Steps of 128 tokens from 1,024 on, or what the list says: OpenAI's rule (guide "Prompt caching"), on which others
-    differ little. Counted by what texts are likely to hold, which is less than `estimate_tokens` allows for.
+    It is a multiple of 128 from 1,024 tokens on, or from the minimum in the list. This is OpenAI's rule (guide "Prompt
+    caching"); other providers differ little. The likely number of tokens counts, which is below `estimate_tokens`.
     """
     likely = likely_tokens(estimate_tokens(beginning))
     least = _entry(model).get("prompt_cache_min_tokens")
@@ -232,7 +234,10 @@ ONE_KEY = frozenset({"anthropic", "cohere", "deepseek", "groq", "mistral", "open
 
 
 def key_state(model: str, settings: LLMSettings) -> tuple[str, bool | None] | None:
-    """The variable of a model's key, and whether it is set; None for one that may do without. None: needs no key."""
+    """Return the variable of a model's key, and whether it is set. Return None if the model needs no key.
+
+    The second value is None if the variable is empty but other credentials may exist.
+    """
     named = settings.of(model).api_key_env
     variable = key_variable(model, named)
     if variable is None:
@@ -242,7 +247,7 @@ def key_state(model: str, settings: LLMSettings) -> tuple[str, bool | None] | No
 
 
 class CallTarget(NamedTuple):
-    """Where the calls of a model go: its host, and the environment variable of the key that is sent, if any."""
+    """Destination of a model's calls: host, and environment variable of the key that is sent, if any."""
 
     model: str
     host: str
@@ -250,10 +255,10 @@ class CallTarget(NamedTuple):
 
 
 def call_target(model: str, settings: LLMSettings) -> CallTarget:
-    """Return where calls of `model` would go under these settings and this environment. Nothing is called.
+    """Return the destination of calls of `model` under these settings and this environment. No call is made.
 
     Raises:
-        ConfigError: the environment names an address that cannot be.
+        ConfigError: the address in the environment is invalid.
     """
     address, provider = address_of(model, settings.base_of(model)), provider_of(model)
     host = urlsplit(address).netloc.rpartition("@")[2] if address else HOSTS.get(provider, f"the server of {provider}")
@@ -261,7 +266,7 @@ def call_target(model: str, settings: LLMSettings) -> CallTarget:
 
 
 def require_keys(models: Iterable[str], settings: LLMSettings) -> None:
-    """Find a missing key before anything is asked.
+    """Check before any call that all keys are set.
 
     Raises:
         PrerequisiteError: a model's key is not set.
@@ -269,5 +274,5 @@ def require_keys(models: Iterable[str], settings: LLMSettings) -> None:
     for model in dict.fromkeys(models):
         found = key_state(model, settings)
         if found is not None and found[1] is False:
-            remedy = "set it in the environment, or in a .env beside the configuration"
+            remedy = "set it in the environment, or in a .env file next to the configuration"
             raise PrerequisiteError(f"{model} needs {found[0]}, which is not set", remedy=remedy)

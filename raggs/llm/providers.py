@@ -1,24 +1,23 @@
-"""Where a call goes: to `ModelEndpoint` where the server speaks OpenAI's protocol, through litellm elsewhere.
+"""Send calls: through `ModelEndpoint` to servers with OpenAI's protocol, through litellm to all others.
 
-The only module that imports litellm, and not before it is needed. litellm is kept quiet and passive: no telemetry, no
-log lines (they may hold prompts and keys), no price list from the network, no retries of its own. Whatever goes wrong
-leaves here as a `Fault`.
+Only this module imports litellm, and only when needed. litellm is restricted: no telemetry, no log lines (they may
+contain prompts and keys), no price list from the network, and no retries. All errors are raised as a `Fault`.
 
-OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and all servers that speak it; and the
-one request by which rerankers are asked nearly everywhere.
+`ModelEndpoint` implements OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and compatible
+servers. It also sends the rerank request that most rerankers share.
 
-litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import; a run makes thousands of
-calls, most of them to this protocol, which is a few requests of JSON. Whatever needs more than that (another provider,
-a model that is not asked by chat, a parameter that only litellm knows) goes the way of litellm: see `speaks_openai`.
+litellm supports every provider, but needs 4 ms of CPU time per call and 3 s for its import. A run makes thousands of
+calls, mostly with this protocol, which consists of a few JSON requests. Everything else goes through litellm: other
+providers, models without a chat endpoint, and parameters that only litellm knows. See `speaks_openai`.
 
-A failed call leaves as `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, each with a row in
-`raggs.llm.faults`. Nothing is tried twice here. The key is read from the environment at each call and kept nowhere.
+A failed call raises `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, each with a row in
+`raggs.llm.faults`. This module never retries. The key is read from the environment for each call and is not stored.
 
-No redirect is followed. A 301, 302 or 303 would turn a question into a GET whose answer counts as the model's, and
-a 307 or 308 would hand questions and passages, with the key, to a host that nobody has named.
+Redirects are not followed. A 301, 302 or 303 would turn a request into a GET whose answer counts as the model's. A 307
+or 308 would send queries, passages and the key to a host that the user did not configure.
 
-For the calls that go through litellm, its HTTP clients are told so while one of our calls is under way, and only then:
-a program that uses raggs may have other business with them.
+For calls through litellm, redirects of its HTTP clients are disabled only while such a call runs: a program that uses
+raggs may use these clients for other purposes.
 """
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ if TYPE_CHECKING:
 
     Headers = Mapping[str, str]
 
-SEND = "send"  # what is replaced of the client's class
+SEND = "send"  # name of the replaced method of the client
 
 
 class Redirected(Exception):
-    """A server that sends us elsewhere; the sentence names both hosts."""
+    """A redirect to another address. The message names both hosts."""
 
-    status_code = None  # a redirect is no fault of the request
+    status_code = None  # a redirect is not an error of the request
 
     def __init__(self, status: int, address: str, location: str) -> None:
         here, there = _redirect_host(address, ""), _redirect_host(address, location)
@@ -72,7 +71,7 @@ _seen_redirects: ContextVar[list[Redirected] | None] = ContextVar("raggs_redirec
 
 @contextmanager
 def refuse_redirects() -> Iterator[list[Redirected]]:
-    """While the block runs, redirects of httpx's clients are errors; they are found in the list."""
+    """Turn redirects of httpx's clients into errors within the block. The list collects them."""
     _refuse()
     seen: list[Redirected] = []
     token = _seen_redirects.set(seen)
@@ -109,7 +108,7 @@ def _refuse() -> None:
 
 
 def _redirect_host(address: str, location: str) -> str:
-    """Host and port of a place, as seen from an address, without anybody's name and password."""
+    """Return host and port of a redirect target, resolved against an address, without user name and password."""
     try:
         return urlsplit(urljoin(address, location)).netloc.rpartition("@")[2] or "another address"
     except ValueError:
@@ -118,7 +117,7 @@ def _redirect_host(address: str, location: str) -> str:
 
 PROVIDER = "openai"
 HOME = "https://api.openai.com/v1"
-# What the protocol takes as it stands; anything else may be an instruction to litellm.
+# Parameters of the protocol. All others may be instructions to litellm.
 PARAMETERS = frozenset(
     {"dimensions", "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "presence_penalty"}
     | {"reasoning_effort", "response_format", "seed", "service_tier", "stop", "temperature", "top_p", "user"}
@@ -126,11 +125,11 @@ PARAMETERS = frozenset(
 )
 OWN_HEADERS = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
 JSON = {"Content-Type": "application/json"}
-KEEP_ALIVE_S = 55.0  # below the minute after which load balancers drop a silent connection
+KEEP_ALIVE_S = 55.0  # below one minute, after which load balancers drop idle connections
 
 
 class Refused(Exception):
-    """An answer whose status is no success, with the server's words. `status_code` is None where nothing was sent."""
+    """A response with an error status and the server's message. `status_code` is None if nothing was sent."""
 
     def __init__(
         self, words: str, status_code: int | None = None, code: str = "", headers: Headers | None = None
@@ -142,27 +141,27 @@ class Refused(Exception):
 
 
 class Garbled(Exception):
-    """An answer that is not of the protocol."""
+    """A response that violates the protocol."""
 
 
 class Unreached(Exception):
-    """There was no connection: nothing was sent, so nothing can have been charged for."""
+    """No connection was made: nothing was sent, so nothing can be charged."""
 
 
 class StoppedUnsent(asyncio.CancelledError):
-    """Whoever asked was stopped before anything was sent."""
+    """The caller was cancelled before anything was sent."""
 
 
 @cache
 def http_exceptions() -> tuple[type[Exception], ...]:
-    """Everything that a request may raise."""
+    """Return all exceptions that a request may raise."""
     import aiohttp
 
     return (Refused, Garbled, Unreached, Redirected, aiohttp.ClientError, OSError)
 
 
 def speaks_openai(model: str, parameters: Iterable[str], mode: str) -> bool:
-    """Whether `model` can be asked here; `mode` is "chat" or "embedding"."""
+    """Return whether `model` can be called with OpenAI's protocol. `mode` is "chat" or "embedding"."""
     known = mode_of(model)
     named = model.startswith(f"{PROVIDER}/") or (known is not None and provider_of(model) == PROVIDER)
     return named and known in (mode, None) and PARAMETERS.issuperset(parameters)
@@ -170,10 +169,10 @@ def speaks_openai(model: str, parameters: Iterable[str], mode: str) -> bool:
 
 @dataclass(frozen=True)
 class ModelEndpoint:
-    """Where `model` is asked. `address`: None at OpenAI's own; `timeout_s`: for each request, to its last byte;
-    `key_env`: the variable that holds the key, None for the provider's own.
+    """Endpoint of `model`. `address` is None for OpenAI's own. `timeout_s`: limit for each request, in seconds.
+    `key_env`: variable of the key, None for the provider's own.
 
-    Every request may raise what `exceptions` lists.
+    Every request may raise the exceptions in `http_exceptions`.
     """
 
     model: str
@@ -182,29 +181,29 @@ class ModelEndpoint:
     key_env: str | None = None
 
     async def ask(self, path: str, body: Mapping[str, object]) -> tuple[Mapping[str, object], Headers]:
-        """The JSON object that is answered to `body` under the model's name, and the answer's headers."""
+        """Send `body` with the model's name. Return the JSON object and the headers of the response."""
         named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
         raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
         answer = _parse_object(raw)
         if answer.get("error") and not any(map(answer.get, ("choices", "data", "results"))):
-            words, code = _complaint(raw)  # an error under the status of a success
+            words, code = _complaint(raw)  # an error with a success status
             raise Refused(words, int(code) if code.isdecimal() and len(code) == 3 else None, code, headers)
         return answer, headers
 
     async def post(self, path: str, body: Mapping[str, object]) -> Mapping[str, object]:
-        """The JSON object that is answered to `body` alone."""
+        """Send `body` unchanged and return the JSON object of the response."""
         return _parse_object((await self._request("POST", path, json.dumps(body).encode(), JSON))[0])
 
     async def get(self, path: str) -> Mapping[str, object]:
-        """The JSON object that is found."""
+        """Return the JSON object at a path."""
         return _parse_object((await self._request("GET", path))[0])
 
     async def download(self, path: str) -> bytes:
-        """The content of a file, whatever it holds."""
+        """Return the content of a file, unchecked."""
         return (await self._request("GET", path))[0]
 
     async def upload(self, path: str, name: str, content: bytes, **fields: str) -> Mapping[str, object]:
-        """The JSON object that is answered to a file and `fields` beside it."""
+        """Upload a file with form `fields` and return the JSON object of the response."""
         from aiohttp import FormData
 
         form = FormData(fields)
@@ -246,27 +245,27 @@ class ModelEndpoint:
         if not (key.isascii() and key.isprintable()):
             raise Refused("malformed credentials")
         if self.key_env is not None:
-            add_secrets([key])  # its name need not look like a secret's
+            add_secrets([key])  # its name need not look like that of a secret
         found = {"Authorization": f"Bearer {key}"}
         for header, known in OWN_HEADERS if provider_of(self.model) == PROVIDER else ():
             if value := os.environ.get(known, "").strip():
                 if not (value.isascii() and value.isprintable()):
-                    said = f"environment {known}: holds a character that no header of a request can carry"
-                    raise ConfigError(said, remedy="set it right, or unset it")
+                    said = f"environment {known}: contains a character that is not allowed in a request header"
+                    raise ConfigError(said, remedy="correct it, or unset it")
                 found[header] = value
         return found
 
 
 @dataclass
 class _RequestProgress:
-    """How far a request has come."""
+    """Progress of a request."""
 
     sent: bool = False
 
 
 @asynccontextmanager
 async def _connected(way: _RequestProgress, timeout_s: float) -> AsyncGenerator[None, None]:
-    """A fault in the block as `Unreached`, a stop as `StoppedUnsent`, where no part of the request had been sent."""
+    """Raise `Unreached` or `StoppedUnsent` for a fault or a cancellation before any part of the request was sent."""
     from aiohttp import ClientConnectionError
 
     try:
@@ -288,13 +287,15 @@ async def _note_sent(_: ClientSession, context: SimpleNamespace, __: object) -> 
 
 
 async def close_http() -> None:
-    """Close the connections of this loop."""
+    """Close the connections of this event loop."""
     if (found := _open_sessions.get(asyncio.get_running_loop())) is not None:
         await found[1].aclose()
 
 
 def with_named_limit(body: Mapping[str, object], *, own_server: bool) -> dict[str, object]:
-    """OpenAI's newer models know only the newer name of the limit; other servers may know only the older one."""
+    """Rename the limit for OpenAI, whose newer models accept only the new name. Other servers may accept only the
+    old one.
+    """
     sent = dict(body)
     if not own_server and "max_tokens" in sent:
         sent["max_completion_tokens"] = sent.pop("max_tokens")
@@ -302,7 +303,7 @@ def with_named_limit(body: Mapping[str, object], *, own_server: bool) -> dict[st
 
 
 def _name(model: str) -> str:
-    """The model's name without the provider's."""
+    """Return the model's name without the provider."""
     return model.partition("/")[2] or model
 
 
@@ -317,7 +318,7 @@ def _parse_object(raw: bytes) -> dict[str, object]:
 
 
 def _complaint(raw: bytes) -> tuple[str, str]:
-    """The server's words, and its code for what is wrong."""
+    """Return the server's error message and error code."""
     text = raw.decode("utf-8", "replace").strip()
     try:
         error = json.loads(text)["error"]
@@ -328,7 +329,7 @@ def _complaint(raw: bytes) -> tuple[str, str]:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The system's certificate authorities, which not every Python knows, and certifi's."""
+    """Return a context with the system's certificate authorities, which some Python builds lack, and certifi's."""
     import certifi
 
     context = ssl.create_default_context()
@@ -338,18 +339,18 @@ def _trusted() -> ssl.SSLContext:
 
 @lru_cache(maxsize=8)
 def _proxy(address: str) -> str | None:
-    """The proxy that the environment names for this address. aiohttp would look it up in a thread at each call."""
+    """Return the proxy in the environment for this address. aiohttp would look it up in a thread for each call."""
     parts = urlsplit(address)
     proxy = getproxies().get(parts.scheme)
     return None if proxy is None or proxy_bypass(parts.netloc) else proxy
 
 
-# By loop: connections, and the generator whose end closes them.
+# By event loop: connections, and the generator that closes them.
 _open_sessions: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[ClientSession, None]]] = {}
 
 
 async def _session() -> ClientSession:
-    """The connections of this loop, kept open between calls."""
+    """Return the connections of this event loop, which stay open between calls."""
     loop = asyncio.get_running_loop()
     if loop not in _open_sessions:
         lifetime = _connections(loop)
@@ -358,11 +359,11 @@ async def _session() -> ClientSession:
 
 
 async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
-    """A generator, since a loop that ends closes its generators: no connection outlives its loop."""
-    import aiohttp  # late: only a call that has to be paid needs it
+    """Yield the connections. This is a generator because an event loop closes its generators when it ends."""
+    import aiohttp  # imported lazily: needed only for paid calls
 
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
-    timeout = aiohttp.ClientTimeout(total=None)  # the caller's clock is the only one
+    timeout = aiohttp.ClientTimeout(total=None)  # the caller limits the time
     trace = aiohttp.TraceConfig()
     trace.on_request_headers_sent.append(_note_sent)
     try:
@@ -372,16 +373,16 @@ async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Client
         _open_sessions.pop(loop, None)
 
 
-# Providers whose servers are asked for scores at `<address>/rerank`, in Cohere's form, wherever an address is set.
+# Providers whose servers score passages at `<address>/rerank`, in Cohere's form, if an address is set.
 RERANKS = frozenset(
     {"cohere", "hosted_vllm", "infinity", "jina_ai", "litellm_proxy", "llamafile", "openai", "together_ai", "voyage"}
 )
 CallKind = Literal["chat", "embedding", "rerank"]
-Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers by their lower-case names
+Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers with lower-case names
 
 
 def direct(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> bool:
-    """Whether a call goes straight to its server, and not through litellm."""
+    """Return whether a call goes directly to its server and not through litellm."""
     if kind != "rerank":
         return speaks_openai(model, parameters, kind)
     provider = provider_of(model)
@@ -389,7 +390,7 @@ def direct(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMS
 
 
 def prepare(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
-    """Load what such a call needs; litellm takes seconds, which no call's own time is to hold."""
+    """Import what such a call needs. litellm takes seconds, which must not count as latency of a call."""
     if direct(kind, model, parameters, settings):
         http_exceptions()
     else:
@@ -397,7 +398,7 @@ def prepare(kind: CallKind, model: str, parameters: Iterable[str], settings: LLM
 
 
 async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
-    """The answer to one chat completion; `body` holds all but the model's name.
+    """Return the answer to one chat completion. `body` contains everything but the model's name.
 
     Raises:
         Fault: the call failed.
@@ -413,7 +414,7 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
 
 
 async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
-    """The answer to one request for vectors; `body` holds all but the model's name.
+    """Return the answer to one embedding request. `body` contains everything but the model's name.
 
     Raises:
         Fault: the call failed.
@@ -424,7 +425,7 @@ async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettin
 
 
 async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
-    """The answer to one request for scores of all documents; `body` holds all but the model's name and the form.
+    """Return the answer to one rerank request for all documents. `body` contains everything but model and format.
 
     Raises:
         Fault: the call failed.
@@ -437,7 +438,7 @@ async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) 
 
 
 async def close() -> None:
-    """Close the connections that are kept for this loop."""
+    """Close the connections of this event loop."""
     await close_http()
     if library.cache_info().currsize:
         from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
@@ -448,7 +449,7 @@ async def close() -> None:
 
 @cache
 def library() -> ModuleType:
-    """litellm, imported and silenced."""
+    """Import and silence litellm, and return it."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
 
@@ -462,7 +463,7 @@ def library() -> ModuleType:
 
 @cache
 def exceptions() -> tuple[type[Exception], ...]:
-    """Everything that a call of litellm may raise: its own classes, what they derive from, and time-outs."""
+    """Return all exceptions that a call of litellm may raise: its classes, their bases, and time-outs."""
     import openai
 
     own = vars(library().exceptions).values()
@@ -470,7 +471,7 @@ def exceptions() -> tuple[type[Exception], ...]:
         *(kind for kind in own if isinstance(kind, type) and issubclass(kind, Exception)),
         openai.OpenAIError,
         OSError,
-        RecursionError,  # an answer nested too deeply to be read
+        RecursionError,  # an answer that is nested too deeply
     )
 
 
@@ -480,12 +481,12 @@ async def _post(path: str, model: str, body: Mapping[str, object], settings: LLM
     try:
         answer, headers = await server.ask(path, body)
     except http_exceptions() as error:
-        raise fault_of(error, model, key_env) from None  # the original may hold a key
+        raise fault_of(error, model, key_env) from None  # the original may contain a key
     return answer, lower_headers(headers)
 
 
 def _key(model: str, key_env: str | None) -> dict[str, str]:
-    """The key, where litellm would not find it by itself, or not without the line break that a file gave it."""
+    """Return the key if litellm would not find it, or would find it with a line break from a file."""
     key = os.environ.get(key_variable(model, key_env) or "", "")
     return {"api_key": key.strip()} if key_env is not None or key != key.strip() else {}
 
@@ -500,7 +501,7 @@ async def _litellm(function: str, model: str, body: Mapping[str, object], settin
                 response = await ask(**body, model=model, api_base=settings.base_of(model), **quiet)
         except exceptions() as error:
             found = elsewhere[0] if elsewhere else error
-            raise fault_of(found, model, key_env) from None  # the original may hold a key
+            raise fault_of(found, model, key_env) from None  # the original may contain a key
     hidden = getattr(response, "_hidden_params", None) or {}
     answer: JsonObject = response.model_dump()
     return answer, lower_headers(hidden.get("additional_headers") or {})

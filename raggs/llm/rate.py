@@ -1,18 +1,17 @@
-"""How fast calls may follow each other: a token bucket that learns what a provider allows.
+"""Rate limits: a token bucket that learns what a provider allows.
 
-The rate is the least of three: what the settings allow; what the provider's headers leave for the time until its
-allowance is whole again; and what refusals taught (`CallPace`). A Retry-After stops all calls to the model for
-exactly that long; afterwards they go one by one at the learned rate, so that those who waited do not come as a herd.
+The rate is the minimum of three: the limit in the settings, the remaining allowance in the provider's headers, spread
+over the time until it is restored, and the rate learned from rejections (`CallPace`). A Retry-After pauses all calls to
+the model for exactly that time. Afterwards, calls start one by one at the learned rate, to avoid a burst.
 
-How fast calls may follow each other by what refusals (429, or any Retry-After) have taught.
+`CallPace` learns a rate from rejections (429, or any Retry-After). It reacts to a rejection as TCP reacts to a packet
+loss. It reduces the rate once for all calls in flight together, returns quickly to the last good rate, which was
+achieved before, and then probes slowly. Rejections that do not depend on the rate must not keep it low. They can be
+recognised: they also occur below the good rate, where a rate limit rejects nothing. A rejection below the good rate
+therefore does not reduce it, and after several of them, rejections above it do not either. A large share of rejections
+always reduces the rate: the limit has dropped, or the allowance of a whole minute is used up.
 
-A cut is answered as TCP answers a loss: once for all calls that were on their way together, then a quick return to the
-good rate, which was really achieved, and from there on slow probing. Refusals that do not depend on the rate must not
-hold it down. They give themselves away: they come below the good rate, too, where a limit refuses nothing. So a refusal
-below it cuts nothing, and where there were several, none beyond it either. What always cuts is a large share of
-refusals: the limit has fallen, or the allowance of a whole minute is used up.
-
-Times are handed in; nothing here reads a clock or waits.
+Times are passed as arguments. Nothing in `CallPace` reads a clock or waits.
 """
 
 from __future__ import annotations
@@ -30,36 +29,36 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from raggs.base.errors import ProviderError
 from raggs.llm.faults import BUSY, LONG_S, MINUTE_S, Fault, FaultRule, RateAllowance, Treatment, allowance
 
-RATE_CUT = 0.8  # of the rate that was achieved
-DEEP_CUT = 0.5  # of the rate, where a large share was refused
+RATE_CUT = 0.8  # factor on the achieved rate
+DEEP_CUT = 0.5  # factor on the rate after a large share of rejections
 HEAVY_REFUSAL_SHARE, MIN_HEAVY_REFUSALS = (
     0.15,
     2,
-)  # a large share of what was sent of late since the latest cut, and at least so many
-RECOVERY_S = 5.0  # from a cut back to the good rate
-GROWTH = 0.05  # of the rate, gained each second beyond the good one
-FAST_GROWTH = 0.25  # the same, where refusals are known not to depend on the rate
-UNEXPLAINED = 2  # so many refusals below the good rate say so
-FORGOTTEN_S = 600.0  # after so long without a cut nothing is held against a provider
-SHORTEST_S, LONGEST_S = 0.25, 5.0  # over how long calls are counted
-MIN_CALLS_PER_S = 1 / MINUTE_S  # calls a second
+)  # large share of recent calls since the last reduction, and minimum number of rejections
+RECOVERY_S = 5.0  # seconds from a reduction back to the good rate
+GROWTH = 0.05  # relative gain per second above the good rate
+FAST_GROWTH = 0.25  # the same if rejections do not depend on the rate
+UNEXPLAINED = 2  # number of rejections below the good rate that shows this
+FORGOTTEN_S = 600.0  # seconds without a reduction after which the learned rate is discarded
+SHORTEST_S, LONGEST_S = 0.25, 5.0  # time span over which calls are counted, in seconds
+MIN_CALLS_PER_S = 1 / MINUTE_S  # calls per second
 
 
 class CallPace:
-    """The rate of one model's calls. All times are of one clock, in seconds, and never go back."""
+    """The rate of one model's calls. All times are in seconds, from one monotonic clock."""
 
     def __init__(self) -> None:
-        self._low = self._good = math.inf  # calls a second: just after the latest cut, and when recovered
-        self._since = -math.inf  # the latest cut, or the end of a pause after it
-        self._cut_at = 0  # calls sent before the latest cut
-        self._refusals = 0  # of calls sent after it
-        self._unexplained = 0  # those below the good rate
+        self._low = self._good = math.inf  # calls per second: directly after the last reduction, and after recovery
+        self._since = -math.inf  # time of the last reduction, or end of a pause after it
+        self._cut_at = 0  # number of calls sent before the last reduction
+        self._refusals = 0  # number of rejected calls sent after it
+        self._unexplained = 0  # rejections below the good rate
         self._count = 0
-        self._sent: deque[float] = deque()  # of late
+        self._sent: deque[float] = deque()  # times of recent calls
         self._refused: deque[float] = deque()
 
     def rate(self, now: float) -> float:
-        """Calls a second; infinite before the first refusal."""
+        """Return the calls per second; infinite before the first rejection."""
         age = max(0.0, now - self._since)
         if self._good == math.inf or age >= FORGOTTEN_S:
             return math.inf
@@ -69,18 +68,18 @@ class CallPace:
         return float(self._good * (1 + growth) ** (age - RECOVERY_S))
 
     def sent(self, now: float) -> int:
-        """A call goes; returns its ticket for `refused`."""
+        """Record a call and return its ticket for `refused`."""
         self._sent.append(now)
         self._drop_old(now)
         self._count += 1
         return self._count
 
     def pause(self, until: float) -> None:
-        """No call goes before `until`, so until then nothing is learned."""
+        """Record that no call is sent before `until`, so nothing is learned until then."""
         self._since = max(self._since, until)
 
     def refused(self, ticket: int, now: float) -> None:
-        """The call with `ticket` was refused."""
+        """Record that the call with `ticket` was rejected."""
         self._refused.append(now)
         self._drop_old(now)
         if ticket <= self._cut_at:
@@ -92,7 +91,7 @@ class CallPace:
         elif now - self._since < RECOVERY_S:
             self._unexplained += 1
         elif self._unexplained < UNEXPLAINED:
-            # When little was asked for, little was achieved; that is no reason to fall far.
+            # A low achieved rate may be due to low demand, so the good rate is not reduced far.
             good = max(min(rate, achieved), 0.0 if self._good == math.inf else RATE_CUT * self._good)
             self._cut(now, low=RATE_CUT * good, good=good)
 
@@ -108,7 +107,7 @@ class CallPace:
         self._refusals = self._unexplained = 0
 
     def _achieved(self, now: float) -> float:
-        """Calls a second that were not refused, of late; one at least, so that no rate is lost for good."""
+        """Return the recently accepted calls per second. At least one call counts, so that the rate can recover."""
         if not self._sent:
             return math.inf
         return max(1, len(self._sent) - len(self._refused)) / max(SHORTEST_S, now - self._sent[0])
@@ -120,15 +119,15 @@ class CallPace:
 
 
 LONGEST_BACKOFF_S = 60.0
-LONGEST_WAIT_S = LONG_S  # a provider that asks for more will not be waited for
-TOLD_S = 15.0  # pauses from which on users are told
+LONGEST_WAIT_S = LONG_S  # longer pauses requested by a provider stop the run
+TOLD_S = 15.0  # seconds from which on the user is informed about a pause
 UNITS = (("h", 3600), ("min", 60))
 
 
 def retrying(attempts: int, backoff_s: float, longest_s: float = LONGEST_WAIT_S) -> AsyncRetrying:
-    """Up to `attempts` tries of what may soon succeed, the first pause of at most `backoff_s` seconds.
+    """Return a retry policy of up to `attempts` tries. The first pause is at most `backoff_s` seconds.
 
-    `longest_s`: nobody is waited for who asks for a longer pause.
+    A requested pause above `longest_s` seconds excludes a retry.
     """
     return AsyncRetrying(
         retry=retry_if_exception(partial(worth_retrying, longest_s=longest_s)),
@@ -139,19 +138,19 @@ def retrying(attempts: int, backoff_s: float, longest_s: float = LONGEST_WAIT_S)
 
 
 def worth_retrying(error: BaseException, longest_s: float = LONGEST_WAIT_S) -> bool:
-    """Whether asking again soon can help."""
+    """Return whether a retry can help."""
     return isinstance(error, Fault) and error.treatment is Treatment.RETRY and (error.retry_after_s or 0) <= longest_s
 
 
 def too_long(model: str, wait_s: float) -> Fault:
-    """The end of a run whose provider asks for a pause that is too long: until when, and how to go on."""
-    told = f"{model} may not be asked for another {_span(wait_s)}"
-    remedy = "run again then (what was paid is cached), or raise llm.max_wait_s"
+    """Return the fault that ends a run because the provider requests a long pause: until when, and how to continue."""
+    told = f"the provider allows no calls to {model} for another {_span(wait_s)}"
+    remedy = "run again then (paid answers are cached), or raise llm.max_wait_s"
     return Fault(FaultRule(Treatment.STOP, ProviderError, told, remedy), ProviderError(told, remedy=remedy))
 
 
 def _span(wait_s: float) -> str:
-    """A pause, and when it ends by the clock."""
+    """Return the length of a pause and its end by the clock."""
     unit, size = next((pair for pair in UNITS if wait_s >= 2 * pair[1]), ("s", 1))
     try:
         until = datetime.now(UTC) + timedelta(seconds=wait_s)
@@ -161,9 +160,9 @@ def _span(wait_s: float) -> str:
 
 
 def pause_s(state: RetryCallState, backoff_s: float) -> float:
-    """Exponential back-off with full jitter; nothing where the provider said how long, since all calls wait for it.
+    """Return an exponential back-off with full jitter, or 0 after a Retry-After, which all calls already wait for.
 
-    The first pause is at most `backoff_s` seconds, the next at most twice as long, and so on.
+    The first pause is at most `backoff_s` seconds, and each next one at most twice as long.
     """
     error = None if state.outcome is None else state.outcome.exception()
     if isinstance(error, Fault) and error.retry_after_s is not None:
@@ -172,26 +171,26 @@ def pause_s(state: RetryCallState, backoff_s: float) -> float:
 
 
 class TokenBucket:
-    """A token bucket of requests or of tokens, whose rate the provider's headers may lower.
+    """A token bucket of requests or of tokens. The provider's headers can lower its rate.
 
-    A full bucket of `burst` that fills at rate r lets burst + r * 60 - 1 through in its first minute, so r is chosen
-    to make this the limit. An amount above `burst` waits for a full bucket and leaves a debt.
+    A full bucket of `burst` that refills at rate r lets burst + r * 60 - 1 through in its first minute. The rate r is
+    chosen so that this equals the limit. An amount above `burst` waits for a full bucket and leaves a debt.
 
     Args:
-        per_minute: no minute holds more; None: no limit of our own.
-        burst: what may go at once.
+        per_minute: maximum per minute; None for no limit in the settings.
+        burst: maximum amount at once.
     """
 
     def __init__(self, per_minute: float | None, burst: float) -> None:
         self.burst = burst if per_minute is None else min(burst, max(1.0, per_minute / 10))
-        self.sent = 0.0  # in all, so that a call can tell what was sent after it
+        self.sent = 0.0  # total, so that a call can determine what was sent after it
         self._ceiling = math.inf if per_minute is None else (per_minute - self.burst + 1) / MINUTE_S
-        self._left = math.inf  # rate by the headers, until `_whole_at`
+        self._left = math.inf  # rate from the headers, until `_whole_at`
         self._whole_at = -math.inf
         self._level, self._at = self.burst, 0.0
 
     def wait_s(self, amount: float, now: float, learned: float = math.inf) -> float:
-        """Seconds until `amount` may go, at most at the rate `learned`."""
+        """Return the seconds until `amount` may be sent, at most at the rate `learned`."""
         left = self._left if now < self._whole_at else math.inf
         rate = min(self._ceiling, left, learned)
         if rate == math.inf:
@@ -206,13 +205,13 @@ class TokenBucket:
         return min(lack / rate if rate else math.inf, self._whole_at - now if rate == left else math.inf)
 
     def take(self, amount: float) -> float:
-        """Take what `wait_s` has allowed; returns a ticket for `told`."""
+        """Take an amount that `wait_s` has allowed, and return a ticket for `told`."""
         self._level -= amount
         self.sent += amount
         return self.sent
 
     def drain(self, resumes_at: float | None, now: float) -> None:
-        """Nothing may go at once; or one call may, when a pause is over."""
+        """Empty the bucket; or allow one call when a pause is over."""
         if resumes_at is None:
             self._level = min(self._level, 0.0)
         elif resumes_at >= max(now, self._at):
@@ -221,9 +220,8 @@ class TokenBucket:
     def told(self, found: RateAllowance, ticket: float, reserve: float, now: float) -> None:
         """Learn from the headers of the answer to the call with `ticket`.
 
-        The provider may not have counted what was sent after that call. While more than `reserve` is left, nothing
-        is held back; the rest is spread over the time until the allowance is whole, or over a minute where that
-        takes longer.
+        The provider may not have counted calls sent after that one. If more than `reserve` is left, nothing is delayed.
+        Otherwise, the rest is spread over the time until the allowance is restored, at most one minute.
         """
         left = max(0.0, found.remaining - (self.sent - ticket))
         if left > reserve or not 0 < found.reset_s <= (LONGEST_WAIT_S if not left else math.inf):
@@ -234,21 +232,21 @@ class TokenBucket:
 
 
 class Tickets(NamedTuple):
-    """Of one call: its number, and what the buckets of requests and of tokens gave."""
+    """Tickets of one call: its number, and those of the buckets of requests and tokens."""
 
     call: int
     buckets: tuple[float, float]
 
 
 class Throttle:
-    """The gate before every call to one model.
+    """Rate limiter for all calls to one model.
 
     Args:
-        requests_per_minute, tokens_per_minute: limits of our own; None for none.
-        concurrency: calls that can be on their way at once.
-        model: whose calls they are, for sentences.
-        longest_s: the longest pause that is waited for.
-        tell: hears of pauses that a user would wonder about.
+        requests_per_minute, tokens_per_minute: limits in the settings; None for none.
+        concurrency: maximum number of calls in flight.
+        model: name of the model, for messages.
+        longest_s: longest accepted pause, in seconds.
+        tell: receives messages about long pauses.
     """
 
     def __init__(
@@ -272,14 +270,14 @@ class Throttle:
         self._pace = CallPace()
 
     def rate(self, now: float) -> float:
-        """Calls a second by what refusals have taught; infinite before the first."""
+        """Return the calls per second learned from rejections; infinite before the first one."""
         return self._pace.rate(now)
 
     async def turn(self, tokens: int) -> Tickets:
-        """Wait until a call of some `tokens` may go; returns its tickets for `answered` and `refused`.
+        """Wait until a call with `tokens` tokens may be sent. Return its tickets for `answered` and `refused`.
 
         Raises:
-            Fault: it would have to wait for too long.
+            Fault: the pause would be too long.
         """
         clock = asyncio.get_running_loop().time
         async with self._turn:
@@ -289,7 +287,7 @@ class Throttle:
             return Tickets(self._pace.sent(clock()), (self._requests.take(1), self._tokens.take(tokens)))
 
     def answered(self, tickets: Tickets, headers: Mapping[str, str], tokens: int) -> None:
-        """Learn from the headers of an answer, or of a refusal, to a call of some `tokens`."""
+        """Learn from the headers of an answer or a rejection. `tokens` is the size of the call."""
         now = asyncio.get_running_loop().time()
         for bucket, unit, ticket, size in zip(
             (self._requests, self._tokens), ("requests", "tokens"), tickets.buckets, (1, tokens), strict=True
@@ -298,7 +296,7 @@ class Throttle:
                 bucket.told(found, ticket, self._concurrency * size, now)
 
     def refused(self, tickets: Tickets, fault: Fault, tokens: int) -> None:
-        """Learn from a call that failed; only a refusal teaches."""
+        """Learn from a failed call. Only rejections have an effect."""
         wait_s = fault.retry_after_s
         if fault.rule is not BUSY and wait_s is None:
             return
@@ -311,12 +309,12 @@ class Throttle:
         self._requests.drain(None if wait_s is None else self._paused_until, now)
 
     def _consider(self, wait_s: float, now: float) -> None:
-        """Refuse a pause that is too long, and tell of one that takes its time, once until it is over."""
+        """Raise an error for a pause that is too long. Report a long pause once until it is over."""
         if wait_s > self._longest_s:
             raise too_long(self._model, wait_s)
         if wait_s >= TOLD_S and now >= self._told_until:
             self._told_until = now + wait_s
-            self._tell(f"{self._model} may not be asked for {_span(wait_s)}")
+            self._tell(f"the provider allows no calls to {self._model} for {_span(wait_s)}")
 
     def _wait_s(self, tokens: int, now: float) -> float:
         if self._paused_until > now:

@@ -1,7 +1,7 @@
-"""Language models that only remember: what was paid for is answered, what is missing is counted.
+"""Language models for dry runs: they return paid answers from the cache, and count missing ones.
 
-Whoever would ask is given these models instead, and so tells exactly what it would ask. Nobody is asked, nothing is
-booked, and where there is no cache none is made.
+Components get these models instead of real ones, so that their calls are counted. No model is called, nothing is
+booked, and no cache is created.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NOT_CACHED_MESSAGE = "not paid for yet"
 
 @dataclass
 class CallEstimate:
-    """Questions of one task to one model: how many have an answer already, how many not; what the latter take.
+    """Requests of one task to one model: how many are answered already, how many are not, and the usage of the latter.
 
-    A question to a reranker is a passage with its query, one to an embedder a text, and one call asks many.
+    A request to a reranker is a passage with its query, a request to an embedder is a text. One call contains many.
 
     Attributes:
-        answers: tokens of the answers, `hidden` of each among them; of embedders and rerankers none.
-        guessed: whether some stand for others like them, or depend on answers that are missing.
-        paid: whether anybody is; not where somebody of this machine answers.
+        answers: tokens of the answers, including `hidden` per answer; 0 for embedders and rerankers.
+        guessed: whether some requests represent similar ones, or depend on missing answers.
+        paid: whether the calls cost money; false for a local judge.
     """
 
     known: int = 0
@@ -51,7 +51,7 @@ class CallEstimate:
     paid: bool = True
 
     def add(self, calls: int, tokens: int, *, answers: int = 0, searches: int = 0) -> None:
-        """Take note of calls, and of the tokens of all of them."""
+        """Count further calls and the total of their tokens."""
         self.calls += calls
         self.tokens += tokens
         self.answers += answers
@@ -59,7 +59,7 @@ class CallEstimate:
 
 
 class DryRunLLM(LLM):
-    """See the module. `cache_dir`: where answers are kept, as in `LLM`; None: nothing was paid for."""
+    """Language models for dry runs. `cache_dir`: answer cache as in `LLM`; None if nothing was paid for."""
 
     def __init__(self, settings: LLMSettings, cache_dir: Path | None) -> None:
         there = cache_dir is not None and cache_dir.is_dir() and any(cache_dir.iterdir())
@@ -67,15 +67,15 @@ class DryRunLLM(LLM):
         self._asked: dict[tuple[str, str, str], CallEstimate] = {}
         self._stage = ""
         self._times: int | None = None
-        self._embedded: set[int] = set()  # hashes of texts whose vectors there would be by now
+        self._embedded: set[int] = set()  # hashes of texts whose vectors would be cached by then
 
     def turn_to(self, stage: str) -> None:
-        """From now on count for this stage."""
+        """Count further calls for this stage."""
         self._stage = stage
 
     @contextmanager
     def standing_for(self, times: int) -> Iterator[None]:
-        """Count each question of the block so many times: it stands for others like it, which nobody knows yet."""
+        """Count each request of the block `times` times: it represents similar requests that are not known yet."""
         self._times = times
         try:
             yield
@@ -83,20 +83,20 @@ class DryRunLLM(LLM):
             self._times = None
 
     def guess(self) -> None:
-        """Take note that what was counted for this stage depends on answers that are missing."""
+        """Mark the counts of this stage as estimates, because they depend on missing answers."""
         for (stage, _, _), asked in self._asked.items():
             asked.guessed = asked.guessed or stage == self._stage
 
     def count(
         self, who: str, task: str, calls: int, tokens: int = 0, *, exact: bool = False, paid: bool = True
     ) -> None:
-        """Count calls that are known without asking, or would take long to ask."""
+        """Count calls whose number is known without a request, or would take long to determine."""
         asked = self._counted(who, task)
         asked.guessed, asked.paid = asked.guessed or not exact, paid
         asked.add(calls, tokens)
 
     async def ask(self, request: ChatRequest[T]) -> Reply[T]:
-        """The answer that was paid for, or a reply without a value."""
+        """Return the paid answer, or a reply without a value."""
         asked, times = self._counted(request.model, request.schema_name), self._times
         known = self.known(request) if times is None else None
         if known is not None:
@@ -111,7 +111,7 @@ class DryRunLLM(LLM):
         return Reply(None, NOT_CACHED_MESSAGE)
 
     async def rerank(self, request: RerankRequest) -> RerankScores:
-        """The scores that were paid for.
+        """Return the paid scores.
 
         Raises:
             ProviderError: some are not paid for.
@@ -132,7 +132,7 @@ class DryRunLLM(LLM):
         return work.scored()
 
     async def embed(self, request: EmbedRequest) -> Vectors:
-        """The vectors that were paid for, and zeros for the others."""
+        """Return the paid vectors, and zeros for the others."""
         import numpy as np
 
         from raggs.llm.embedding import TASK, EmbedRequestState
@@ -152,17 +152,17 @@ class DryRunLLM(LLM):
         return np.zeros((len(request.texts), request.dims), dtype=np.float32)
 
     def asked(self, model: str, task: str) -> CallEstimate:
-        """What was asked of a model so far, for this stage."""
+        """Return the requests to a model so far, for this stage."""
         return self._asked.get((self._stage, model, task), CallEstimate())
 
     @property
     def all_asked(self) -> Mapping[tuple[str, str, str], CallEstimate]:
-        """What was asked so far, by stage, model and task, in the order in which it began."""
+        """The requests so far by stage, model and task, in order of their start."""
         return self._asked
 
     @property
     def missing(self) -> int:
-        """Questions so far that nobody has answered."""
+        """Number of unanswered requests so far."""
         return sum(asked.missing for asked in self._asked.values())
 
     def _counted(self, model: str, task: str) -> CallEstimate:

@@ -1,8 +1,8 @@
-"""Scores of passages for a query by a model that reads both: checked before anything is kept, each pair paid for once.
+"""Scores of passages for a query by a reranking model: validated before they are stored, each pair paid for once.
 
-A score belongs to query, passage, model and parameters, and to nothing else: rerankers read one passage at a time. So
-scores of 200 candidates hold those of 50, and only what is missing is asked for. What a call took is kept with each of
-its scores, and so is which call it was and how many it brought: the time of 200 is not the time of 50.
+A score depends only on query, passage, model and parameters, because rerankers read one passage at a time. The scores
+of 200 candidates therefore include those of 50, and only missing ones are requested. Each score is stored with the
+usage, name and size of its call: the latency of 200 passages is not the latency of 50.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ if TYPE_CHECKING:
 
 TASK = "rerank"
 ROUNDING = 1e-9  # searches
-BATCH_TOKENS = 250_000  # providers refuse requests of 300,000 or more; the estimate errs upwards
+BATCH_TOKENS = 250_000  # providers reject requests of 300,000 or more; the estimate is conservative
 
 
 @dataclass(frozen=True)
 class PairScore:
-    """The score of one passage, and its part of the call that brought it.
+    """The score of one passage, and its share of its call.
 
     Attributes:
-        call: its name.
-        among: how many passages it had.
-        searches: units by which it was paid.
-        ms: its time.
-        tokens, usd: of what it took, this passage's part.
-        by: who answered, if it was recorded.
-        payer: the run that paid for it, if it was recorded.
+        score: the score.
+        call: name of the call.
+        among: number of passages in the call.
+        searches: billing units of the call.
+        ms: latency of the call in milliseconds.
+        tokens, usd: this passage's share of the usage.
+        by: the model that answered, if recorded.
+        payer: the run that paid for it, if recorded.
     """
 
     score: float
@@ -64,14 +65,14 @@ class PairScore:
     payer: str = ""
 
     def cached(self, model: str) -> CachedAnswer:
-        """As it is cached."""
+        """Return the cache entry of the pair."""
         shown = {"call": self.call, "of": self.among, "score": self.score, "searches": self.searches}
         raw = canonical_json(shown)
         return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms, self.by, self.payer)
 
     @classmethod
     def of(cls, cached: CachedAnswer | None) -> PairScore | None:
-        """The pair of a cached answer; None where it is none, so that it is asked for again."""
+        """Return the pair of a cached answer, or None if it is invalid, so that it is requested again."""
         try:
             found = {} if cached is None else as_object(json.loads(cached.raw))
         except (ValueError, RecursionError):
@@ -86,16 +87,16 @@ class PairScore:
 
     @property
     def weight(self) -> float:
-        """As how many passages it was counted: more than one, if there were long ones in its call."""
+        """How many passages it was billed as: more than one if its call contained long passages."""
         least = -(-self.among // SEARCH_PASSAGES)
         return max(1.0, SEARCH_PASSAGES * self.searches / self.among) if self.searches > least else 1.0
 
 
-Pairs = dict[str, PairScore]  # by key
+Pairs = dict[str, PairScore]  # keyed by cache key
 
 
 class RerankRequestState:
-    """One request: what of it is known, what is missing, and both together."""
+    """State of one request: known scores, missing passages, and the result."""
 
     def __init__(
         self,
@@ -117,11 +118,11 @@ class RerankRequestState:
         self._known: Pairs = {}
 
     async def all(self, claims: AnswerClaims | None) -> RerankScores:
-        """All scores. Who wants scores for the same query meanwhile waits, here and in other runs with these claims.
+        """Return all scores. Concurrent requests for the same query wait, also in other runs with these claims.
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
-            RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
+            RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
         """
         if self._request.fresh:
             await self._caller.lead(f"{id(self)}", self._pay)
@@ -143,19 +144,19 @@ class RerankRequestState:
         return {key: text for key, text in texts if key not in self._known}
 
     def remembered(self) -> Pairs:
-        """What the cache has of the missing ones."""
+        """Return the cached scores of the missing passages."""
         found = {key: PairScore.of(self._cache.get(key)) for key in self.missing} if self._cache is not None else {}
         return {key: pair for key, pair in found.items() if pair is not None}
 
     def learn(self, pairs: Mapping[str, PairScore]) -> None:
-        """Take scores that somebody has paid for."""
+        """Use scores that were paid for earlier."""
         for key in self.missing.keys() & pairs.keys():
             self._known[key] = pairs[key]
             model, pair = self._request.model, pairs[key]
             self._ledger.hit(self._account, model, TASK, pair.usd, pair.by or Answerer(asked=model), pair.payer)
 
     def calls(self) -> Iterator[tuple[Sequence[str], RerankCall]]:
-        """What is to be asked: keys, and a call for their passages, of no more passages and tokens than one takes."""
+        """Yield the calls to make with the keys of their passages, within the size limits of a call."""
         missing, request = self.missing, self._request
         whole = RerankCall(request.model, request.parameters, request.query, list(missing.values()))
         parts: list[list[str]] = []
@@ -171,7 +172,7 @@ class RerankRequestState:
             yield part, RerankCall(request.model, request.parameters, request.query, texts)
 
     def scored(self) -> RerankScores:
-        """Scores in the order of the passages, and what those calls took."""
+        """Return the scores in the order of the passages, and the usage of their calls."""
         pairs = list({key: self._known[key] for key in self._keys}.values())
         tokens, usd = sum(pair.tokens for pair in pairs), math.fsum(pair.usd for pair in pairs)
         searches = math.ceil(math.fsum(pair.weight for pair in pairs) / SEARCH_PASSAGES - ROUNDING)
@@ -179,7 +180,7 @@ class RerankRequestState:
         return RerankScores(tuple(self._known[key].score for key in self._keys), took)
 
     def _ms(self, pairs: Sequence[PairScore]) -> float | None:
-        """The time of the calls, if they were those that a request for just these passages makes; else nobody knows."""
+        """Return the latency if the calls were exactly those of a request for these passages, otherwise None."""
         brought, times = Counter(pair.call for pair in pairs), {pair.call: (pair.among, pair.ms) for pair in pairs}
         whole = all(brought[call] == among for call, (among, _) in times.items())
         if not whole or len(times) > -(-len(pairs) // self._request.batch):
@@ -187,9 +188,9 @@ class RerankRequestState:
         return math.fsum(ms for _, ms in times.values())
 
     async def _obtain(self, claims: AnswerClaims | None) -> Pairs:
-        """Ask for what is missing, and keep it; one call after the other, as their times add up."""
+        """Request and cache the missing scores. Calls are sequential, because their latencies are summed."""
         async with claim_keys(claims, [self._claim]):
-            self.learn(self.remembered())  # another run may have paid meanwhile
+            self.learn(self.remembered())  # another run may have paid for them in the meantime
             return await self._pay()
 
     async def _pay(self) -> Pairs:
@@ -206,7 +207,9 @@ class RerankRequestState:
                 self._cache.put_all({key: pair.cached(model) for key, pair in pairs.items()})
 
     async def _ask(self, call: RerankCall, keep: Callable[[Sequence[PairScore]], None]) -> None:
-        """Ask until the answer can be used; it is kept before it is booked, so that a kill in between loses none."""
+        """Repeat a call until its answer is usable. The answer is cached before it is booked, so that a kill loses
+        none.
+        """
         usd, problem = 0.0, ""
         for _ in range(self._tries):
             with self._ledger.call(self._account, call.model, TASK) as trace:
@@ -226,33 +229,34 @@ class RerankRequestState:
                 keep([replace(pair, payer=self._ledger.payer) for pair in pairs])
                 return
         raise ProviderError(
-            f"{call.model} gave no usable scores: {problem}", remedy="check that it is a reranker, and its parameters"
+            f"{call.model} returned no usable scores: {problem}",
+            remedy="check that the model is a reranker, and its parameters",
         )
 
 
 def check(data: Sequence[object], count: int) -> list[float]:
-    """The scores of an answer, in the order of the passages.
+    """Return the scores of an answer, in the order of the passages.
 
     Raises:
-        Unusable: another number of scores, a passage twice or not at all, or a score that is no finite number.
+        Unusable: the number of scores is wrong, a passage is missing or repeated, or a score is not a finite number.
     """
     if len(data) != count:
         raise Unusable(f"{len(data)} scores for {count} passages")
     items = [as_object(item) for item in data]
-    places = [place for item in items if type(place := item.get("index")) is int]  # bool is an int to isinstance
+    places = [place for item in items if type(place := item.get("index")) is int]  # isinstance would accept bool as int
     if sorted(places) != list(range(count)):
         raise Unusable("the scores do not say which passages they are of, each once")
     found = [math.nan] * count
     for place, item in zip(places, items, strict=True):
         score = _finite_number(item.get("relevance_score"))
         if score is None:
-            raise Unusable("a score is no finite number")
+            raise Unusable("a score is not a finite number")
         found[place] = score
     return found
 
 
 def _finite_number(found: object) -> float | None:
-    """`found` as a number, if it is a finite one."""
+    """Return `found` if it is a finite number, otherwise None."""
     if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) <= sys.float_info.max:
         return None
     return float(found)
@@ -261,9 +265,10 @@ def _finite_number(found: object) -> float | None:
 def _pairs(
     scores: Sequence[float], call: RerankCall, took: CallUsage, usd: float, found: Relevances
 ) -> list[PairScore]:
-    """Each score with its part of what the call took, by length. `usd`: with answers before it that were of no use."""
+    """Return each score with its share of the usage, by length. `usd` includes earlier unusable answers."""
     name, whole = uuid4().hex, sum(call.sizes)
-    ends = [took.tokens * end // whole for end in accumulate(call.sizes)]  # so that the parts add up to all
+    # rounded so that the shares add up to the total
+    ends = [took.tokens * end // whole for end in accumulate(call.sizes)]
     starts = [0, *ends[:-1]]
     ms = round(took.ms or 0.0, 3)
     return [

@@ -1,7 +1,7 @@
-"""What the user says about language models: how to ask, what it may cost, what it does cost.
+"""User settings of language models: calls, limits and prices.
 
-Only `max_repairs`, `parameters` and a model's `model_id` can change what comes out; the rest is `Effort`. Where a
-model is asked is no cause: it is the same model behind another address, unless its `model_id` says otherwise.
+Only `max_repairs`, `parameters` and a model's `model_id` can change results; all others are `Effort`. The address of a
+model is not a cause: the same model at another address gives the same results, unless its `model_id` differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raggs.base.hashing import canonical_json
 from raggs.base.secrets import find_secrets
 from raggs.base.settings import Causes, Effort, Settings, causes_of, http_address
 
-# Set by raggs itself, or no business of a file that others may read.
+# Set by raggs itself, or not suitable for a file that others may read.
 RESERVED = frozenset(
     {"api_base", "base_url", "extra_headers", "headers", "max_retries", "messages", "model", "n", "num_retries"}
     | {"response_format", "stream", "timeout", "tools"}
@@ -29,7 +29,7 @@ def _completion_parameters(parameters: dict[str, object]) -> dict[str, object]:
         raise ValueError(f"{found.why}; set the provider's environment variable instead")
     if taken := sorted(RESERVED & set(parameters)):
         raise ValueError(f"{', '.join(taken)}: set by raggs itself")
-    canonical_json(parameters)  # they are part of cache keys; NaN and objects are refused here
+    canonical_json(parameters)  # they are part of cache keys; NaN and objects are rejected here
     return parameters
 
 
@@ -50,35 +50,39 @@ def _unsaid(amount: float | None) -> bool:
 
 
 class Price(Settings):
-    """What a model charges: by the token, in USD per million of them, or by the search, as some rerankers do."""
+    """Prices of a model in USD: per million tokens, or per 1,000 searches for some rerankers."""
 
-    input: float = Field(0, ge=0, description="USD per 1M tokens of what is sent")
-    output: float = Field(0, ge=0, description="USD per 1M tokens of what comes back, hidden reasoning included")
+    input: float = Field(0, ge=0, description="USD per 1M input tokens")
+    output: float = Field(0, ge=0, description="USD per 1M output tokens, including hidden reasoning")
     per_1k_searches: float = Field(
-        0, ge=0, description="USD per 1,000 searches of a reranker, each of up to 100 passages; in place of the others"
+        0,
+        ge=0,
+        description="USD per 1,000 searches of a reranker, each with up to 100 passages; replaces the token prices",
     )
     cached_input: float | None = Field(
         None,
         ge=0,
         exclude_if=_unsaid,
-        description="USD per 1M tokens of what is sent and the provider remembers, where it says so; null: no discount",
+        description="USD per 1M input tokens that the provider reports as read from its prompt cache; null: no "
+        "discount",
     )
     cache_write: float | None = Field(
         None,
         ge=0,
         exclude_if=_unsaid,
-        description="USD per 1M tokens that a provider says it wrote into its cache; null: as input",
+        description="USD per 1M input tokens that the provider reports as written to its prompt cache; null: same as "
+        "input",
     )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        """A price that was forgotten is not zero."""
+        """Require prices to be complete: a missing price is not zero."""
         if "per_1k_searches" not in self.model_fields_set and not {"input", "output"} <= self.model_fields_set:
             raise ValueError("needs input and output (USD per 1M tokens), or per_1k_searches for a reranker")
         return self
 
     def times(self, share: float) -> Price:
-        """A share of this price."""
+        """Return this price multiplied by `share`."""
         return Price(
             input=share * self.input,
             output=share * self.output,
@@ -88,48 +92,62 @@ class Price(Settings):
         )
 
     def usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0) -> float:
-        """The cost of one call in USD, as far as the provider remembers nothing of it: see `discount`."""
+        """Return the cost of one call in USD without prompt caching; see `discount`."""
         by_token = (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
         return by_token + searches * self.per_1k_searches / 1000
 
     def discount(self, cached_tokens: int, written_tokens: int = 0) -> float:
-        """What a call costs less for what the provider remembered of its prompt, in USD; < 0 where it only wrote.
+        """Return the saving of a call through prompt caching in USD; negative if the provider only wrote.
 
         Args:
-            cached_tokens: that it read from its cache.
-            written_tokens: that it wrote into it, others than those.
+            cached_tokens: tokens read from the provider's cache.
+            written_tokens: other tokens, written to its cache.
         """
         read = 0.0 if self.cached_input is None else cached_tokens * (self.input - self.cached_input)
         wrote = 0.0 if self.cache_write is None else written_tokens * (self.input - self.cache_write)
         return (read + wrote) / 1_000_000
 
     def most_usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0, written_tokens: int = 0) -> float:
-        """The cost of one call in USD at most: as if the provider remembered nothing and wrote down what it may."""
+        """Return the maximum cost of one call in USD: nothing is read from the provider's cache, and all it may
+        write is charged.
+        """
         return self.usd(prompt_tokens, completion_tokens, searches) - min(0.0, self.discount(0, written_tokens))
 
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("must be the name of an environment variable (the key itself does not belong into a file)")
+        raise ValueError("must be the name of an environment variable (never put the key itself in a file)")
     return name
 
 
 class ModelSettings(Settings):
-    """What holds for one model, over what `llm` says of all."""
+    """Settings of one model, which override those in `llm`."""
 
-    api_base: Effort[Address | None] = Field(None, description="address of the server that has it")
+    api_base: Effort[Address | None] = Field(None, description="address of the model's server")
     api_key_env: Effort[Annotated[str, AfterValidator(_variable)] | None] = Field(
-        None, description="the environment variable that holds its key; null: the provider's own"
+        None, description="environment variable with the model's API key; null: the provider's usual variable"
     )
-    prices: Effort[Price | None] = Field(None, description="what it costs")
-    parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+    prices: Effort[Price | None] = Field(None, description="prices of the model")
+    parameters: Parameters = Field(
+        default_factory=dict, description="parameters sent with each call; override llm.parameters"
+    )
     concurrency: Effort[int | None] = Field(
-        None, ge=1, description="calls in flight to it, besides those to others; null: it shares llm.concurrency"
+        None,
+        ge=1,
+        description="maximum number of concurrent calls to this model, in addition to those of other models; null: "
+        "the model shares llm.concurrency",
     )
-    requests_per_minute: Effort[int | None] = Field(None, ge=1, description="null: llm.requests_per_minute")
-    tokens_per_minute: Effort[int | None] = Field(None, ge=1, description="null: llm.tokens_per_minute")
+    requests_per_minute: Effort[int | None] = Field(
+        None, ge=1, description="maximum number of requests per minute; null: llm.requests_per_minute"
+    )
+    tokens_per_minute: Effort[int | None] = Field(
+        None, ge=1, description="maximum number of tokens per minute; null: llm.tokens_per_minute"
+    )
     model_id: str | None = Field(
-        None, min_length=1, description="tells models of one name apart; answers are kept under both names"
+        None,
+        min_length=1,
+        description="identifier that distinguishes models with the same name; cached answers are separate for each "
+        "identifier",
     )
 
 
@@ -137,39 +155,49 @@ DEFAULT_MODEL_SETTINGS = ModelSettings()
 
 
 class LLMSettings(Settings):
-    """How language models are asked."""
+    """Settings of language models."""
 
-    concurrency: Effort[int] = Field(16, ge=1, description="calls in flight at once")
+    concurrency: Effort[int] = Field(16, ge=1, description="maximum number of concurrent calls")
     requests_per_minute: Effort[int | None] = Field(
-        None, ge=1, description="of each model; no minute holds more. null: what the provider's answers teach"
+        None,
+        ge=1,
+        description="maximum number of requests per minute and model; null: learned from the provider's responses",
     )
-    tokens_per_minute: Effort[int | None] = Field(None, ge=1, description="of each model, questions and answers")
-    timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
-    max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
+    tokens_per_minute: Effort[int | None] = Field(
+        None,
+        ge=1,
+        description="maximum number of tokens per minute and model, requests and answers together; null: no limit",
+    )
+    timeout_s: Effort[float] = Field(60, gt=0, description="timeout of a call in seconds, after which it is retried")
+    max_attempts: Effort[int] = Field(6, ge=1, description="maximum number of attempts per call if the provider fails")
     backoff_s: Effort[float] = Field(
-        1.0, gt=0, le=60, description="longest first pause in seconds after a failed call; each next one is doubled"
+        1.0, gt=0, le=60, description="maximum pause in seconds before the first retry; doubled for each further retry"
     )
     max_wait_s: Effort[float] = Field(
-        600, gt=0, description="longest pause in seconds that a provider may ask for; at a longer one the run stops"
+        600, gt=0, description="longest pause in seconds that a provider may request; the run stops if it requests more"
     )
     outage_after: Effort[int | None] = Field(
-        20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
+        20,
+        ge=1,
+        description="number of calls in a row that must fail, after all attempts, to stop the run; null: never stop",
     )
-    max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
+    max_repairs: int = Field(2, ge=0, description="maximum number of corrections requested after an unusable answer")
     allow_mixed: Effort[bool] = Field(
         False,
         exclude_if=not_,
-        description="whether a run goes on when a provider answers with another snapshot of a model than before",
+        description="continue a run if a provider answers with another snapshot of a model than before",
     )
     api_base: Effort[Address | None] = Field(None, description="address of an OpenAI-compatible server")
-    prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="what models cost, by model")
-    parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
+    prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="prices of models, by model name")
+    parameters: Parameters = Field(
+        default_factory=dict, description="parameters sent with each call, such as temperature"
+    )
     models: Effort[dict[str, ModelSettings]] = Field(
-        default_factory=dict, description="what holds for one model alone, by its name"
+        default_factory=dict, description="settings of single models, by model name"
     )
 
     def over(self, other: LLMSettings) -> LLMSettings:
-        """Return these settings, with those of `other` for all that is not set here; models and prices by name."""
+        """Return these settings, completed by those of `other`. Models and prices are merged by name."""
         own, base = self.model_dump(exclude_unset=True), other.model_dump(exclude_unset=True)
         models = base.get("models", {})
         models |= {name: {**models.get(name, {}), **said} for name, said in own.get("models", {}).items()}
@@ -177,67 +205,78 @@ class LLMSettings(Settings):
         return LLMSettings.model_validate({**base, **own, **{key: value for key, value in merged.items() if value}})
 
     def mixing(self) -> LLMSettings:
-        """Return these settings, with which other snapshots of models than before may answer."""
+        """Return these settings with `allow_mixed` enabled."""
         return self.model_copy(update={"allow_mixed": True})
 
     def of(self, model: str) -> ModelSettings:
-        """What is said about `model` alone."""
+        """Return the settings of `model`."""
         return self.models.get(model, DEFAULT_MODEL_SETTINGS)
 
     def base_of(self, model: str) -> str | None:
-        """The address that is set for `model`, if any."""
+        """Return the configured address for `model`, or None."""
         return self.of(model).api_base or self.api_base
 
     def price_of(self, model: str) -> Price | None:
-        """The price that is set for `model`, if any."""
+        """Return the configured price for `model`, or None."""
         return self.of(model).prices or self.prices.get(model)
 
     def parameters_of(self, model: str) -> dict[str, object]:
-        """What is sent with each chat call of `model`."""
+        """Return the parameters sent with each chat call of `model`."""
         return {**self.parameters, **self.of(model).parameters}
 
     def causes_for(self, models: Iterable[str]) -> Causes:
-        """What can change an answer of one of these models; the same as ever where nothing is said about one alone."""
+        """Return the settings that can change an answer of these models. Without model settings, older results stay
+        valid.
+        """
         found = {model: {name: value for name, value in causes_of(self.of(model)).items() if value} for model in models}
         own = {model: causes for model, causes in found.items() if causes}
-        # The locks and journals of all versions name an address; since it is no cause any more, it is none at all.
+        # Locks and journals of earlier versions contain an address, which no longer counts: it is always None.
         return {"api_base": None, **causes_of(self), **({"models": own} if own else {})}
 
 
 class BatchSettings(Settings):
-    """How a provider's Batch API is used: slower, at about half the price."""
+    """Settings of a provider's Batch API: slower, at about half the price."""
 
-    max_requests: Effort[int] = Field(20_000, ge=1, description="questions in one batch")
-    poll_s: Effort[float] = Field(60, gt=0, description="longest pause in seconds between two looks at a batch")
+    max_requests: Effort[int] = Field(20_000, ge=1, description="maximum number of requests per batch")
+    poll_s: Effort[float] = Field(60, gt=0, description="maximum pause in seconds between two polls of a batch")
     quiet_s: Effort[float] = Field(
-        0.5, gt=0, description="seconds without another question until what was asked is sent as a batch"
+        0.5, gt=0, description="seconds without a new request after which the collected requests are sent as a batch"
     )
-    deadline_h: Effort[float] = Field(25, gt=0, description="hours until a batch is cancelled; what it has is kept")
-    rounds: Effort[int] = Field(3, ge=1, description="batches that a question may go into when its line fails")
+    deadline_h: Effort[float] = Field(
+        25, gt=0, description="hours until a batch is cancelled; its finished answers are kept"
+    )
+    rounds: Effort[int] = Field(3, ge=1, description="maximum number of batches for a request whose line fails")
     fallback: Effort[Literal["batch", "direct"]] = Field(
-        "batch", description="who is asked what a batch left open: the next batch, or direct calls at full price"
+        "batch",
+        description="how unanswered requests of a batch are repeated: in the next batch (batch) or by direct "
+        "calls at full price (direct)",
     )
-    price: Effort[float] = Field(0.5, ge=0, le=1, description="share of the model's price that a batch costs")
+    price: Effort[float] = Field(0.5, ge=0, le=1, description="price of a batch as a share of the model's price")
 
 
 class BudgetSettings(Settings):
-    """What a run may spend, over all invocations of `raggs run` that its ledger knows; or each of them.
+    """Limits of a run over all its invocations, as recorded in its ledger, or of each invocation.
 
-    What is there when it ends: docs/how-to/cut-cost.md.
+    docs/how-to/cut-cost.md describes the results that remain when the budget is used up.
     """
 
-    max_usd: Effort[float | None] = Field(5.0, ge=0, description="USD of the whole run; null: no limit")
+    max_usd: Effort[float | None] = Field(
+        5.0, ge=0, description="maximum cost of the whole run in USD, over all its invocations; null: no limit"
+    )
     max_calls: Effort[int | None] = Field(
-        20_000, ge=0, description="of the whole run, retries and repairs count; null: no limit"
+        20_000,
+        ge=0,
+        description="maximum number of calls of the whole run, over all its invocations, including retries and "
+        "corrections; null: no limit",
     )
     max_usd_per_invocation: Effort[float | None] = Field(
-        None, ge=0, description="USD of one `raggs run`; null: no limit"
+        None, ge=0, description="maximum cost of one command in USD; null: no limit"
     )
     max_calls_per_invocation: Effort[int | None] = Field(
-        None, ge=0, description="calls of one `raggs run`; null: no limit"
+        None, ge=0, description="maximum number of calls of one command; null: no limit"
     )
 
     @property
     def limits_usd(self) -> bool:
-        """Whether money is limited, so that prices must be known."""
+        """Whether USD are limited, so that prices must be known."""
         return self.max_usd is not None or self.max_usd_per_invocation is not None

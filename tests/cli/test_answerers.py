@@ -70,8 +70,8 @@ def test_a_resumed_run_stops_at_another_snapshot_and_loses_no_answer(server: LLM
     stopped(paid, server)
     server.states = NEW
     said = run(paid, "--quiet", code=7)
-    assert "now answers as judge-2026-01-01, and this run was answered by judge-2025-08-07" in said
-    assert "pass --allow-mixed to go on with both" in said and len(said.splitlines()) == 1
+    assert "now answers as judge-2026-01-01, but earlier answers of this run are from judge-2025-08-07" in said
+    assert "pass --allow-mixed to continue with both" in said and len(said.splitlines()) == 1
     assert "judge" not in paid.manifest()["stages"]
     paid_for = server.count
     assert paid_for <= 12 + MOST_ON_THEIR_WAY

@@ -222,7 +222,7 @@ def test_a_resumed_diagnosis_stops_at_another_snapshot(tmp_path: Path) -> None:
         found(made, **SMALL)
         server.states = {"model": "new-2"}
         request = DiagnoseRequest("judge", made.config, {**SMALL, "size": 6}, out=made.folder / "out")
-        with pytest.raises(SnapshotError, match="answers as new-2, and this run was answered by old-1"):
+        with pytest.raises(SnapshotError, match="answers as new-2, but earlier answers of this run are from old-1"):
             run_diagnosis(request)
         run_diagnosis(replace(request, allow_mixed=True))
 

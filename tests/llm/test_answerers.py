@@ -49,7 +49,9 @@ def test_a_name_is_bounded_on_one_line_and_without_a_key(monkeypatch: pytest.Mon
 
 
 def test_another_name_is_another_snapshot() -> None:
-    with pytest.raises(SnapshotError, match="now answers as judge-2, and this run was answered by judge-1") as error:
+    with pytest.raises(
+        SnapshotError, match="now answers as judge-2, but earlier answers of this run are from judge-1"
+    ) as error:
         expecting(answerer()).require(answerer("judge-2"))
     assert "--allow-mixed" in str(error.value.remedy) and error.value.exit_code == 7
 

@@ -29,7 +29,7 @@ def test_the_sentence_names_spent_cap_and_remedy():
     assert caught.value.exit_code == 7
     assert str(caught.value) == (
         "the budget is used up: 0.5000 of 1.0000 USD spent, the next call may cost 0.7500"
-        " — raise budget.max_usd and run again: what was paid is cached"
+        " — raise budget.max_usd and run again: paid answers are cached"
     )
 
 

@@ -170,7 +170,7 @@ def test_there_is_nothing_where_nothing_was_kept(tmp_path):
 def test_a_damaged_database_is_named_and_left_alone(tmp_path):
     (tmp_path / DATABASE).write_bytes(b"this is not a database" * 100)
     with pytest.raises(
-        ProviderError, match=r"cache of answers cannot be used: file is not a database.*must be deleted"
+        ProviderError, match=r"answer cache cannot be used: file is not a database.*delete cache.db if it is damaged"
     ):
         AnswerCache(tmp_path)
     assert (tmp_path / DATABASE).read_bytes().startswith(b"this is not")
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_a_file_in_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "llm").write_text("")
-    with pytest.raises(ProviderError, match="llm: the cache of answers cannot be used"):
+    with pytest.raises(ProviderError, match="llm: the answer cache cannot be used"):
         AnswerCache(tmp_path / "llm")
 
 
@@ -222,7 +222,7 @@ def test_a_database_that_another_process_writes_is_waited_for_with_a_limit(
     monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
     cache = AnswerCache(tmp_path)
     cache.put("a", ENTRY)
-    with closing(hold(tmp_path, "NORMAL")), pytest.raises(BusyError, match=r"cache\.db: .* locked by another process"):
+    with closing(hold(tmp_path, "NORMAL")), pytest.raises(BusyError, match=r"cache\.db: .*another process has locked"):
         do(cache)
     do(cache)
 
@@ -246,7 +246,9 @@ def test_opening_waits_once_for_a_process_that_writes(
     command = [sys.executable, "-c", HOLDER, str(tmp_path / "cache.db"), how]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-        with pytest.raises(BusyError, match=r"cache\.db: .* locked by another process, for more than 0\.1 s"):
+        with pytest.raises(
+            BusyError, match=r"cache\.db: .*another process has locked the answer cache for more than 0\.1 s"
+        ):
             AnswerCache(tmp_path)
         holder.communicate()
     assert not opened, "diskcache must not meet the lock: it retries each statement for a minute"
@@ -279,7 +281,7 @@ def test_a_lock_that_is_taken_later_is_waited_for_once_too(tmp_path: Path, monke
     monkeypatch.setattr(cache._cache, "transact", lambda: waited.append(1) or transact())
     with closing(hold(tmp_path, "NORMAL")):
         for key in ("a", "b", "c"):
-            with pytest.raises(BusyError, match="locked by another process"):
+            with pytest.raises(BusyError, match="another process has locked"):
                 cache.put(key, ENTRY)
     assert waited == [1], "diskcache waits with each transaction"
     cache.put("d", ENTRY)
@@ -291,5 +293,5 @@ def test_a_lock_that_is_taken_later_is_waited_for_once_too(tmp_path: Path, monke
 def test_a_database_that_another_process_holds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
     AnswerCache(tmp_path).close()
-    with closing(hold(tmp_path, "EXCLUSIVE")), pytest.raises(BusyError, match="locked by another process"):
+    with closing(hold(tmp_path, "EXCLUSIVE")), pytest.raises(BusyError, match="another process has locked"):
         AnswerCache(tmp_path)

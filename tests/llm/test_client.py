@@ -331,9 +331,7 @@ def test_retry_after_is_honoured(bench, fault, least, model):
 @pytest.mark.parametrize("after", ["3600", "1" + "0" * 20, "day"])
 def test_a_provider_that_wants_an_hour_ends_the_run_and_says_until_when(bench, after):
     with bench(faults=[f"429:{after}"]) as b:
-        with pytest.raises(
-            ProviderError, match=r"may not be asked for another (60 min, until 2|24 h, until 2|age)"
-        ) as caught:
+        with pytest.raises(ProviderError, match=r"for another (60 min, until 2|24 h, until 2|age)") as caught:
             b.run(lambda llm: llm.ask(question()))
         assert "llm.max_wait_s" in str(caught.value)
         assert caught.value.exit_code == 6
@@ -349,7 +347,7 @@ def test_headers_that_leave_nothing_for_a_day_end_the_run_and_what_is_done_is_ke
         return first
 
     with bench(headers_for=lambda _: day) as b:
-        with pytest.raises(ProviderError, match=r"may not be asked for another \d+ (min|h), until 2"):
+        with pytest.raises(ProviderError, match=r"for another \d+ (min|h), until 2"):
             b.run(work)
         assert b.run(lambda llm: llm.ask(question(text="first")), max_calls=0).error is None
 
@@ -383,7 +381,7 @@ def test_damaged_entries_of_the_cache_are_a_miss_told_and_counted(bench):
             llm._cache._cache.set(llm._key(request, {}), row)
         b.run(lambda llm: asyncio.gather(*map(llm.ask, asked)), llm)
         assert b.server.count == 6
-        assert told == [f"6 damaged entries in the cache of answers ({b.folder / 'llm'}): asked again, paid again"]
+        assert told == [f"6 damaged entries in the answer cache ({b.folder / 'llm'}): requested and paid for again"]
         assert llm.spent.saved_usd == 0
 
 
@@ -424,7 +422,7 @@ def test_all_who_wait_for_one_answer_hear_why_it_does_not_come(bench):
 
 def test_a_missing_key_is_named(bench, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    with bench() as b, pytest.raises(AuthenticationError, match=r"no key for openai/test-model.*set OPENAI_API_KEY"):
+    with bench() as b, pytest.raises(AuthenticationError, match=r"openai/test-model needs a key.*set OPENAI_API_KEY"):
         b.run(lambda llm: llm.ask(question()))
 
 
@@ -442,7 +440,7 @@ def test_a_model_without_a_provider_is_refused(bench):
 @pytest.mark.parametrize("model", [MODEL, "hosted_vllm/m"])
 def test_a_parameter_that_the_model_does_not_take_is_refused(bench, model):
     with bench(fault_for=lambda *_: "no parameter") as b:
-        with pytest.raises(ConfigError, match="does not take one of its parameters"):
+        with pytest.raises(ConfigError, match="does not accept one of its parameters"):
             b.run(lambda llm: llm.ask(question(model=model, parameters={"temperature": 0.3})))
         assert b.server.count == 1
 
@@ -496,7 +494,7 @@ def test_the_budget_in_money_is_not_overdrawn_by_calls_in_flight(bench):
         llm = b.llm(max_usd=0.006)  # a call reserves 0.003 and costs 0.00014
         stopped = b.run(work, llm)
         assert stopped
-        assert "raise budget.max_usd and run again: what was paid is cached" in str(stopped[0])
+        assert "raise budget.max_usd and run again: paid answers are cached" in str(stopped[0])
         assert llm.spent.usd <= 0.006
         assert llm.spent.usd > 0.0025, "calls that cost less than reserved make room for more"
         rest = b.llm(max_usd=1)
@@ -662,7 +660,7 @@ def test_a_key_may_end_with_a_line_break_but_hold_none(bench, monkeypatch):
                 b.run(lambda llm: llm.ask(question(text="other")))
             assert "0123" not in str(caught.value)
         monkeypatch.setenv("OPENAI_API_KEY", "\n")
-        with pytest.raises(AuthenticationError, match="there is no key"):
+        with pytest.raises(AuthenticationError, match="needs a key, which is not set"):
             b.run(lambda llm: llm.ask(question(text="blank")))
 
 

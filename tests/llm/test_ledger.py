@@ -334,7 +334,7 @@ def test_on_a_disk_that_is_nearly_full_no_call_leaves(tmp_path, path, monkeypatc
 
 def test_no_call_leaves_after_an_answer_that_could_not_be_stored(tmp_path, path, monkeypatch):
     def full(*_):
-        raise ProviderError("the cache of answers cannot be used: database or disk is full")
+        raise ProviderError("the answer cache cannot be used: database or disk is full")
 
     monkeypatch.setattr(AnswerCache, "put", full)
     with LLMServer(delay_s=0.05) as server:

@@ -293,4 +293,4 @@ def test_pauses_that_take_their_time_are_told_once():
 
     virtually(main)
     assert len(told) == 1
-    assert told[0].startswith("openai/m may not be asked for 30 s, until 2")
+    assert told[0].startswith("the provider allows no calls to openai/m for 30 s, until 2")

@@ -128,7 +128,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again(bench, fault):
 def test_what_stays_wrong_is_named_and_not_kept(bench, fault, told):
     with bench(fault_for=lambda number, _: fault if number <= 3 else None) as b:
         llm = layer(b)
-        with pytest.raises(ProviderError, match=f"{MODEL} gave no usable scores: .*{told}"):
+        with pytest.raises(ProviderError, match=f"{MODEL} returned no usable scores: .*{told}"):
             rerank(b, passages(4), llm)
         assert b.server.count == llm.spent.calls == 3
         assert llm.spent.usd == pytest.approx(0.006), "unusable answers are paid for too"
@@ -241,7 +241,9 @@ def test_the_budget_holds_before_anything_is_sent(bench):
 
 def test_an_unknown_price_under_a_cap_is_told(bench):
     with bench() as b:
-        with pytest.raises(ConfigError, match=f"the price of {MODEL} is not known, so budget.max_usd cannot be kept"):
+        with pytest.raises(
+            ConfigError, match=f"the price of {MODEL} is unknown, so raggs cannot enforce budget.max_usd"
+        ):
             rerank(b, ["a"], b.llm())
         assert b.server.count == 0
 
@@ -330,7 +332,7 @@ def test_who_goes_away_while_it_is_asked_has_paid_and_kept(bench):
 
 def test_no_redirect_is_followed(bench):
     with bench() as there, bench(faults=[f"307:{there.server.url}/rerank"]) as b:
-        with pytest.raises(ConfigError, match="no redirect is followed"):
+        with pytest.raises(ConfigError, match="follows no redirects"):
             rerank(b, ["a"])
         assert there.server.count == 0
 
@@ -338,7 +340,7 @@ def test_no_redirect_is_followed(bench):
 def test_no_redirect_is_followed_by_litellm(bench, monkeypatch):
     with bench() as there, bench(faults=[f"307:{there.server.url}/rerank"]) as b:
         monkeypatch.setenv("HOSTED_VLLM_API_BASE", b.server.url)
-        with pytest.raises(ConfigError, match="no redirect is followed"):
+        with pytest.raises(ConfigError, match="follows no redirects"):
             rerank(b, ["a"], LLM(LLMSettings(), BudgetSettings(), None), VLLM)
         assert there.server.count == 0
 

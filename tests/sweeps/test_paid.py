@@ -251,7 +251,7 @@ def test_a_thousand_questions_cost_what_the_server_was_paid(server: LLMServer, t
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("401", "the provider refused the key for openai/orderer"),
+        ("401", "the provider rejected the key for openai/orderer"),
         ("404", "the provider does not know the model openai/orderer"),
     ],
 )
@@ -276,7 +276,7 @@ def test_a_resumed_sweep_stops_at_another_snapshot(server: LLMServer, tmp_path: 
     project.call("--quiet", "--set", "budget.max_calls=6", code=7)
     server.states = {"model": "new-2"}
     said = project.call("--quiet", code=7).stderr
-    assert "now answers as new-2, and this run was answered by old-1" in said and "--allow-mixed" in said
+    assert "now answers as new-2, but earlier answers of this run are from old-1" in said and "--allow-mixed" in said
     project.call("--quiet", code=7)
     project.call("--quiet", "--allow-mixed")
     assert not server.paid_twice

@@ -405,7 +405,7 @@ def test_a_damaged_note_is_named_and_nothing_is_paid(bench, mode, content):
             llm = batching(b)
             b.run(ask if mode == "batch" else ask_directly, llm)
         assert str(note) in str(told.value)
-        assert "delete it; its questions are then asked again" in str(told.value)
+        assert "delete the file; its requests are then sent again" in str(told.value)
         assert note.read_bytes() == content, "nothing is deleted unasked"
         assert b.server.count == before
         note.write_bytes(kept)
@@ -482,7 +482,7 @@ def test_a_refused_key_stops_and_loses_nothing(bench, route):
 def test_without_a_key_nothing_is_sent(bench, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with bench() as b:
-        with pytest.raises(AuthenticationError, match="no key"):
+        with pytest.raises(AuthenticationError, match="needs a key"):
             b.run(ask, batching(b))
         assert b.server.batches.seen == []
 
@@ -593,7 +593,7 @@ def test_what_another_run_asks_by_a_batch_is_not_asked_directly(bench):
         while not b.server.batches.created:
             await asyncio.sleep(0.01)
         for other in (direct, elsewhere):
-            with pytest.raises(BusyError, match="another raggs run has sent these questions in a batch"):
+            with pytest.raises(BusyError, match="another raggs run has sent these requests in a batch"):
                 await ask(other)
         b.server.batches.polls = 1
         found = await waits
@@ -625,7 +625,7 @@ def test_what_a_killed_run_has_sent_in_a_batch_is_fetched_or_given_up_by_its_use
         b.server.batches.polls = 0
         b.run(killed, batching(b))
         asked = b.server.count
-        with pytest.raises(BusyError, match="sent in a batch, which nobody has fetched") as told:
+        with pytest.raises(BusyError, match="sent in a batch that has not been fetched") as told:
             b.run(ask)
         assert told.value.where == str(notes(b)[0])
         assert values(b.run(lambda llm: ask(llm, ["another one"]))) == truth(["another one"])

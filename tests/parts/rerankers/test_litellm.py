@@ -66,7 +66,7 @@ def test_another_run_pays_nothing_and_knows_what_it_took(make, server):
 def test_what_stays_wrong_is_named(make, server):
     server.fault_for = lambda number, body: "fewer results"
     who, workspace = make()
-    with pytest.raises(ProviderError, match="gave no usable scores: 11 scores for 12 passages"):
+    with pytest.raises(ProviderError, match="returned no usable scores: 11 scores for 12 passages"):
         ask(workspace, who)
 
 
