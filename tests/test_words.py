@@ -44,7 +44,7 @@ PATTERNS: dict[str, str] = {
     "preposition + what": r"\b(of|by|from|in|on|with|for|than|at|to|into|beyond|against|like) what\b(?!-if)",
     "where as a condition": r"\b(none|nothing|empty|zero|true|false|only|except|but) where\b|\bwhere (there|none|nothing|no"
     r"|it is|it has|it was|they are|one is|a \w+ (is|has)|the \w+ (is|has))\b",
-    "is no": r"\b(is|are|was|were|be|been) no\b(?! (longer|more|fewer|less|greater|larger|smaller|later|earlier|wider))",
+    "is no": r"(?<!there )\b(is|are|was|were|be|been) no\b(?! (longer|more|fewer|less|greater|larger|smaller|later|earlier|wider))",
     "is to": r"\b(is|are|was|were) to (be|take|rise|go|hold|have|stand|give|say|judge|rank|run|come|make|find|count)\b",
     "per as an article": r"\b(lines?|rows?|values?|calls?|passages|judgments|lists?|numbers?|USD|seconds?|tokens|times?|"
     r"requests?|questions?|orders?|answers?|grades?|one) an? (query|question|line|passage|call|pool|document|second|"

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from raggs.app.addresses import Approve, approve_nothing, permit, permit_parts
 from raggs.app.run import AnyConfig, run_folder
-from raggs.base.document import ReportDocument
+from raggs.base.document import ReportDocument, Summary
 from raggs.base.errors import RaggsError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
@@ -37,7 +37,9 @@ from raggs.diagnosis.base import (
     DiagnosisInputs,
     found_in,
     hedged,
+    kind_of,
     lay_out,
+    summarise,
 )
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
@@ -217,6 +219,16 @@ class DiagnosisResult:
     def document(self) -> ReportDocument:
         """The verdict, sentences and tables."""
         return lay_out(self.report)
+
+    @property
+    def outcome(self) -> str:
+        """ "pass", "fail", or "measured" if the kind has no limit."""
+        return kind_of(self.report.kind).outcome(self.found)
+
+    @property
+    def summary(self) -> Summary:
+        """The verdict, its most important table and what it is based on."""
+        return summarise(self.report, next((file for file in self.files if file.suffix == ".md"), None))
 
     def _repr_html_(self) -> str:
         from raggs.base.document import fragment

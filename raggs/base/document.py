@@ -209,6 +209,15 @@ def _round_cell(cell: Cell, digits: int) -> Cell:
     return Cell(f"{cell.value:{sign}z.{digits}f}{cell.mark}{''.join(ranges)}", best=cell.best)
 
 
+def without_intervals(table: Table) -> Table:
+    """Return the table without confidence intervals; bounds through unjudged passages stay."""
+    rows = (
+        tuple(replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets != "[]")) for cell in row)
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
 def make_cells(*values: Value, form: NumberForm = "score") -> Row:
     """Cells of numbers that are written alike; texts stay as they are."""
     return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)

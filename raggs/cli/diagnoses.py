@@ -19,7 +19,17 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.chunks import IN_PART, show_costs
-from raggs.cli.options import AllowMixed, DryRun, Json, Overrides, Quiet, Yes, sufficient_cap, with_option_groups
+from raggs.cli.options import (
+    AllowMixed,
+    Details,
+    DryRun,
+    Json,
+    Overrides,
+    Quiet,
+    Yes,
+    sufficient_cap,
+    with_option_groups,
+)
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
@@ -69,6 +79,7 @@ class DiagnosisFlags:
     max_usd: MaxUsd = None
     allow_mixed: AllowMixed = False
     dry_run: DryRun = False
+    details: Details = False
     as_json: Json = False
     quiet: Quiet = False
     yes: Yes = False
@@ -117,7 +128,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     if shared.as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not shared.quiet:
-        _show(result)
+        _show(result, details=shared.details)
 
 
 def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
@@ -135,10 +146,13 @@ def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
     return f"what was paid is cached, to go on: the same command with {flag}"
 
 
-def _show(result: DiagnosisResult) -> None:
-    from raggs.cli.documents import show_sweep
+def _show(result: DiagnosisResult, *, details: bool) -> None:
+    from raggs.cli.documents import show_summary, show_sweep
     from raggs.cli.screen import open_console
 
+    if not details:
+        show_summary(result.summary, open_console())
+        return
     show_sweep(result.document, open_console())
     for file in result.files:
         say(f"{'unchanged: ' if result.unchanged else ''}{file}")
@@ -300,8 +314,15 @@ def all_(
 def _show_all(found: DiagnosisRounds) -> None:
     from raggs.cli.screen import hanging
 
-    for each in found.done:
-        say(hanging(f"{each.report.kind}: ", each.verdict))
-        say(f"  {'unchanged: ' if each.unchanged else ''}{each.files[0]}")
+    outcomes = [each.outcome for each in found.done]
+    ran = f"{len(found.done)} {'diagnosis' if len(found.done) == 1 else 'diagnoses'} ran"
+    counts = ", ".join(f"{outcomes.count(word)} {word}" for word in dict.fromkeys(outcomes))
+    not_run = len(found.skipped) + len(found.failed)
+    say(f"{ran}" + (f": {counts}" if counts else "") + (f"; {not_run} not run" if not_run else ""))
+    width = max((len(name) for name in (*(each.report.kind for each in found.done), *found.skipped)), default=0)
+    for each, outcome in zip(found.done, outcomes, strict=True):
+        say(hanging(f"  {each.report.kind:<{width}}  {outcome:<8}  ", f"{each.verdict.split('. ')[0].rstrip('.')}."))
     for name, why in found.skipped.items():
-        say(hanging(f"{name}: left out: ", why))
+        say(hanging(f"  {name:<{width}}  not run   ", why))
+    if found.done:
+        say(f"details: {found.done[0].folder} (one .md per kind), or raggs diagnose KIND with the same options")

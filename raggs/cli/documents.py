@@ -26,6 +26,7 @@ from raggs.base.document import (
     Table,
     round_document,
     round_table,
+    without_intervals,
 )
 from raggs.base.text import escape_controls
 from raggs.cli.plain_text import say
@@ -195,15 +196,6 @@ def _layout(table: Table, width: int) -> tuple[Table, str]:
     below = (table, "\n")
     layouts = ((table, " "), below, (without_intervals(table), "\n"))
     return next((layout for layout in layouts if width_of(*layout) <= width), below)
-
-
-def without_intervals(table: Table) -> Table:
-    """For narrow screens: what was asked for stays, what is always there goes."""
-    rows = (
-        tuple(replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets != "[]")) for cell in row)
-        for row in table.rows
-    )
-    return replace(table, rows=tuple(rows))
 
 
 def _parts(table: Table, width: int, between: str) -> Sequence[Table]:

@@ -264,7 +264,14 @@ def import_(
     ] = "",
     mask: Annotated[bool, typer.Option("--mask", help="Replace personal data by [EMAIL] and so on.")] = False,
     near: Annotated[
-        float, typer.Option("--near", metavar="COSINE", min=0, max=1, help="Above it two are one; 1: none are.")
+        float,
+        typer.Option(
+            "--similarity",
+            metavar="COSINE",
+            min=0,
+            max=1,
+            help="Cosine above which two queries are merged; 1 merges none.",
+        ),
     ] = 0.92,
     language: Annotated[
         str | None, typer.Option("--language", metavar="CODE", help="Of all questions; each is detected if left out.")

@@ -28,7 +28,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Query
-from raggs.base.document import ReportDocument, Section, markdown
+from raggs.base.document import ReportDocument, Section, Summary, Table, markdown
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
@@ -56,11 +56,11 @@ from raggs.sweeps.world import corpus_of, refuse_foreign
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
 SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")  # of a run, that say what it does
 REMEDIES: Mapping[Need, str] = {
-    "run": "name a run's YAML file: --config raggs.yaml",
-    "golden": "name one: --golden RUN|FILE; raggs run makes a golden set",
-    "corpus": "name the run's YAML file, --config raggs.yaml, or a run directory: --golden RUN",
-    "embedder": "name one: --embedder wordllama, or see: raggs list embedders",
-    "reranker": "name one: --reranker onnx:models/minilm, or see: raggs list rerankers",
+    "run": "pass a run's configuration: --config raggs.yaml",
+    "golden": "pass one: --golden RUN|FILE (raggs run creates a golden set)",
+    "corpus": "pass --config raggs.yaml or a run directory: --golden RUN",
+    "embedder": "pass one, e.g. --embedder wordllama (raggs list embedders)",
+    "reranker": "pass one, e.g. --reranker onnx:models/minilm (raggs list rerankers)",
 }
 
 
@@ -121,7 +121,7 @@ class Bench:
         """
         found = self._golden
         if found is None:
-            raise NotFoundError("there is no golden set", remedy=REMEDIES["golden"])
+            raise NotFoundError("no golden set found", remedy=REMEDIES["golden"])
         return found
 
     @cached_property
@@ -141,7 +141,7 @@ class Bench:
             NotFoundError: labels alone hold no questions, and no run is named.
         """
         if not self._questions:
-            raise NotFoundError("there are no questions", remedy=REMEDIES["golden"])
+            raise NotFoundError("no queries found", remedy=REMEDIES["golden"])
         return self._questions
 
     @cached_property
@@ -154,7 +154,7 @@ class Bench:
         """
         found = self._corpus
         if found is None:
-            raise PrerequisiteError("there is no corpus", remedy=REMEDIES["corpus"])
+            raise PrerequisiteError("no corpus found", remedy=REMEDIES["corpus"])
         return found
 
     @cached_property
@@ -176,7 +176,10 @@ class Bench:
             UsageError: they are.
         """
         if not isinstance(self.passages, PassageStore):
-            raise UsageError("the corpus is an index on a server", remedy=f"name a corpus of files, or {instead}")
+            raise UsageError(
+                "the corpus is an index on a server, and this diagnosis reads local files",
+                remedy=f"pass a corpus of files, or {instead}",
+            )
         return self.passages
 
     # --- what was named, and what it depends on ---
@@ -248,7 +251,7 @@ class Bench:
     def counting(self) -> DryRunLLM:
         """The models of a bench that rehearses."""
         if self.rehearsal is None:
-            raise TypeError("this bench asks its models")
+            raise TypeError("the models of this bench are not rehearsed")
         return self.rehearsal
 
     def count_vectors(self, queries: Sequence[str], *, stored: bool = False) -> None:
@@ -311,7 +314,7 @@ INPUT_NAMES: Mapping[Need, str] = {
 }
 
 
-VERDICTS = 2  # version of the words of all kinds, which reports hold
+VERDICTS = 3  # version of the words of all kinds, which reports hold
 Time = Literal["seconds", "a minute", "minutes"]
 
 
@@ -327,8 +330,8 @@ class DiagnosisConfig(AdapterConfig):
 class DiagnosisFindings(ReportPart):
     """What a kind found. A number that is not defined is null."""
 
-    verdict: str = Field(description="what was found and what is to be done first: at most two sentences")
-    passed: bool | None = Field(description="whether it holds what was asked of it; null: nothing was, or who knows")
+    verdict: str = Field(description="result and first action; at most two sentences")
+    passed: bool | None = Field(description="whether the limits are met; null: no limit, or undecided")
 
 
 P = TypeVar("P", bound=DiagnosisFindings)
@@ -356,7 +359,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     TAKES: ClassVar[tuple[Need, ...]] = ()
     STAGES: ClassVar[tuple[str, ...]] = ()
     TIME: ClassVar[Time] = "a minute"
-    OVER: ClassVar[str] = "question"
+    OVER: ClassVar[str] = "query"
     PASSAGES: ClassVar[bool] = False
 
     def __init__(self, config: AdapterConfig) -> None:
@@ -411,6 +414,14 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     def sections(self, found: P) -> tuple[Section, ...]:
         """Sentences and tables with intervals, the most important first; from `found` alone."""
 
+    def main_table(self, found: P) -> Table | None:
+        """Return the table that is printed below the verdict; by default the first one of `sections`."""
+        return next((each.table for each in self.sections(found) if each.table is not None), None)
+
+    def outcome(self, found: P) -> str:
+        """Return "pass" or "fail" if there is a limit, else "measured"."""
+        return "measured" if found.passed is None else "pass" if found.passed else "fail"
+
     def files(self, found: P) -> Mapping[str, str]:
         """Other files by name, such as a configuration to go on with; from `found` alone."""
         return {}
@@ -420,7 +431,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return {}
 
 
-DIAGNOSE_AGAIN_REMEDY = "run raggs diagnose again"
+DIAGNOSE_AGAIN_REMEDY = "run raggs diagnose again to replace it"
 
 
 def kind_of(name: str) -> Diagnosis[DiagnosisFindings]:
@@ -444,7 +455,9 @@ def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFin
         return REGISTRY.load(report.kind).Result.model_validate(report.found)
     except ValidationError as error:
         raise DataError(
-            f"not the findings of {report.kind} as raggs has them now", where=where, remedy=DIAGNOSE_AGAIN_REMEDY
+            f"the findings of {report.kind} have another format than this version's",
+            where=where,
+            remedy=DIAGNOSE_AGAIN_REMEDY,
         ) from error
 
 
@@ -465,6 +478,35 @@ def lay_out(report: DiagnosisReport) -> ReportDocument:
         scores=Section("Verdict", (found.verdict,)),
         sections=kind_of(report.kind).sections(found),
         notes=tuple(f"{what}: {', '.join(names)}" for what, names in report.subject.items() if names),
+    )
+
+
+MAX_SUMMARY_ROWS = 10
+
+
+def summarise(report: DiagnosisReport, page: Path | None = None) -> Summary:
+    """Return what the command prints by default.
+
+    Args:
+        page: the Markdown page with all tables.
+
+    Raises:
+        UsageError, DataError: as `found_in`.
+    """
+    kind, found = kind_of(report.kind), found_in(report)
+    table = kind.main_table(found)
+    more = 0 if table is None else max(0, len(table.rows) - MAX_SUMMARY_ROWS)
+    if table is not None:
+        table = Table(table.head, table.rows[:MAX_SUMMARY_ROWS])
+    basis = [f"Based on {plural(kind.rests_on(found), kind.OVER)}"]
+    basis += [f"{what}: {', '.join(names)}" for what, names in report.subject.items() if names]
+    rows = f"{more} more rows, " if more else ""
+    where = "" if page is None else f"; the same as a page with plots: {page}"
+    return Summary(
+        headline=(f"{report.kind}: {kind.outcome(found)}. {found.verdict}",),
+        table=table,
+        trust=("; ".join(basis) + ".",),
+        details=f"--details: {rows}all tables and their definitions{where}",
     )
 
 
@@ -524,5 +566,5 @@ def hedged(kind: Diagnosis[P], found: P) -> P:
     count = kind.rests_on(found)
     if count >= MIN_CLAIM_QUERIES:
         return found
-    few = f"A hint by {plural(count, kind.OVER)}, where a claim takes {MIN_CLAIM_QUERIES}"
+    few = f"Preliminary ({plural(count, kind.OVER)}, at least {MIN_CLAIM_QUERIES} needed)"
     return found.model_copy(update={"verdict": f"{few}: {found.verdict}"})

@@ -41,10 +41,8 @@ class DiagnosisReport(ReportPart):
     title: str = Field(description="the question that it answers")
     raggs: str = __version__
     seed: int
-    settings: Mapping[str, JsonValue] = Field(description="of the kind")
-    subject: Mapping[str, tuple[str, ...]] = Field(
-        description="what was looked at: names of embedders and rerankers, of the golden set, of the run"
-    )
+    settings: Mapping[str, JsonValue] = Field(description="settings of the diagnosis")
+    subject: Mapping[str, tuple[str, ...]] = Field(description="names of the embedders, rerankers, golden set and run")
     golden: str | None = Field(description="sha256 over the judgments it looked at; null where it looked at none")
     causes: str = Field(description="hash of all that the findings depend on")
     found: Mapping[str, JsonValue] = Field(description="the kind's own findings, its verdict among them")

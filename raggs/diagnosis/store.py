@@ -24,7 +24,7 @@ from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.base import DIAGNOSE_AGAIN_REMEDY, found_in, other_files, page, plots
 from raggs.diagnosis.models import DiagnosisReport
 
-REMEDY = "choose another --out, or check its permissions"
+REMEDY = "choose another --out, or check the permissions of the folder"
 
 
 class DiagnosisStore:
@@ -36,7 +36,7 @@ class DiagnosisStore:
 
     def __init__(self, folder: Path, kind: str) -> None:
         if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{folder} is a file, not a folder", remedy="name the folder of diagnoses by --out")
+            raise UsageError(f"{folder} is a file, not a folder", remedy="pass a folder: --out DIR")
         self.folder, self.kind = folder, kind
         self.path = folder / f"{kind}.json"
 
@@ -48,8 +48,11 @@ class DiagnosisStore:
             BusyError: another process holds them.
             ProviderError: the folder cannot be written.
         """
-        lock, who = self.folder / f".{self.kind}.lock", f"another raggs diagnose {self.kind} is using this folder"
-        with hold_folder(lock, self.folder, who=who, wait="wait for it, or choose another --out", remedy=REMEDY):
+        lock, who = (
+            self.folder / f".{self.kind}.lock",
+            f"another process of raggs diagnose {self.kind} uses this folder",
+        )
+        with hold_folder(lock, self.folder, who=who, wait="wait until it ends, or choose another --out", remedy=REMEDY):
             yield
 
     def report(self) -> DiagnosisReport:
@@ -73,12 +76,12 @@ class DiagnosisStore:
         except NotFoundError:
             return None
         except DataError as error:
-            notify(f"{self.path}: {error.message}, so the diagnosis is made again")
+            notify(f"{self.path}: {error.message}, so the diagnosis runs again")
             return None
         if found.causes != causes or not found.seal:
             return None
         if changed := self._changed(found):
-            notify(f"{changed}: not what raggs wrote, so the diagnosis is made again")
+            notify(f"{changed}: changed since raggs wrote it, so the diagnosis runs again")
             return None
         return found
 
@@ -135,15 +138,17 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
         DataError: it is no diagnosis, one of another kind, or was edited.
     """
     if not path.is_file():
-        raise NotFoundError("no diagnosis", where=path, remedy=f"raggs diagnose {kind or 'KIND'}")
+        raise NotFoundError("no diagnosis found", where=path, remedy=f"raggs diagnose {kind or 'KIND'}")
     try:
         found = DiagnosisReport.model_validate_json(read_whole(path))
     except ValidationError as error:
-        raise DataError("not a diagnosis as raggs writes it now", where=path, remedy=DIAGNOSE_AGAIN_REMEDY) from error
+        raise DataError("not a diagnosis of this version's format", where=path, remedy=DIAGNOSE_AGAIN_REMEDY) from error
     if kind is not None and found.kind != kind:
         raise DataError(f"a diagnosis of {found.kind}, not of {kind}", where=path, remedy=DIAGNOSE_AGAIN_REMEDY)
     if found.seal and found.seal != found.own_hash():
-        raise DataError("not what raggs wrote: it does not fit its seal", where=path, remedy=DIAGNOSE_AGAIN_REMEDY)
+        raise DataError(
+            "changed since raggs wrote it: its seal does not match", where=path, remedy=DIAGNOSE_AGAIN_REMEDY
+        )
     return found
 
 
@@ -157,7 +162,7 @@ def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisRep
         NotFoundError: the folder is not there.
     """
     if not folder.is_dir():
-        raise NotFoundError("no folder of diagnoses", where=folder, remedy="raggs diagnose KIND --out DIR")
+        raise NotFoundError("no folder with diagnoses found", where=folder, remedy="raggs diagnose KIND --out DIR")
     found, said = dict[str, DiagnosisReport](), list[str]()
     for path in sorted(folder.glob("*.json")):
         try:
@@ -167,7 +172,7 @@ def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisRep
             said.append(str(error))
             continue
         if report.golden is not None and judgments is not None and report.golden != judgments:
-            said.append(f"{path}: a diagnosis of other judgments than those of this set — {DIAGNOSE_AGAIN_REMEDY}")
+            said.append(f"{path}: a diagnosis of another golden set — {DIAGNOSE_AGAIN_REMEDY}")
         else:
             found[report.kind] = report
     return tuple(found[name] for name in REGISTRY if name in found), tuple(said)

@@ -112,7 +112,10 @@ def test_a_kill_costs_a_part_and_changes_no_byte(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_told(tmp_path: Path) -> None:
-    with DiagnosisStore(tmp_path / "d", NAME).hold(), pytest.raises(BusyError, match="another raggs diagnose tiny"):
+    with (
+        DiagnosisStore(tmp_path / "d", NAME).hold(),
+        pytest.raises(BusyError, match="another process of raggs diagnose tiny"),
+    ):
         raggs.diagnose(NAME, out=tmp_path / "d")
 
 

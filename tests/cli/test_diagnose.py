@@ -37,8 +37,8 @@ def test_a_kind_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Tiny, "NEEDS", ("reranker",))
     shown = run().stdout
     assert "tiny  lacks" in shown
-    assert "this diagnosis needs a reranker — name one: --reranker" in shown
-    assert "left out: this diagnosis needs a reranker" in run("all").stdout
+    assert "this diagnosis needs a reranker — pass one, e.g. --reranker" in shown
+    assert "not run   this diagnosis needs a reranker" in run("all").stdout
 
 
 def test_a_result_is_shown_written_and_then_read(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_a_result_is_shown_written_and_then_read(tmp_path: Path) -> None:
     assert first.exit_code == 0, first.output
     assert "Vectors add up." in first.stdout
     assert "a dog" in first.stdout
-    assert "d/tiny.json" in first.stdout
-    assert "unchanged: d/tiny.json" in run(NAME, "--out", "d").stdout
+    assert "d/tiny.md" in first.stdout
+    assert "unchanged: d/tiny.json" in run(NAME, "--out", "d", "--details").stdout
     assert run(NAME, "--out", "d", "--quiet").stdout == ""
     assert json.loads(run(NAME, "--out", "d", "--json").stdout)["found"]["verdict"] == "Vectors add up."
 
@@ -61,13 +61,13 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be_done(tmp_path: Path) ->
 def test_all_runs_what_is_free_and_leaves_out_what_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: LLMServer
 ) -> None:
-    assert "tiny: Vectors add up." in run("all", "--out", "d").stdout
+    assert "Vectors add up." in run("all", "--out", "d").stdout
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     paid = run("all", "--out", "d", "--embedder", "litellm:openai/text-embedding-3-small")
-    assert "tiny: left out: would pay openai/text-embedding-3-small: raggs diagnose tiny" in paid.stdout
+    assert "tiny  not run   would pay openai/text-embedding-3-small: raggs diagnose tiny" in paid.stdout
     assert not server.requests
     monkeypatch.setattr(Tiny, "TIME", "minutes")
-    assert "tiny: left out: takes minutes: raggs diagnose tiny" in run("all", "--quick", "--out", "e").stdout
+    assert "tiny  not run   takes minutes: raggs diagnose tiny" in run("all", "--quick", "--out", "e").stdout
 
 
 def test_a_budget_that_is_used_up_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, server: LLMServer) -> None:
@@ -97,7 +97,7 @@ def test_a_kind_that_fails_stops_no_other_and_ends_with_7(monkeypatch: pytest.Mo
         ([NAME, "--config", "none.yaml"], 4, "none.yaml"),
         ([NAME, "--golden", "none"], 4, "none: no such file"),
         ([NAME, "--embedder", "onnx:none"], 4, "none"),
-        ([NAME, "--embedder", "wordllama,wordllama"], 2, "named twice"),
+        ([NAME, "--embedder", "wordllama,wordllama"], 2, "twice"),
         ([NAME, "--reranker", "bert"], 2, "unknown reranker"),
     ],
 )

@@ -81,9 +81,9 @@ def test_a_flagged_file_of_before_goes_when_nothing_is_flagged(folder: Path) -> 
 
 def test_near_questions_are_counted_with_the_most_frequent(folder: Path) -> None:
     Path("n.txt").write_text("how can I change my password\n" * 2 + "how I can change my own password\n")
-    assert json.loads(run("n.txt", "--json", "--near", "0.7").stdout)["near"] == 1
+    assert json.loads(run("n.txt", "--json", "--similarity", "0.7").stdout)["near"] == 1
     assert rows(folder / "questions.jsonl")[0]["metadata"]["frequency"] == 3  # type: ignore[index]
-    assert json.loads(run("n.txt", "--json", "--near", "1", "--force").stdout)["near"] == 0
+    assert json.loads(run("n.txt", "--json", "--similarity", "1", "--force").stdout)["near"] == 0
 
 
 def test_the_questions_can_be_read_by_a_run(folder: Path) -> None:

@@ -30,6 +30,8 @@ from raggs.app.diagnose import (
 from raggs.base.cache import Cache
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
+from raggs.cli.documents import show_summary
+from raggs.cli.screen import Screen
 from raggs.diagnosis import REGISTRY, base
 from raggs.diagnosis.base import Diagnosis, DiagnosisFindings, found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
@@ -114,6 +116,17 @@ def test_a_paid_part_is_priced_and_not_asked(
     assert not list(tmp_path.glob("out/*.json"))
 
 
+def test_its_summary_fits_a_screen(found: DiagnosisResult) -> None:
+    """At most 25 lines of 80 columns, and 200 words."""
+    screen = Screen(width=80)
+    with screen.capture() as printed:
+        show_summary(found.summary, screen)
+    lines = printed.get().splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, (line for line in lines if "/" not in line))) <= 80
+    assert len(printed.get().split()) <= 200
+
+
 def test_its_verdict_is_at_most_two_sentences_and_its_figures_are_json(found: DiagnosisResult) -> None:
     assert found.verdict.endswith(".")
     assert len(re.findall(r"\.(?= [A-Z]|$)", found.verdict)) <= 2
@@ -132,10 +145,10 @@ def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
 ) -> None:
     diagnosis = DiagnoseRequest(**case, out=found.folder).diagnosis
     count = diagnosis.rests_on(found.found)
-    assert found.verdict.startswith("A hint by ") == (0 < count < base.MIN_CLAIM_QUERIES)
+    assert found.verdict.startswith("Preliminary (") == (0 < count < base.MIN_CLAIM_QUERIES)
     bare = found.found.model_copy(update={"verdict": "So it is."})
     monkeypatch.setattr(base, "MIN_CLAIM_QUERIES", count + 1)
-    told = f"A hint by {plural(count, kind.OVER)}, where a claim takes {count + 1}: So it is."
+    told = f"Preliminary ({plural(count, kind.OVER)}, at least {count + 1} needed): So it is."
     assert base.hedged(diagnosis, bare).verdict == told
     monkeypatch.setattr(base, "MIN_CLAIM_QUERIES", count)
     assert base.hedged(diagnosis, bare) == bare
@@ -169,14 +182,14 @@ def test_a_report_that_was_edited_is_told_and_measured_again(
     edited = json.loads(path.read_text(encoding="utf-8"))
     edited["found"]["verdict"] = "All is well."
     path.write_text(json.dumps(edited), encoding="utf-8")
-    with pytest.raises(DataError, match="does not fit its seal"):
+    with pytest.raises(DataError, match="its seal does not match"):
         read_report(path)
     said: list[str] = []
     request = DiagnoseRequest(**case, out=folder)
     again = run_diagnosis(request, lambda news: said.append(str(getattr(news, "message", ""))))
     assert not again.unchanged
     assert again.report.found["verdict"] == found.verdict
-    assert [line for line in said if "does not fit its seal" in line and "made again" in line]
+    assert [line for line in said if "its seal does not match" in line and "runs again" in line]
 
 
 def test_who_stops_it_after_a_part_goes_on_and_gets_the_same_bytes(

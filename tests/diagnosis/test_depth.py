@@ -52,7 +52,7 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
 
 def test_a_router_that_pays_is_told_first_with_its_figures_on_questions_it_did_not_see(helped: Any) -> None:
     world, said = helped
-    assert said.startswith("Routing pays:")
+    assert said.startswith("depth: measured. Routing is worthwhile:")
     found = world.found
     assert found.passed and found.told.questions == QUESTIONS // 2
     assert set(found.told.thresholds) <= {"head_margin", "tail_margin"} and found.told.thresholds
@@ -63,8 +63,7 @@ def test_a_router_that_pays_is_told_first_with_its_figures_on_questions_it_did_n
     assert rows["routed"].mean_k == pytest.approx(BASE + found.told.share * (DEEP - BASE))
     assert found.told.near_change.mean == 0 and found.swapped.above_random.low > 0
     assert all(each.p50_ms for name, each in rows.items() if name in ("shallow", "deep", "routed"))
-    assert any("entropy: no reranker" in why for why in found.absent)
-    assert "entropy: no reranker is named" in said
+    assert any("entropy: needs a reranker" in why for why in found.absent)
     assert "retrieve.depth: {type: routed, base: 12, deep: 24, when: {head_margin: " in said
 
 
@@ -84,17 +83,17 @@ def test_the_router_is_written_as_a_run_that_searches_those_questions_deep(helpe
 def test_a_limit_of_time_that_it_does_not_keep_is_told_and_the_run_goes_away(helped: Any) -> None:
     world, _ = helped
     said = diagnose(world.folder, "--timed", 3, "--slo", 0.000001)
-    assert "Routing does not pay" in said and "but 5% of searches take longer than" in said
+    assert "Routing is not worthwhile" in said and "but the p95 latency is" in said
     assert not (world.folder / "out" / "routed.yaml").exists()
-    assert "but no wait was measured, and the limit is 500 ms." in diagnose(world.folder, *("--timed", 0, "--slo", 500))
-    assert "Routing pays" in diagnose(world.folder, "--timed", 3, "--slo", 60_000)
+    assert "but latency was not measured; the limit is 500 ms." in diagnose(world.folder, *("--timed", 0, "--slo", 500))
+    assert "Routing is worthwhile" in diagnose(world.folder, "--timed", 3, "--slo", 60_000)
     assert (world.folder / "out" / "routed.yaml").exists()
 
 
 def test_where_margins_say_nothing_no_router_is_written(tmp_path: Path) -> None:
     make_depths(tmp_path, "depths_idle", helps=False)
     said = diagnose(tmp_path, "--timed", 0)
-    assert "oes not pay" in said
+    assert "is not worthwhile" in said
     assert World(tmp_path).found.passed is False and World(tmp_path).found.config is None
     assert not (tmp_path / "out" / "routed.yaml").exists()
 
@@ -102,8 +101,8 @@ def test_where_margins_say_nothing_no_router_is_written(tmp_path: Path) -> None:
 def test_questions_that_the_embedder_gives_no_vector_are_told(tmp_path: Path) -> None:
     make_depths(tmp_path, "depths_mute", helps=True)
     _mute(tmp_path / "depths_mute.py", QUESTIONS // 4)
-    told = diagnose(tmp_path)
-    assert f"the embedder knows no word of {QUESTIONS // 4} questions: vectors find nothing for them" in told
+    told = diagnose(tmp_path, "--details")
+    assert f"the embedder knows no word of {QUESTIONS // 4} queries: vector search finds nothing for them" in told
     assert World(tmp_path).found.unknown == QUESTIONS // 4
 
 
@@ -111,7 +110,7 @@ def test_an_embedder_that_gives_no_question_a_vector_is_refused(tmp_path: Path) 
     make_depths(tmp_path, "depths_dumb", helps=True)
     _mute(tmp_path / "depths_dumb.py", QUESTIONS)
     for mode in ("dense", "hybrid"):
-        with pytest.raises(DataError, match=f"the embedder gives no vector to any of {QUESTIONS} questions"):
+        with pytest.raises(DataError, match=f"the embedder returns no vector for any of {QUESTIONS} queries"):
             ask(tmp_path, {"mode": mode}, tmp_path / "qrels.txt")
 
 
@@ -125,9 +124,9 @@ def test_a_reranker_brings_deep_passages_up_and_its_entropy_is_a_signal(tmp_path
     by = {"type": "python", "callable": "depths_reranked:rerank", "folder": "."}
     retrievers = [{"type": "dense"}, {"type": "reranked", "of": {"type": "dense"}, "by": by, "duplicates": None}]
     make_depths(tmp_path, "depths_reranked", helps=False, retrieve={"retrievers": retrievers})
-    said = diagnose(tmp_path, "--near", 1, "--far", 5, "--timed", 3)
+    said = diagnose(tmp_path, "--min-cutoff", 1, "--deep-cutoff", 5, "--timed", 3)
     found = World(tmp_path).found
-    assert "Routing pays" in said and set(found.told.thresholds) == {"entropy"}
+    assert "Routing is worthwhile" in said and set(found.told.thresholds) == {"entropy"}
     assert found.reranker is not None and found.far == "ra_nwg@5"
     routed = load_config(tmp_path / "out" / "routed.yaml").run.retrieve
     assert [spec.type for spec in routed.retrievers] == ["dense", "reranked"]
@@ -136,9 +135,9 @@ def test_a_reranker_brings_deep_passages_up_and_its_entropy_is_a_signal(tmp_path
 @pytest.mark.parametrize(
     ("settings", "error", "told"),
     [
-        ({"deep": BASE}, UsageError, "is no deeper than --base"),
-        ({"near": DEEP}, UsageError, "is not below --far"),
-        ({"far": BASE}, UsageError, "without a reranker the first 12 are the same at any depth"),
+        ({"deep": BASE}, UsageError, "is not larger than --base"),
+        ({"min_cutoff": DEEP}, UsageError, "is not below --deep-cutoff"),
+        ({"deep_cutoff": BASE}, UsageError, "without a reranker the first 12 passages are the same at any depth"),
     ],
 )
 def test_what_cannot_be_compared_is_a_sentence(helped: Any, settings: Any, error: type[Exception], told: str) -> None:
@@ -150,7 +149,9 @@ def test_what_cannot_be_compared_is_a_sentence(helped: Any, settings: Any, error
 def test_too_few_questions_are_a_sentence(helped: Any, tmp_path: Path) -> None:
     labels = (helped[0].folder / "qrels.txt").read_text().splitlines(keepends=True)
     (tmp_path / "few.txt").write_text("".join(line for line in labels if line < "q30"))
-    with pytest.raises(DataError, match="has 30 judged questions; half of them to fit on and half to tell on take 40"):
+    with pytest.raises(
+        DataError, match="has 30 judged queries; half are used to fit and half to evaluate, so it needs at least 40"
+    ):
         ask(helped[0].folder, {}, tmp_path / "few.txt")
 
 

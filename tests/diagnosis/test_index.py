@@ -67,7 +67,7 @@ def test_what_was_measured_is_measured_no_more(files: Path, monkeypatch: pytest.
     first = run(files)
     monkeypatch.setattr(measuring, "_measured", lambda *_: pytest.fail("measured again"))
     assert run(files).unchanged
-    again = run(files, levels=(0.85,))  # other readings of the same points
+    again = run(files, recall_levels=(0.85,))  # other readings of the same points
     assert not again.unchanged
     assert again.report.found["points"] == first.report.found["points"]
     with pytest.raises(pytest.fail.Exception, match="measured again"):
@@ -108,7 +108,7 @@ def test_tuning_gives_the_least_effort_and_the_settings_to_write(files: Path, mo
     assert part.effort is not None and not within[part.effort - 1]  # halved down to it
     assert f"ivf:lists=40 with nprobe {part.effort}" in found.verdict
     monkeypatch.setattr(measuring.EffortTuner, "_row", lambda *_: pytest.fail("measured again"))
-    run(files, indexes=INDEXES[1:], tune="5%", depth=30, held_out=0, levels=(0.77,))
+    run(files, indexes=INDEXES[1:], tune="5%", depth=30, held_out=0, recall_levels=(0.77,))
 
 
 def test_where_no_effort_suffices_that_is_said(files: Path) -> None:
@@ -116,12 +116,12 @@ def test_where_no_effort_suffices_that_is_said(files: Path) -> None:
     assert found.passed is False
     part = IndexFindings.model_validate(found.report.found).tuned[0]
     assert (part.effort, part.yaml) == (None, None)
-    assert "no effort that was tried is sure to lose at most" in found.verdict[:1].lower() + found.verdict[1:]
+    assert "no tested effort is certain to lose at most" in found.verdict[:1].lower() + found.verdict[1:]
     assert [tried.effort for tried in part.tried] == [1, 2]
 
 
 def test_one_of_three_is_fixed_and_the_front_of_the_others_shown(files: Path) -> None:
-    found = found_by(files, fix="recall=0.8", delta=0.5, deltas=(0.3, 0.9))
+    found = found_by(files, constraint="recall=0.8", robust_at=0.5, deltas=(0.3, 0.9))
     assert found.deltas == (0.3, 0.5, 0.9)
     front = found.front
     assert front is not None and front.front
@@ -129,24 +129,24 @@ def test_one_of_three_is_fixed_and_the_front_of_the_others_shown(files: Path) ->
     pairs = [(each.robustness, each.qps) for each in front.front]
     assert all(not (one[0] <= other[0] and one[1] < other[1]) for one in pairs for other in pairs)
     assert front.reached <= front.points == len([part for part in found.points if part.origin == "questions"])
-    unreached = found_by(files, fix="qps=1e9")
+    unreached = found_by(files, constraint="qps=1e9")
     assert unreached.front is not None and not unreached.front.front
 
 
 def test_where_nothing_is_compared_the_verdict_says_why(files: Path) -> None:
     alone = run(files, indexes=INDEXES[1:], held_out=0).verdict
-    assert alone == "One index was measured, so that none is compared."
+    assert alone == "Only one index was measured, so a comparison is impossible."
     apart = run(files, vary=["nprobe=1", "ef=400"], held_out=0).verdict
-    assert apart.startswith("No two indexes were measured around one mean recall")
+    assert apart.startswith("No comparison: no two indexes were measured around the same mean recall")
     others = ["hnsw", "ivf:lists=40", "ivf:lists=41"]
     first = run(files, vary=["ef=400", "nprobe=1,2,4,8,16"], indexes=others, held_out=0).verdict
-    assert first == "No index is compared: hnsw was measured around no mean recall that others have."
+    assert first == "No comparison: hnsw has no mean recall in common with the others."
     whole = run(files, vary=["nprobe=40", "ef=400"], indexes=["hnsw", "ivf:lists=40"], held_out=0).verdict
     assert re.match(r"Every index finds at least \d+\.\d% of the nearest", whole), whole
 
 
 def test_questions_that_get_least_are_named(files: Path) -> None:
-    found = found_by(files, delta=0.5)
+    found = found_by(files, robust_at=0.5)
     assert [part.index for part in found.left_out] == INDEXES
     for part in found.left_out:
         same = (part.index, part.effort, "questions")
@@ -168,7 +168,12 @@ def test_what_is_drawn_and_written(files: Path) -> None:
     result = run(files)
     assert not result.report.subject["embedders"]  # vectors of a file are nobody's
     page = (files / "out" / "index.md").read_text(encoding="utf-8")
-    for words in ("At equal mean recall: K 10, questions", "Minus hnsw:m=4", "not bracketed", "Points with a mean"):
+    for words in (
+        "At equal mean recall: K 10, questions",
+        "Difference from hnsw:m=4",
+        "not bracketed",
+        "Points with a mean",
+    ):
         assert words in page
     names = {file.name for file in result.files}
     for name in ("r0.3-10-questions", "r0.9-10-held-out", "deltas-10-questions", "qps-10-questions"):
@@ -222,9 +227,9 @@ def test_a_loss_may_be_of_a_measure_by_a_golden_set(config: Path) -> None:
     assert part.depth == 35  # the dense retriever's
     assert list(part.tried[0].losses) == ["recall@10", "recall@30"]
     assert (part.effort, part.questions) == (1, 60)  # each question's own passage lies in the first list
-    assert "ivf:lists=12 with nprobe 1, as far as 60 questions tell" in result.verdict
+    assert "ivf:lists=12 with nprobe 1, based on only 60 queries" in result.verdict
     page = (config / "out" / "index.md").read_text(encoding="utf-8")
-    assert "60 questions without any loss say little: up to 5.0% of all may lose" in page
+    assert "60 queries without any loss are too few: up to 5.0% of all queries may have a loss" in page
     assert found.source == "500 passages by wordllama"
     assert found.rows == 480
 
@@ -240,7 +245,7 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
     assert {part.below for part in IndexFindings.model_validate(result.report.found).left_out} == {found.delta}
     assert sum(part.answers for part in found.bins) == 120
     assert found.bins[-1].recall == 1.0 and found.bins[-1].accuracy >= 0.9
-    assert "How much recall an answer needs" in (config / "out" / "index.md").read_text(encoding="utf-8")
+    assert "Recall that correct answers need" in (config / "out" / "index.md").read_text(encoding="utf-8")
     (config / "correct.csv").write_text("\n".join(rows[:-3]), encoding="utf-8")
     assert not of_corpus(config, correct=config / "correct.csv").unchanged  # the file's content counts
 
@@ -253,15 +258,15 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
     ("settings", "said"),
     [
         ({"vary": ["colour=1"]}, "no index has a setting 'colour'"),
-        ({"vary": ["m"]}, "'m' varies nothing"),
+        ({"vary": ["m"]}, "'m' is not a setting with values"),
         ({"vary": ["m=1"]}, "hnsw does not take m=1"),
         ({"indexes": ["hsnw"]}, "unknown index 'hsnw'"),
         ({"indexes": ["ivf:lists=5000"]}, "more lists (5,000) than vectors (2,000)"),
         ({"indexes": ["ivf:pq=5"]}, "pq: 5 does not divide 16 dimensions"),
-        ({"k": (1000,)}, "2,000 vectors are too few to lose some of the nearest 1000"),
+        ({"k": (1000,)}, "2,000 vectors are too few for an approximate index to miss any of the nearest 1000"),
         ({"tune": "1%", "depth": 20}, "depth is 20, and loss counts at 30"),
-        ({"fix": "speed=3"}, "fix.what"),
-        ({"correct": Path("nowhere.csv")}, "there is no such file"),
+        ({"constraint": "speed=3"}, "constraint.what"),
+        ({"correct": Path("nowhere.csv")}, "no such file"),
         ({"measure": "recall"}, "needs a golden set"),
     ],
 )
@@ -281,11 +286,11 @@ def test_without_faiss_the_command_that_brings_it_is_told(files: Path, monkeypat
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("qid,correct\nq1,1", "there is no column setting"),
-        ("qid,setting,correct\nq1,flat,maybe", "not an answer: q1,flat,maybe"),
-        ("qid,setting,correct\nq1,flat,1\nq1,flat,0", "q1 stands twice at flat"),
-        ("qid,setting,correct\nq1,hnsw:ef=16,1", "it needs answers from the exact search"),
-        ("qid,setting,correct\nq1,flat,1", "it needs answers from the exact search"),
+        ("qid,correct\nq1,1", "no column setting"),
+        ("qid,setting,correct\nq1,flat,maybe", "not a valid answer: q1,flat,maybe"),
+        ("qid,setting,correct\nq1,flat,1\nq1,flat,0", "q1 occurs twice with flat"),
+        ("qid,setting,correct\nq1,hnsw:ef=16,1", "add answers from the exact search"),
+        ("qid,setting,correct\nq1,flat,1", "add answers from the exact search"),
     ],
 )
 def test_answers_that_cannot_be_read(files: Path, tmp_path: Path, rows: str, said: str) -> None:
@@ -299,17 +304,17 @@ def test_files_that_hold_no_vectors(files: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "nan.npy", np.full((50, 4), np.nan))
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     np.save(tmp_path / "short.npy", clusters(50, 8))
-    for name, said in (("text", "not a matrix of numpy"), ("nan", "NaN or infinity"), ("objects", "not a matrix")):
+    for name, said in (("text", "not a NumPy matrix"), ("nan", "NaN or infinity"), ("objects", "not a NumPy")):
         with pytest.raises(DataError, match=said):
             diagnose("index", out=tmp_path / "out", vectors=tmp_path / f"{name}.npy", **QUICK)
-    with pytest.raises(DataError, match="its vectors have 8 dimensions, those to be searched 16"):
+    with pytest.raises(DataError, match="query vectors have 8 dimensions, passage vectors 16"):
         diagnose("index", out=tmp_path / "o", vectors=files / "v.npy", queries=tmp_path / "short.npy", **QUICK)
     np.save(tmp_path / "zeros.npy", np.zeros((5, 16)))
-    with pytest.raises(DataError, match="all its vectors are zeros"):
+    with pytest.raises(DataError, match="all vectors are zero"):
         diagnose("index", out=tmp_path / "o", vectors=files / "v.npy", queries=tmp_path / "zeros.npy", **QUICK)
-    with pytest.raises(UsageError, match="nobody asks"):
+    with pytest.raises(UsageError, match="no queries to search"):
         diagnose("index", out=tmp_path / "o", vectors=files / "v.npy", **{**QUICK, "held_out": 0})
-    with pytest.raises(UsageError, match="queries are of vectors"):
+    with pytest.raises(UsageError, match="--queries needs --vectors"):
         diagnose("index", out=tmp_path / "o", queries=files / "q.npy", **QUICK)
 
 
@@ -317,6 +322,6 @@ def test_the_command_line_and_its_forecast(files: Path, tmp_path: Path) -> None:
     words = ["diagnose", "index", "--vectors", str(files / "v.npy"), "--out", str(files / "out")]
     told = invoke(*words, "--index", "hnsw,ivf:lists=40", "--k", "10", "--dry-run")
     assert told.exit_code == 0, told.output
-    assert "2,000 vectors of 16 dimensions indexed by hnsw, ivf:lists=40; asked for 10 hits" in told.stdout
+    assert "2,000 vectors of 16 dimensions indexed by hnsw, ivf:lists=40; 10 neighbours per query" in told.stdout
     usual = DiagnoseRequest("index", settings={"vectors": files / "v.npy"}, out=tmp_path)
-    assert "hnsw, ivf, ivf:pq=4; asked for 10 and 100 hits" in forecast_diagnosis(usual).what[0]
+    assert "hnsw, ivf, ivf:pq=4; 10 and 100 neighbours per query" in forecast_diagnosis(usual).what[0]

@@ -93,9 +93,8 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
         assert 0.5 * 2.0 / 3.0 < (favour.mean or 0) < 1.5 * 2.0 / 3.0
     assert (part.favour.toward.low or 0) > 0.5
     assert (part.gain.low or 0) > 0
-    assert (
-        "Rank with it: beside what the grades tell, that buys " in part.verdict
-        and "favours what is shown early" in str(part_sections(part))
+    assert "Ranking is worthwhile: it reverses " in part.verdict and "early passages are preferred" in str(
+        part_sections(part)
     )
     assert part.single.calls == part.informed.calls == 1
     assert (part.informed.otherwise.mean or 0) < (part.single.otherwise.mean or 0)
@@ -139,7 +138,7 @@ def test_a_judge_that_refuses_is_said_to_and_nothing_is_made_up(tmp_path: Path) 
     assert part.single.failed == part.single.asked == 8
     assert part.ranked.failed == part.ranked.asked == 16
     assert part.single.again.mean is part.gain.mean is part.sharpness.mean is None
-    assert "came back without" in part.verdict
+    assert "were not a valid order" in part.verdict
     assert "not today" in next(iter(part.errors))
 
 
@@ -150,7 +149,7 @@ def test_a_judge_that_answers_by_rule_turns_nothing_and_has_no_sharpness_to_tell
     assert part.single.otherwise.mean == part.ranked.otherwise.mean == 0
     assert part.sharpness.mean is part.favour.single.mean is None
     alone = found(made, **SMALL | {"pools": 1})  # one pool has no interval
-    assert all("alike each time, however shown: nothing to buy" in each.verdict for each in (part, alone))
+    assert all("passages every time, so repeated ranking adds nothing" in each.verdict for each in (part, alone))
 
 
 def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_path: Path) -> None:
@@ -162,10 +161,10 @@ def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_
     assert after.grading["calls"] == 0
     assert after.pools == 2
     made.change(rank={"floor": 3})
-    assert any("reach grade 3" in line for line in forecast_diagnosis(DiagnoseRequest("judge", made.config)).what)
+    assert any("of at least grade 3" in line for line in forecast_diagnosis(DiagnoseRequest("judge", made.config)).what)
     assert found(made, **{**SMALL, "size": 20}).size < 20 - 5
     made.change(rank={"floor": 5})
-    with pytest.raises(PrerequisiteError, match=r"reach rank\.floor \(5\)"):
+    with pytest.raises(PrerequisiteError, match=r"grade 5 \(rank\.floor\)"):
         found(made, **SMALL)
     made.change(rank=None)
     assert found(made, **SMALL).batch == 5, "ranking is left out: what its defaults would buy"

@@ -87,7 +87,7 @@ def test_texts_as_they_stand_lose_what_hygiene_saves(tmp_path: Path) -> None:
 
 def test_the_verdict_says_who_fails_by_what(measured: DiagnosisResult) -> None:
     assert measured.passed is False
-    told = r"wordllama fails: initials_form costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First put .*"
+    told = r"wordllama fails: initials_form costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First fuse .*"
     assert re.fullmatch(told, measured.verdict)
 
 
@@ -98,7 +98,7 @@ def test_files_hold_tables_and_a_figure_a_language(measured: DiagnosisResult) ->
     assert "edit_distance_near_miss" in text and "-100.0 [-100.0, -100.0]" in text
     assert "| perturber | wordllama, en | wordllama, fr |" in text
     figure = (measured.folder / "names-fr.svg").read_text()
-    assert "gibberish_name" in figure and "not repeated here" in figure
+    assert "gibberish_name" in figure and "published values" in figure
     assert found_in(measured.report) == measured.found
     assert json.loads((measured.folder / "names.json").read_text())["found"]["cleaned"] is True
 
@@ -130,8 +130,8 @@ def test_who_tells_nobody_apart_fails(tmp_path: Path, module: str) -> None:
     few = {"questions": 5, "runs": 2, "languages": ["en"]}
     done = raggs.diagnose("names", out=tmp_path / "d", embedders=[f"python:{module}:alike:dims=2"], **few)
     assert done.passed is False
-    assert done.verdict.startswith("A hint by 5 questions, where a claim takes 10: ")
-    assert "fails: it hardly tells one name from another in en. First put a lexical retriever" in done.verdict
+    assert done.verdict.startswith("Preliminary (5 queries, at least 10 needed): ")
+    assert "fails: it hardly distinguishes names in en. First fuse it with a lexical retriever" in done.verdict
     assert subject(done, "en").ratio is None
 
 
@@ -141,13 +141,13 @@ def refusals(module: str) -> dict[str, tuple[dict[str, object], str]]:
         "one field": ({"settings": {"name_field": "author"}}, "--name-field and --topic-field go together"),
         "no corpus": (
             {"settings": {"name_field": "author", "topic_field": "title"}},
-            "there is no corpus — name the run's YAML file",
+            "no corpus found — pass --config",
         ),
         "a perturber": ({"settings": {"perturbers": ["gibberish"]}}, "did you mean 'gibberish_name'"),
-        "one twice": ({"settings": {"perturbers": ["remove_label", "remove_label"]}}, "named twice"),
+        "one twice": ({"settings": {"perturbers": ["remove_label", "remove_label"]}}, "given twice"),
         "no French": (
             {"settings": {"questions": 40, "runs": 1}, "embedders": [f"python:{module}:embed:dims=2"]},
-            "gives no vector to questions in 'en', such as .* — name the languages that it knows: --language",
+            "returns no vector for queries in 'en', e.g. .* — pass languages that it knows: --language",
         ),
     }
 
@@ -184,13 +184,13 @@ def of_fields(folder: Path, config: Path, **fields: str) -> DiagnoseRequest:
 def test_names_and_topics_of_a_corpus(tmp_path: Path) -> None:
     done = run_diagnosis(of_fields(tmp_path, corpus(tmp_path, 30)))
     assert isinstance(done.found, NamesFindings)
-    assert done.found.names == {"en": 30} and done.found.source == "the corpus' field author"
+    assert done.found.names == {"en": 30} and done.found.source == "the field author of the corpus"
 
 
 @pytest.mark.parametrize(
     ("authors", "fields", "said"),
     [
-        (19, {}, "gives 19 different names, and 20 are needed"),
+        (19, {}, "gives 19 different names, at least 20 are needed"),
         (30, {"name_field": "autor"}, "no passage of the corpus has a field 'autor' — did you mean 'author'"),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_corpus_without_enough_is_one_sentence(
 
 def test_a_forecast_counts_bundles_and_asks_nobody(tmp_path: Path) -> None:
     told = forecast_diagnosis(DiagnoseRequest("names", out=tmp_path / "d"))
-    assert told.what == ("33,000 bundles of a question and five candidates, scored by 1 embedder",)
+    assert told.what == ("33,000 test cases (a query and five candidates), scored by 1 embedder",)
     assert told.estimates == () and not (tmp_path / "d").exists()
 
 

@@ -99,21 +99,19 @@ def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: Noise
 def test_what_was_published_stands_beside_and_is_not_repeated(measured: DiagnosisResult, found: NoiseFindings) -> None:
     assert {(part.language, part.level, part.cosine) for part in found.targets} >= {("fr", 4, 0.522), ("en", 0, 0.908)}
     page = (measured.folder / "noise.md").read_text(encoding="utf-8")
-    assert "not repeated here" in page
+    assert "published results" in page
     assert {path.name for path in measured.files} == {
         "noise.json", "noise.md", "noise-cosine.svg", "noise-search.svg"
     }  # fmt: skip
 
 
 def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: NoiseFindings) -> None:
-    told = (
-        r"Noise of level 4 takes .*, of which clean brings back .*\. What it costs a hybrid search .* may be nothing .*"
-    )
+    told = r"Noise of level 4 reduces .*; clean recovers .*\. Its effect on .* of hybrid search is not significant .*"
     assert re.fullmatch(told, found.verdict), found.verdict
     clear = [each.model_copy(update={"change": MeanPart(mean=-0.2, low=-0.3, high=-0.1)}) for each in found.ends]
     told = verdict(found.cosines, clear)
-    assert told.startswith("Noise of level 4 costs a hybrid search 0.200 n_recall4@10, of which clean brings back ")
-    assert told.endswith(". First try another: --rewriter NAME.")
+    assert told.startswith("Noise of level 4 reduces n_recall4@10 of hybrid search by 0.200; clean recovers ")
+    assert told.endswith(". First try another rewriter: --rewriter NAME.")
 
 
 def test_too_few_judged_questions_are_told_in_the_verdict(tmp_path: Path) -> None:
@@ -121,14 +119,16 @@ def test_too_few_judged_questions_are_told_in_the_verdict(tmp_path: Path) -> Non
     labels = golden / "qrels" / "test.tsv"
     labels.write_text("".join(labels.read_text(encoding="utf-8").splitlines(keepends=True)[:5]), encoding="utf-8")
     few = run_diagnosis(DiagnoseRequest("noise", golden=golden, settings=SMALL, out=tmp_path / "out")).found
-    assert re.search(r"\. Nothing was searched: .* has 2 judged questions in en, fr, and 5 are needed\.$", few.verdict)
+    assert re.search(
+        r"\. Nothing was searched: .* has 2 judged queries in en, fr; at least 5 are needed\.$", few.verdict
+    )
 
 
 def test_without_a_golden_set_the_cosines_are_measured_and_the_rest_is_said(tmp_path: Path) -> None:
     alone = run_diagnosis(DiagnoseRequest("noise", settings=SMALL, out=tmp_path)).found
     assert isinstance(alone, NoiseFindings)
     assert alone.cosines and not alone.ends
-    assert "there is no golden set (name one: --golden" in (alone.untold or "")
+    assert "no golden set (pass --golden" in (alone.untold or "")
 
 
 def test_a_golden_set_gives_questions_and_ideal_texts_too(tmp_path: Path) -> None:
@@ -157,16 +157,16 @@ def test_a_forecast_counts_questions_and_searches(tmp_path: Path) -> None:
     request = DiagnoseRequest("noise", golden=world(tmp_path), settings=SMALL, out=tmp_path / "out")
     first, second = forecast_diagnosis(request).what
     assert first == "120 questions, 2 rewriters, 1 embedder by cosine"
-    assert second == "96 questions searched, by words, by vectors and by both"
+    assert second == "96 questions searched by lexical, dense and hybrid search"
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"languages": ("de",)}, "there is no noise in 'de'"),
-        ({"levels": (5,)}, "there is no level 5"),
-        ({"searched": (0,)}, "level 0 alone holds no noise"),
-        ({"rewriters": ("clean", "clean")}, "a rewriter is named twice"),
+        ({"levels": (5,)}, "no noise level 5"),
+        ({"searched": (0,)}, "add a level above 0: level 0 has no noise"),
+        ({"rewriters": ("clean", "clean")}, "a rewriter is given twice"),
         ({"rewriters": ("tidy",)}, "tidy"),
         ({"noises": ("sirens",)}, "sirens"),
         ({"cutoffs": (0,)}, "a cutoff is at least 1"),
@@ -179,13 +179,13 @@ def test_a_setting_that_cannot_be_is_said(settings: dict[str, object], told: str
 
 def test_too_few_questions_of_a_language_are_said(tmp_path: Path) -> None:
     golden = world(tmp_path, ("en",))
-    with pytest.raises(RaggsError, match="0 questions in 'fr' with labels, and 5 are needed"):
+    with pytest.raises(RaggsError, match="0 queries with labels in 'fr'; at least 5 are needed"):
         run_diagnosis(DiagnoseRequest("noise", golden=golden, settings={"of": "golden"}, out=tmp_path / "out"))
     few = run_diagnosis(
         DiagnoseRequest("noise", golden=golden, settings=SMALL | {"languages": ("fr",)}, out=tmp_path / "out")
     ).found
     assert isinstance(few, NoiseFindings)
-    assert few.strange == 0 and "0 judged questions in fr, and 5 are needed" in (few.untold or "")
+    assert few.strange == 0 and "0 judged queries in fr; at least 5 are needed" in (few.untold or "")
 
 
 PAID = {"draws": 1, "levels": (4,), "languages": ("en",), "rewriters": ("clean", f"llm:{MODEL}"), "retrieval": False}
@@ -235,6 +235,6 @@ def test_an_embedder_that_knows_no_word_of_a_language_is_told(tmp_path: Path, mo
     (tmp_path / "no_words.py").write_text(source, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     request = DiagnoseRequest("noise", embedders=["python:no_words:embed:dims=2"], settings=SMALL, out=tmp_path / "out")
-    with pytest.raises(RaggsError, match="knows no word of the questions in 'en'") as told:
+    with pytest.raises(RaggsError, match="knows no word of the queries in 'en'") as told:
         run_diagnosis(request)
     assert "--language" in (told.value.remedy or "")

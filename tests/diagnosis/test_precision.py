@@ -109,8 +109,8 @@ def test_a_lead_by_the_order_of_ties_is_lost_by_expectation_and_labels_leak(gold
     assert part.favours == 1
     assert all((leak.up, leak.down) == (QUESTIONS, 0) and leak.p < 0.01 for leak in part.leaks)
     assert re.fullmatch(
-        r"In bf16, scores of tied hang on the order of ties, mrr@10 by 90\.00 points, and 1 pair of systems "
-        r"changes places by it; the order of the file favours relevant passages, so labels leak through it\. "
+        r"In bf16, scores of tied depend on the order of ties: mrr@10 varies by 90\.00 points, and 1 pair of systems "
+        r"changes places; ties in the run files leak labels: relevant passages come first\. "
         r"First report .*\.",
         part.verdict,
     ), part.verdict
@@ -129,7 +129,7 @@ def test_logits_are_told_apart_where_their_last_step_is_not_rounded(golden: Path
     assert of(part, "m", "bf16").largest > 1 == of(part, "m", "bf16+HPS").largest
     assert of(part, "m", "bf16").at[0].range > of(part, "m", "bf16+HPS").at[0].range == 0.0
     assert part.passed is True  # what is configured is f32
-    assert part.verdict.endswith(". First take the last step in float32, which leaves 0.00 at most.")
+    assert part.verdict.endswith(". First compute the last step in float32, which leaves at most 0.00 points.")
 
 
 def test_what_the_configuration_names_is_held_against_the_limit(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -157,11 +157,11 @@ def test_a_reranker_is_scored_by_its_own_last_step(golden: Path, tmp_path: Path,
     ("given", "error", "said"),
     [
         ({"measures": ("bpref",)}, UsageError, "is not defined for bpref"),
-        ({"measures": ("ra_nwg",)}, UsageError, "ra_nwg needs grades 1 to 5"),
-        ({"measures": ("ndcg@5",)}, UsageError, "names its own cutoff"),
+        ({"measures": ("ra_nwg",)}, UsageError, "ra_nwg needs grades from 1 to 5"),
+        ({"measures": ("ndcg@5",)}, UsageError, "contains a cutoff"),
         ({"measures": ()}, UsageError, "measures"),
         ({"runs": ("none.trec",)}, NotFoundError, "none.trec"),
-        ({"runs": ("strange",)}, DataError, "has none of the questions"),
+        ({"runs": ("strange",)}, DataError, "has no query in common"),
         ({"runs": ("foreign",)}, DataError, "hardly contain judged passages"),
     ],
 )
@@ -187,7 +187,7 @@ def test_an_embedder_that_gives_no_vectors_is_a_sentence(
         request = DiagnoseRequest(
             kind, golden=golden, embedders=["python:blank_vectors:embed:dims=8"], out=tmp_path / kind
         )
-        with pytest.raises(DataError, match=f"the embedder gives no vector to any of {QUESTIONS} questions"):
+        with pytest.raises(DataError, match=f"the embedder returns no vector for any of {QUESTIONS} queries"):
             run_diagnosis(request)
 
 
@@ -216,7 +216,7 @@ def test_the_command_has_a_flag_for_each_setting(golden: Path, tmp_path: Path) -
     own = {"measures": ["mrr", "recall"], "cutoff": 3, "deepest": 5, "candidates": 7, "scores": "score", "limit": 2.0}
     assert {name: value for name, value in report["settings"].items() if name != "runs"} == own
     assert report["found"]["passed"] is True
-    assert "Published, not repeated here" in (tmp_path / "precision.md").read_text()
+    assert "Published results" in (tmp_path / "precision.md").read_text()
     assert (tmp_path / "precision-mrr.svg").exists() and (tmp_path / "precision-range.svg").exists()
 
 

@@ -114,7 +114,7 @@ def test_questions_with_numbers_that_fail_are_found_with_examples_and_a_knob(gol
 def test_nothing_is_found_to_be_shared_where_places_are_drawn_by_lot(golden: Path, seed: int) -> None:
     part = found(golden, [system(golden, "lot", drawn(seed, 30))])
     assert not [trait for trait in part.traits if trait.clear]
-    assert "can be told from chance" in part.verdict
+    assert "no common property is significant" in part.verdict
 
 
 def test_lists_of_another_corpus_are_told_and_no_advice_is_drawn_of_them(golden: Path) -> None:
@@ -127,7 +127,7 @@ def test_lists_of_another_corpus_are_told_and_no_advice_is_drawn_of_them(golden:
     assert not [finding for finding in part.findings if "far" in finding.about]
     alone = found(golden, [f"far={far}"]).verdict
     assert alone.startswith("far: its lists hardly contain") and alone.endswith(
-        "First name lists of the set's own corpus: --run NAME=FILE."
+        "First pass run files over the golden set's corpus: --run NAME=FILE."
     )
 
 
@@ -141,7 +141,7 @@ def test_a_worse_order_of_the_same_passages_is_the_rerankers_fault(golden: Path)
     part = found(golden, runs, baseline="before")
     ruled = {(each.about, each.rule): each for each in part.findings}
     fault = ruled["after against before", "reranker"]
-    assert "look at the reranker" in fault.knob
+    assert "check the reranker" in fault.knob
     recall, ndcg = fault.evidence[:2]
     assert (recall.quantity, recall.mean, recall.low) == ("change of recall", 0, 0)
     assert ndcg.quantity == "change of nDCG" and ndcg.high < 0
@@ -165,17 +165,17 @@ def test_an_earlier_evaluation_says_the_same_of_traits_and_changes(golden: Path,
     assert values.traits == lists.traits
     assert values.systems == lists.systems
     assert values.findings == tuple(each for each in lists.findings if "against" in each.about)
-    assert "no lists" in values.notes[0] or "not here" in values.notes[0]
+    assert "need the run files" in values.notes[0]
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "said"),
     [
-        ({}, UsageError, "holds labels and no lists"),
+        ({}, UsageError, "contains labels but no ranked lists"),
         ({"runs": ["none.trec"]}, NotFoundError, "none.trec"),
-        ({"measure": "holes@10"}, UsageError, "less is better"),
+        ({"measure": "holes@10"}, UsageError, "lower is better"),
         ({"measure": "ndgc@10"}, UsageError, "ndcg"),
-        ({"baseline": "befor"}, UsageError, "no system is called befor"),
+        ({"baseline": "befor"}, UsageError, "no system has the name befor"),
         ({"values": "out.json"}, NotFoundError, "out.json"),
     ],
 )
@@ -193,5 +193,5 @@ def test_values_of_other_judgments_are_refused(golden: Path, tmp_path: Path) -> 
     evaluate(EvalRequest(JudgedFiles(golden, (system(golden, "one", drawn(1, 4)),)))).write(tmp_path)
     labels = tmp_path / "labels.tsv"
     labels.write_text((golden / "qrels" / "test.tsv").read_text().replace("q01-0\t1", "q01-0\t0"))
-    with pytest.raises(DataError, match="other judgments"):
+    with pytest.raises(DataError, match="another golden set"):
         found(labels, [], out=tmp_path / "out", values=str(tmp_path / "eval.json"))

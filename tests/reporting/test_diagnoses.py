@@ -50,15 +50,15 @@ def test_a_diagnosis_of_the_set_is_there_with_its_verdict_table_and_plot(project
 
 def test_without_diagnoses_there_is_no_section(project: SweepProject) -> None:
     assert DiagnosesSection().data(gather(ReportRequest(project.folder))) is None
-    with pytest.raises(NotFoundError, match="no folder of diagnoses"):
+    with pytest.raises(NotFoundError, match="no folder with diagnoses found"):
         report(ReportRequest(project.folder, diagnoses=project.folder / "none"))
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"golden": "0" * 64}, "a diagnosis of other judgments than those of this set"),
-        ({"found": {"verdict": "Well."}}, "not the findings of tiny as raggs has them now"),
+        ({"golden": "0" * 64}, "a diagnosis of another golden set"),
+        ({"found": {"verdict": "Well."}}, "the findings of tiny have another format"),
         ({"kind": "gone"}, "unknown diagnosis 'gone'"),
     ],
 )
@@ -72,14 +72,14 @@ def test_an_edited_file_is_a_sentence(
     part = DiagnosesSection().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
     assert part is not None
     assert not part.diagnoses
-    assert len(part.said) == 1 and (said if sealed else "it does not fit its seal") in part.said[0]
+    assert len(part.said) == 1 and (said if sealed else "its seal does not match") in part.said[0]
 
 
 @pytest.mark.parametrize("changed", [{"v": 0}, None])
 def test_an_old_or_foreign_file_is_a_sentence(
     project: SweepProject, tmp_path: Path, changed: dict[str, object] | None
 ) -> None:
-    said = "not a diagnosis as raggs writes it now"
+    said = "not a diagnosis of this version's format"
     written = json.loads((project.folder / "d" / "tiny.json").read_text())
     (tmp_path / "tiny.json").write_text("[1" if changed is None else json.dumps({**written, **changed}))
     part = DiagnosesSection().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))

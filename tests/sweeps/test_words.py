@@ -67,7 +67,7 @@ def test_equals_are_told_with_what_puts_the_choice_first() -> None:
 
 
 def test_a_sweep_of_equals_calls_none_of_them_the_winner_alone(tmp_path: Path) -> None:
-    """Questions without noise: the rewriter `clean` leaves them as they are. The other k differs by its own rule."""
+    """Queries without noise: the rewriter `clean` leaves them as they are. The other k differs by its own rule."""
     made = make_sweep(tmp_path, axes={"mode": "lexical", "k": [10, 20], "rewrite": ["none", "clean"]})
     report = made.sweep().report
     choice = report.choice

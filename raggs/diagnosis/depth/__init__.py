@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from raggs.base.document import Column, Legend, Section, Table, table_of, terms_of
+from raggs.base.document import Column, Legend, Section, Table, table_of, terms_of, without_intervals
 from raggs.base.errors import DataError, UsageError
 from raggs.base.settings import Causes, Flag
 from raggs.base.text import plural
@@ -44,27 +44,33 @@ ROUTED, SHALLOW, DEEP = "routed", "shallow", "deep"
 
 
 TERMS = (
-    Legend("random", "as many questions as the router's, any of them: the expectation, not a draw"),
-    Legend("oracle", "all questions that gain, by one who knows; and the best of the router's number"),
-    Legend("[ ]", "95% interval over resampled questions"),
+    Legend("random", "the same number of queries as the router selects, chosen at random (expected value)"),
+    Legend("oracle", "upper bounds: all queries that gain; the best queries of the router's number"),
+    Legend("[ ]", "95% confidence interval over queries (bootstrap)"),
 )
 
 
 def _policies(found: DepthFindings) -> Section:
     half = found.told
-    told = [f"{half.questions:,} questions that the thresholds were not fitted on"]
+    told = [f"{half.questions:,} queries that were not used to fit the thresholds"]
     if found.undefined:
-        told.append(f"{found.undefined:,} questions left out, for which a measure is not defined")
+        told.append(f"{found.undefined:,} queries omitted: a metric is not defined for them")
     if found.unknown:
-        told.append(f"the embedder knows no word of {plural(found.unknown, 'question')}: vectors find nothing for them")
+        told.append(
+            f"the embedder knows no word of {plural(found.unknown, 'query')}: vector search finds nothing for them"
+        )
     if found.reranker is None:
         told.append(
-            f"no reranker: the first hits are the same at any depth, so {found.far} looks at all of the deep list"
+            f"no reranker: the first passages are the same at any depth, so {found.far} covers the whole deep list"
         )
     if found.passed:
         when = (f"{name}: {'true' if name == 'name' else repr(value)}" for name, value in half.thresholds.items())
         router = f"{{type: routed, base: {found.base}, deep: {found.deep}, when: {{{', '.join(when)}}}}}"
-        told.append(f"as a level of a sweep's k, or as retrieve.depth: {router}")
+        told.append(f"to use the router, set retrieve.depth (or a value of k in a sweep): {router}")
+    return Section("Depths", tuple(told), _policy_table(found), (), TERMS)
+
+
+def _policy_table(found: DepthFindings, *, intervals: bool = True) -> Table | None:
     names = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all"}
     table = table_of(
         found.policies,
@@ -75,24 +81,30 @@ def _policies(found: DepthFindings) -> Section:
         near=found.near,
         far=found.far,
     )
-    return Section("Depths", tuple(told), table, (), TERMS)
+    return table if intervals or table is None else without_intervals(table)
 
 
 def _differences(found: DepthFindings) -> Section:
-    halves, shallow = (found.told, found.swapped), f"routed less {found.base} for all"
+    halves, shallow = (found.told, found.swapped), f"routed minus {found.base} for all"
     rows = (
         (f"{shallow}, {found.near}", *(half.near_change.cell("signed") for half in halves)),
-        (f"routed less random, {found.far}", *(half.above_random.cell("signed") for half in halves)),
+        (f"routed minus random, {found.far}", *(half.above_random.cell("signed") for half in halves)),
         (f"{shallow}, {found.far}", *(half.far_change.cell("signed") for half in halves)),
-        (f"routed less {found.deep} for all, {found.far}", *(half.below_deep.cell("signed") for half in halves)),
+        (f"routed minus {found.deep} for all, {found.far}", *(half.below_deep.cell("signed") for half in halves)),
     )
     told = (
-        f"thresholds fitted on even questions: {_thresholds(found.told)}; on odd ones: {_thresholds(found.swapped)}",
-        f"{found.told.share:.0%} of the odd questions go deep, by the swap {found.swapped.share:.0%} of the even ones",
+        f"thresholds fitted on even-numbered queries: {_thresholds(found.told)}; on odd-numbered: "
+        f"{_thresholds(found.swapped)}",
+        f"selected for a deeper search: {found.told.share:.0%} of the odd queries, {found.swapped.share:.0%} of "
+        "the even queries",
     )
-    terms = (Legend("→", "fitted on the questions before it, told on those behind; the verdict rests on the first"),)
+    terms = (
+        Legend(
+            "→", "thresholds fitted on the left half, evaluated on the right half; the verdict uses the first column"
+        ),
+    )
     table = Table.of(("difference", "even → odd", "odd → even"), rows)
-    return Section("The router against the others", told, table, (), terms)
+    return Section("Differences between the router and the alternatives", told, table, (), terms)
 
 
 def _thresholds(half: HalfPart) -> str:
@@ -109,8 +121,8 @@ def _plot(found: DepthFindings) -> str:
         AxisScale.of([0.0, 1.0], LEFT, RIGHT),
         AxisScale.of([y for line in lines.values() for _, y in line], foot, TOP),
     )
-    drawing = Drawing(f"What escalating buys: {found.far} over the share of questions that go deep", foot + 5.6 * LINE)
-    drawing.frame(across, up, ("share of questions that go deep", found.far))
+    drawing = Drawing(f"{found.far} by share of queries searched deeper", foot + 5.6 * LINE)
+    drawing.frame(across, up, ("share of queries searched deeper", found.far))
     for number, (name, points) in enumerate(lines.items(), start=1):
         spots = [(across.at(x), up.at(y)) for x, y in points]
         if len(spots) > 1:
@@ -127,9 +139,7 @@ def _plot(found: DepthFindings) -> str:
     return drawing.svg()
 
 
-HEAD = (
-    "# {name}: some questions are searched {deep} deep, the others {base}, as `raggs diagnose depth` found worth it.\n"
-)
+HEAD = "# {name}: {deep} candidates for some queries, {base} for the others, as measured by `raggs diagnose depth`.\n"
 SUFFIX = "-routed"
 MAX_NAME_CHARS = 120
 
@@ -208,14 +218,18 @@ class DepthConfig(DiagnosisConfig):
     deep: Annotated[int, Flag(value="K")] = Field(
         100, ge=3, le=10_000, description="candidates per query when a signal fires"
     )
-    near: Annotated[int, Flag(value="K")] = Field(10, ge=1, description="small cutoff, at which quality must not fall")
-    far: Annotated[int | None, Flag(value="K")] = Field(
+    min_cutoff: Annotated[int, Flag(value="K")] = Field(
+        10, ge=1, description="small cutoff, at which quality must not fall"
+    )
+    deep_cutoff: Annotated[int | None, Flag(value="K")] = Field(
         None, ge=1, description="large cutoff, at which quality should rise; null: 30, or `deep` without a reranker"
     )
-    most: Annotated[float, Flag(value="SHARE")] = Field(
+    max_share: Annotated[float, Flag(value="SHARE")] = Field(
         0.5, gt=0, le=1, description="maximum share of queries that are searched deeper"
     )
-    loss: float = Field(0.01, ge=0, description="maximum loss of quality at the small cutoff, interval included")
+    tolerance: float = Field(
+        0.01, ge=0, description="maximum loss of quality at the small cutoff (lower bound of the interval)"
+    )
     slo_ms: Annotated[float | None, Flag(("--slo",), "MS")] = Field(
         None,
         gt=0,
@@ -233,7 +247,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
 
     Config = DepthConfig
     Result = DepthFindings
-    TITLE = "Is it worth to search some questions deeper than others?"
+    TITLE = "Do some queries need more candidates than others?"
     EXAMPLES = (
         "--config raggs.yaml --reranker onnx:models/minilm",
         "-c raggs.yaml -g runs/demo --mode dense --slo 500",
@@ -261,19 +275,28 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         """
         config, far = self.config, self._far(bench)
         if config.deep <= config.base:
-            raise UsageError(f"--deep {config.deep} is no deeper than --base {config.base}", remedy="name a larger one")
-        if config.near >= far:
-            raise UsageError(f"--near {config.near} is not below --far {far}", remedy="name a smaller one")
+            raise UsageError(
+                f"--deep {config.deep} is not larger than --base {config.base}", remedy="pass a larger --deep"
+            )
+        if config.min_cutoff >= far:
+            raise UsageError(
+                f"--min-cutoff {config.min_cutoff} is not below --deep-cutoff {far}",
+                remedy="pass a smaller --min-cutoff",
+            )
         if self._depths(bench).reranker is None and far <= config.base:
-            remedy = f"name one: --reranker onnx:models/minilm, or a cutoff beyond {config.base}: --far {config.deep}"
-            raise UsageError(f"without a reranker the first {far} are the same at any depth", remedy=remedy)
+            remedy = (
+                f"pass a reranker (--reranker onnx:models/minilm) or a cutoff above {config.base}: "
+                f"--deep-cutoff {config.deep}"
+            )
+            raise UsageError(f"without a reranker the first {far} passages are the same at any depth", remedy=remedy)
         judged = len(set(bench.judgments.qrels.qids) & bench.queries.keys())
         if judged < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"has {plural(judged, 'judged question')}; half of them to fit on and half to tell on take "
+                f"has {plural(judged, 'judged query')}; half are used to fit and half to evaluate, so it needs "
+                "at least "
                 f"{MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
-                remedy="judge more questions: raggs questions makes some",
+                remedy="judge more queries; raggs questions generates them",
             )
 
     def forecast(self, bench: Bench) -> tuple[str, ...]:
@@ -287,7 +310,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
             bench.count_reranking([query.text for query in queries], candidates)
         bench.counting.guess()
         return (
-            f"{plural(len(queries), 'question')} searched {config.base} and {config.deep} deep ({config.mode})",
+            f"{plural(len(queries), 'query')} searched with {config.base} and {config.deep} candidates ({config.mode})",
             f"signals: {', '.join(readable)}",
             *absent,
         )
@@ -301,12 +324,12 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         rows = defined(whole)
         if len(rows) < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"{depths.measures()[0]} is defined for {plural(len(rows), 'question')} alone; it takes "
+                f"{depths.measures()[0]} is defined for only {plural(len(rows), 'query')}; it needs at least "
                 f"{MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
-                remedy="judge more questions",
+                remedy="judge more queries",
             )
-        limits = RouterLimits(config.most, config.loss, config.slo_ms, bench.seed)
+        limits = RouterLimits(config.max_share, config.tolerance, config.slo_ms, bench.seed)
         readable, absent = depths.readable()
         names = tuple(name for name in readable if any(row.signals.get(name) is not None for row in rows))
         fitted, swapped = (FittedRouter(rows, names, limits, even=even) for even in (True, False))
@@ -324,7 +347,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
             reranker=next(iter(bench.given.rerankers), None),
             base=config.base,
             deep=config.deep,
-            loss=config.loss,
+            loss=config.tolerance,
             slo_ms=config.slo_ms,
             undefined=len(whole) - len(rows),
             unknown=unknown,
@@ -345,11 +368,19 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
 
     def sections(self, found: DepthFindings) -> tuple[Section, ...]:
         """Return the findings as tables and sentences."""
-        told = ("several are looked at, so one interval above 0 may be chance", *found.absent)
+        told = ("several signals are tested, so one interval above 0 may be chance", *found.absent)
         columns = ("signal", "threshold", "alone", "share", "above_random", "words")
         table = table_of(found.signals, *columns, far=found.far)
         signals = Section("Signals", told, table, (), terms_of(found.signals, "alone"))
         return _policies(found), _differences(found), signals
+
+    def main_table(self, found: DepthFindings) -> Table | None:
+        """Return quality and latency of the router, of both depths for all, and of random queries."""
+        return _policy_table(found, intervals=False)
+
+    def outcome(self, found: DepthFindings) -> str:
+        """Return "measured": a router that is not worthwhile is not a failure."""
+        return "measured"
 
     def plots(self, found: DepthFindings) -> Mapping[str, str]:
         """Share escalated against quality."""
@@ -360,11 +391,11 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return {} if found.config is None else {"routed.yaml": found.config}
 
     def _far(self, bench: Bench) -> int:
-        if self.config.far is not None:
-            return self.config.far
+        if self.config.deep_cutoff is not None:
+            return self.config.deep_cutoff
         return DEEP_WITH_RERANKER if bench.given.rerankers else self.config.deep
 
     def _depths(self, bench: Bench) -> SystemDepths:
         config = self.config
-        cutoffs = (config.near, self._far(bench))
+        cutoffs = (config.min_cutoff, self._far(bench))
         return SystemDepths(bench, config.mode, (config.base, config.deep), cutoffs, config.timed)

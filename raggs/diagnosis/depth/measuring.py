@@ -28,7 +28,7 @@ from raggs.base.errors import DataError
 from raggs.base.hashing import hash_value
 from raggs.base.text import plural
 from raggs.base.types import Number, finite_or_none
-from raggs.diagnosis.base import Bench, DiagnosisFindings, verdict_sentences
+from raggs.diagnosis.base import Bench, DiagnosisFindings, capital, verdict_sentences
 from raggs.evaluation.models import ReportPart, ScorePart
 from raggs.evaluation.report import score_part
 from raggs.llm.ledger import LEDGER_FILE
@@ -86,23 +86,23 @@ class SignalPart(ReportPart):
     """One signal: what it is worth alone, on the half that its threshold was not fitted on."""
 
     signal: Annotated[str, Column("signal")]
-    words: Annotated[str, Column("what it is")] = Field(description="what it measures")
+    words: Annotated[str, Column("definition")] = Field(description="definition of the signal")
     threshold: Annotated[float | None, Column("threshold", text="{:.4g}")] = Field(
-        description="fitted together with the others; null where it is not used"
+        description="fitted jointly with the other signals; null if unused"
     )
     alone: Annotated[
         float | None,
         Column(
-            "alone",
+            "own threshold",
             text="{:.4g}",
-            legend="its threshold without the others, what share it sends deep then, and what that gains",
+            legend="threshold if this is the only signal; the next two columns belong to it",
         ),
-    ] = Field(description="threshold fitted without the others; null where none beats random")
-    share: Annotated[Number, Column("go deep", text="{:.0%}")] = Field(
-        description="of the questions that it alone sends deep"
+    ] = Field(description="threshold if this is the only signal; null if none beats random")
+    share: Annotated[Number, Column("searched deeper", text="{:.0%}")] = Field(
+        description="share of queries that only this signal selects for a deeper search"
     )
     above_random: Annotated[ScorePart | None, Column("{far} above random", "signed", none="–")] = Field(
-        description="gain at the great cutoff above as many random questions, alone"
+        description="gain at the deep cutoff over the same number of random queries, for this signal only"
     )
 
 
@@ -110,18 +110,22 @@ class PolicyPart(ReportPart):
     """One way to choose depths."""
 
     policy: str
-    share: Annotated[Number, Column("go deep", text="{:.0%}")] = Field(description="of the questions that go deep")
-    mean_k: Annotated[Number, Column("mean K", text="{:.1f}")] = Field(description="mean candidates of a question")
+    share: Annotated[Number, Column("searched deeper", text="{:.0%}")] = Field(
+        description="share of queries searched deeper"
+    )
+    mean_k: Annotated[Number, Column("mean K", text="{:.1f}")] = Field(
+        description="mean number of candidates per query"
+    )
     near: Annotated[ScorePart, Column("{near}", "score")] = Field(description="quality at the small cutoff")
-    far: Annotated[ScorePart, Column("{far}", "score")] = Field(description="quality at the great cutoff")
+    far: Annotated[ScorePart, Column("{far}", "score")] = Field(description="quality at the deep cutoff")
     usd_per_1k: Annotated[Number, Column("per 1,000", text="${:,.2f}")] = Field(
-        description="USD for 1,000 questions, of all questions; null where nobody knows"
+        description="cost in USD per 1,000 queries; null if unknown"
     )
     p50_ms: Annotated[Number, Column("p50", text="{:,.1f} ms")] = Field(
-        description="median over queries of their usual waits; null where no wait was measured"
+        description="median latency over queries; null if not measured"
     )
     p95_ms: Annotated[Number, Column("p95", text="{:,.1f} ms")] = Field(
-        description="time within which 95% of single searches ended; null likewise"
+        description="95th percentile of the latency of single searches; null if not measured"
     )
 
 
@@ -131,10 +135,10 @@ class HalfPart(ReportPart):
     questions: int
     escalated: int
     thresholds: Mapping[str, float]
-    near_change: ScorePart = Field(description="routed less shallow, at the small cutoff")
-    far_change: ScorePart = Field(description="routed less shallow, at the great cutoff")
-    above_random: ScorePart = Field(description="routed less random of the same share, at the great cutoff")
-    below_deep: ScorePart = Field(description="routed less deep for all, at the great cutoff")
+    near_change: ScorePart = Field(description="routed minus shallow, at the small cutoff")
+    far_change: ScorePart = Field(description="routed minus shallow, at the deep cutoff")
+    above_random: ScorePart = Field(description="routed minus random queries of the same share, at the deep cutoff")
+    below_deep: ScorePart = Field(description="routed minus deep for all, at the deep cutoff")
 
     @property
     def share(self) -> float:
@@ -145,25 +149,29 @@ class HalfPart(ReportPart):
 class DepthFindings(DiagnosisFindings):
     """What was found. Thresholds are fitted on even questions by id; figures are of odd ones but for cost and wait."""
 
-    near: str = Field(description="the measure that must not fall")
-    far: str = Field(description="the measure that is to rise")
+    near: str = Field(description="metric that must not fall")
+    far: str = Field(description="metric that should rise")
     mode: str
-    reranker: str | None = Field(description="its name; null without one")
+    reranker: str | None = Field(description="name of the reranker; null without one")
     base: int
     deep: int
-    loss: float = Field(description="by which the mean of `near` may fall")
+    loss: float = Field(description="maximum loss of the mean of `near`")
     slo_ms: float | None
-    undefined: int = Field(description="questions left out, since a measure is not defined for them")
-    unknown: int = Field(0, description="questions of which the embedder knows no word: found by words alone")
-    told: HalfPart = Field(description="fitted on even questions, told on odd ones: what the verdict rests on")
-    swapped: HalfPart = Field(description="fitted on odd questions, told on even ones")
+    undefined: int = Field(description="queries omitted because a metric is not defined for them")
+    unknown: int = Field(
+        0, description="queries of which the embedder knows no word: only lexical search finds passages"
+    )
+    told: HalfPart = Field(description="fitted on even queries, evaluated on odd ones; basis of the verdict")
+    swapped: HalfPart = Field(description="fitted on odd queries, evaluated on even ones")
     policies: tuple[PolicyPart, ...]
     signals: tuple[SignalPart, ...]
-    absent: tuple[str, ...] = Field(description="signals that could not be read, and why")
+    absent: tuple[str, ...] = Field(description="unavailable signals, with the reason")
     path: tuple[tuple[float, float], ...] = Field(description="share and quality after each step of the fit")
-    oracle: tuple[tuple[float, float], ...] = Field(description="the same for one who knows each question's gain")
+    oracle: tuple[tuple[float, float], ...] = Field(
+        description="the same for the oracle, which knows each query's gain"
+    )
     config: str | None = Field(
-        description="the run's YAML with the router; null where it does not pay, or without a run"
+        description="configuration with the router (YAML); null if routing is not worthwhile, or without a run"
     )
 
 
@@ -187,7 +195,9 @@ class BenchContext(SweepContext):
         judged = set(self.judgments.qrels.qids)
         self.queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
         if not self.queries:
-            raise DataError("has no grade for any question", where=bench.golden.source, remedy="name another --golden")
+            raise DataError(
+                "has no grade for any of the queries", where=bench.golden.source, remedy="pass another --golden"
+            )
 
     @property
     def folder(self) -> Path:
@@ -206,7 +216,7 @@ class BenchContext(SweepContext):
 
 NO_THRESHOLDS = RoutingThresholds(name=True)  # any: what is read does not hang on it
 NO_REWRITE = "none"
-EMBEDDER = "name another --embedder, or questions in a language that it knows"
+EMBEDDER = "pass another --embedder, or queries in a language that it knows"
 
 
 class SystemDepths:
@@ -292,13 +302,13 @@ class SystemDepths:
         """The signals that can be read, and a sentence on each other one."""
         absent: dict[str, str] = {}
         if self._mode == "dense":
-            absent["agreement"] = "agreement of lists: mode dense has one list"
+            absent["agreement"] = "agreement: needs two lists, and mode dense has one"
         if self.reranker is None:
-            absent["entropy"] = "entropy: no reranker is named"
+            absent["entropy"] = "entropy: needs a reranker"
         if self.rewrite.type == NO_REWRITE:
-            absent["rewrite"] = "distance of the rewrite: nothing rewrites the questions"
+            absent["rewrite"] = "rewrite: needs a query rewriter"
         if self.base <= 10:
-            absent["tail_margin"] = "tail margin: the base is no deeper than rank 10"
+            absent["tail_margin"] = "tail_margin: needs more than 10 candidates"
         return tuple(name for name in SIGNALS if name not in absent), tuple(absent.values())
 
     def questions(self) -> Iterator[QuestionRow]:
@@ -331,7 +341,7 @@ class SystemDepths:
         judged = self.world.judgments.qrels.qids
         found = sum(not lists.get(qid) for qid in judged)
         if found == len(judged):
-            raise DataError(f"the embedder gives no vector to any of {plural(found, 'question')}", remedy=EMBEDDER)
+            raise DataError(f"the embedder returns no vector for any of {plural(found, 'query')}", remedy=EMBEDDER)
         return found
 
     def takes(self, when: Mapping[str, float]) -> Iterator[DepthCostRow]:
@@ -505,20 +515,20 @@ def verdict(
     (near, far), (base, deep) = measures, depths
     if not half.escalated:
         return _nobody_deep_verdict(half, far, depths)
-    begin = f"{half.share:.0%} of the questions searched {deep} deep"
-    beyond = f"{_change_text(half.above_random)} in {far} above as many random ones"
+    begin = f"searching {half.share:.0%} of the queries with {deep} candidates"
+    beyond = f"{_change_text(half.above_random)} {far} more than the same number of random queries"
     if is_router_worthwhile(half, limits, p95_ms):
-        return f"Routing pays: {begin}, the others {base}, gain {beyond}, and lose nothing that counts in {near}."
+        return f"Routing is worthwhile: {begin} (others: {base}) gains {beyond}, without a relevant loss of {near}."
     low, beats = half.near_change.low, half.above_random.low
     if beats is None or beats <= 0:
-        told = f"differ by {_change_text(half.above_random)} in {far} from as many random ones"
+        told = f"changes {far} by {_change_text(half.above_random)} compared with the same number of random queries"
         worse = half.above_random.high is not None and half.above_random.high < 0
-        return f"Routing does not pay: {begin} {told}{', for the worse' if worse else ', which may be chance'}."
+        return f"Routing is not worthwhile: {begin} {told}{'' if worse else ', which may be chance'}."
     if low is None or low < -limits.loss:
         told = _change_text(half.near_change)
-        return f"Routing does not pay: {begin} change {near} by {told}, and may lose more than {limits.loss:g}."
-    wait = "no wait was measured" if p95_ms is None else f"5% of searches take longer than {p95_ms:,.0f} ms"
-    return f"Routing does not pay: {begin} gain {beyond}, but {wait}, and the limit is {limits.slo_ms:,.0f} ms."
+        return f"Routing is not worthwhile: {begin} changes {near} by {told}; the loss may exceed {limits.loss:g}."
+    wait = "latency was not measured" if p95_ms is None else f"the p95 latency is {p95_ms:,.0f} ms"
+    return f"Routing is not worthwhile: {begin} gains {beyond}, but {wait}; the limit is {limits.slo_ms:,.0f} ms."
 
 
 def _nobody_deep_verdict(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
@@ -526,17 +536,22 @@ def _nobody_deep_verdict(half: HalfPart, far: str, depths: tuple[int, int]) -> s
     base, deep = depths
     less = half.below_deep
     if less.mean is None or less.low is None or less.high is None or less.low == less.high == 0:
-        return f"Routing does not pay: {deep} candidates change {far} of no question, so {base} for all will do."
+        return f"Routing is not worthwhile: {deep} candidates change {far} for no query. Use {base} for all."
     for_all = f"{deep} for all changes {far} by {-less.mean:+.4f} [{-less.high:+.4f}, {-less.low:+.4f}]"
-    why = "no signal tells who gains" if not half.thresholds else "the signals send none of the other half deep"
+    why = (
+        "no signal predicts which queries gain"
+        if not half.thresholds
+        else "the signals select no query of the other half"
+    )
     return verdict_sentences(
-        f"Routing does not pay: {why}; {for_all}", f"First search all {deep} deep" if less.high < 0 else ""
+        f"Routing is not worthwhile: {why}. {capital(for_all)}",
+        f"Use {deep} candidates for all queries" if less.high < 0 else "",
     )
 
 
 def _change_text(part: ScorePart) -> str:
     if part.mean is None or part.low is None or part.high is None:
-        return "nothing that could be told"
+        return "an undefined amount"
     return f"{part.mean:+.4f} [{part.low:+.4f}, {part.high:+.4f}]"
 
 

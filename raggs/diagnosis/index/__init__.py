@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from raggs.base.document import Cell, Column, ColumnSpec, Legend, Section, table_of
+from raggs.base.document import Cell, Column, ColumnSpec, Legend, Section, Table, table_of, without_intervals
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
@@ -62,21 +62,21 @@ from raggs.stats.index_loss import robustness
 BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
 MEASURES = ("map", "ndcg", "mrr")
 TERMS = (
-    Legend("recall", "share of the exact K nearest that an index returned"),
-    Legend("r0.3", "share of questions with a recall of 0.3 or more (Robustness-0.3@K)"),
-    Legend("map, ndcg, mrr", "against the exact list; ndcg discounts by the place there"),
-    Legend("qps", "questions a second, one at a time on one thread"),
+    Legend("recall", "share of the exact K nearest neighbours that the index returned"),
+    Legend("r0.3", "share of queries with a recall of at least 0.3 (Robustness-0.3@K)"),
+    Legend("map, ndcg, mrr", "computed against the exact list; ndcg discounts by the exact rank"),
+    Legend("qps", "queries per second, one at a time on one thread"),
 )
 
 
 def _workload_section(found: IndexFindings) -> Section:
     asked = " and ".join(f"{part.questions:,} {part.origin}" for part in found.asked)
-    told = [f"{found.source}, {found.rows:,} of them indexed, {found.dims} dimensions; asked: {asked}"]
+    told = [f"{found.source}, {found.rows:,} of them indexed, {found.dims} dimensions; queries: {asked}"]
     if found.exact_qps is not None:
-        told.append(f"the exact search answers {found.exact_qps:,.0f} questions a second, one at a time")
+        told.append(f"the exact search answers {found.exact_qps:,.0f} queries per second, one at a time")
     if found.load is not None and found.load > 1:
-        told.append(f"other work shared the processors (load {found.load:.1f} of each): qps is too low by that")
-    return Section("What was measured", tuple(told), terms=TERMS)
+        told.append(f"other programs used the processors (load {found.load:.1f} of each): qps is underestimated")
+    return Section("Measurements", tuple(told), terms=TERMS)
 
 
 # --- at equal mean recall -------------------------------------------------------------------------------------
@@ -91,18 +91,18 @@ def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
         table = table_of(parts, "level", "index", "effort", "qps", *of("values", names))
         yield Section(f"At equal mean recall: {at}", table=table)
         if apart := table_of([part for part in parts if part.against], "level", "index", *of("against", names)):
-            yield Section(f"Minus {parts[0].index}: {at}", table=apart)
+            yield Section(f"Difference from {parts[0].index}: {at}", table=apart)
         # how far each measure tells indexes apart (Wang et al. 2025, Fig. 3)
         measures = (*MEASURES, names[0], names[-1])
         if departs := table_of(
             [part for part in parts if part.deviation], "level", "index", *of("deviation", measures)
         ):
-            yield Section(f"Share by which each measure departs from the mean of the indexes: {at}", table=departs)
+            yield Section(f"Deviation of each metric from the mean of the indexes: {at}", table=departs)
 
 
 def _left_out(parts: Sequence[LowRecallPart]) -> Iterator[Section]:
     if table := table_of(parts, "index", "tried", "share", "qids"):
-        below = f"Questions with a recall@{parts[0].k} below {parts[0].below:g}"
+        below = f"Queries with a recall@{parts[0].k} below {parts[0].below:g}"
         yield Section(f"{below}, where the mean is nearest to {USUAL_LEVEL:g}", table=table)
 
 
@@ -121,12 +121,13 @@ def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Secti
 
 
 def _tuned_section(part: TunedPart) -> Section:
-    told = f"none of these is sure to stay within {part.limit:.1%}: try more, or another index"
+    told = f"no tested setting is certain to stay within {part.limit:.1%}: try other values or another index"
     if part.yaml is not None:
-        told = f"in retrieve.retrievers, below the one of type dense: {part.yaml}"
+        told = f"to use it, add to the retriever of type dense: {part.yaml}"
     what = f"loss against the exact search, {part.depth} hits asked for, {part.questions:,} {part.origin}"
     doubt = (
-        f"{part.questions} questions without any loss say little: up to {THREE / part.questions:.1%} of all may lose"
+        f"{part.questions} queries without any loss are too few: up to {THREE / part.questions:.1%} of all "
+        "queries may have a loss"
     )
     table = table_of(
         part.tried,
@@ -134,26 +135,29 @@ def _tuned_section(part: TunedPart) -> Section:
         *(("losses", name) for name in part.tried[0].losses),
     )
     return Section(
-        f"Least effort: {part.index}",
+        f"Lowest sufficient effort: {part.index}",
         (told, what, doubt) if few_asked(part) else (told, what),
         table,
-        legend=(Legend("▼", "the least that is within the limit beyond doubt"),),
+        legend=(Legend("▼", "the lowest effort whose interval is within the limit"),),
     )
 
 
 def _front(part: FrontPart) -> Section:
-    told = f"{part.reached} of {part.points} points have a {part.what} of {part.least:g} or more; unbeaten among them:"
+    told = f"{part.reached} of {part.points} points have a {part.what} of at least {part.least:g}; the best of them:"
     effort = (Column("effort"), lambda each: f"{each.setting} {each.effort}")
     table = table_of(part.front, "index", effort, "recall", "robustness", "qps", delta=f"{part.delta:g}")
-    return Section(f"Where {part.what} is {part.least:g} or more", (told,), table)
+    return Section(f"Points with {part.what} of at least {part.least:g}", (told,), table)
 
 
 def _delta(part: RequiredRecallPart) -> Section:
-    told = f"no recall keeps answers within {part.near:.0%} of the exact search's, or there are too few answers"
+    told = (
+        f"no recall level keeps the accuracy at {part.near:.0%} of the exact search's accuracy, or there are "
+        "too few answers"
+    )
     if part.delta is not None:
-        told = f"delta {part.delta:g}: from this recall on, answers are {part.near:.0%} as good as the exact search's"
+        told = f"delta {part.delta:g}: from this recall on, accuracy is at least {part.near:.0%} of the exact search's"
     table = table_of(part.bins, "recall", "answers", "accuracy", "exact", "ratio")
-    return Section("How much recall an answer needs", (told,), table)
+    return Section("Recall that correct answers need", (told,), table)
 
 
 MIN_PLOTTED_RECALL = 0.6  # mean recall that is drawn
@@ -189,9 +193,9 @@ def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int)
         for part in matched
         if part.level == level
     ]
-    title = f"Share of questions over delta, where mean recall@{k} is {level:g}: {matched[0].origin}"
+    title = f"Share of queries by delta, at a mean recall@{k} of {level:g}: {matched[0].origin}"
     return curves(
-        title, lines, ("delta", "share of questions with a recall of delta or more"), sorted(deltas), coloured=True
+        title, lines, ("delta", "share of queries with a recall of at least delta"), sorted(deltas), coloured=True
     )
 
 
@@ -204,7 +208,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
 
     Config = IndexDiagnosisConfig
     Result = IndexFindings
-    TITLE = "What do approximate indexes lose, for which questions, and which effort is enough?"
+    TITLE = "How much recall do approximate indexes lose, and which search effort is enough?"
     EXAMPLES = (
         "--config raggs.yaml",
         "--config raggs.yaml --index hnsw --tune 1%",
@@ -237,7 +241,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         own = self.config
         for path in (own.vectors, own.queries, own.correct):
             if path is not None and not path.is_file():
-                raise DataError("there is no such file", where=path, remedy="check the path")
+                raise DataError("no such file", where=path, remedy="check the path")
         if own.measure is not None:
             bench.require(("golden",))
         if own.correct is not None:
@@ -258,26 +262,28 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
                 embedder.embed_queries(list(texts_of(bench).values()))
         names = ", ".join(family.name for family in families(own, dims))
         ks = " and ".join(map(str, _cutoffs(own, rows)))
-        return (f"{rows:,} vectors of {dims} dimensions indexed by {names}; asked for {ks} hits",)
+        return (f"{rows:,} vectors of {dims} dimensions indexed by {names}; {ks} neighbours per query",)
 
     def measure(self, bench: Bench) -> IndexFindings:
         """Every point, then what is read off them."""
         own, world = self.config, open_world(bench, self.config)
         asking = hold_out(world, own.held_out, bench.seed)
         if not asking.asked:
-            raise UsageError("nobody asks anything", remedy="--held-out 500, or questions: --config or --queries")
+            raise UsageError(
+                "no queries to search with", remedy="pass --held-out 500, or queries by --config or --queries"
+            )
         rows, dims = asking.vectors.vectors.shape
         ks = _cutoffs(own, rows)
         by_answers = self._delta(bench, world, ks[0])
-        delta = own.delta if by_answers is None or by_answers.delta is None else by_answers.delta
+        delta = own.robust_at if by_answers is None or by_answers.delta is None else by_answers.delta
         deltas = tuple(sorted({*own.deltas, delta}))
         kinds = families(own, dims)
         points = [point for k in ks for each in kinds for point in points_of(bench, asking, each, k, own)]
         rungs = ladders(points, deltas, bench.seed)
         parts = tuple(part for rung in rungs for part in rung.parts())
-        matched = tuple(matched_parts(rungs, sorted(set(own.levels)), deltas))
+        matched = tuple(matched_parts(rungs, sorted(set(own.recall_levels)), deltas))
         tuned = self._tuned(bench, world, asking, kinds)
-        front = None if own.fix is None else front_of(parts, own.fix, delta)
+        front = None if own.constraint is None else front_of(parts, own.constraint, delta)
         exact = IndexFamily(EXACT, indexes.REGISTRY.load(EXACT).Config.model_validate({"type": EXACT}))
         decided = [part.effort is not None for part in tuned] + ([] if front is None else [bool(front.front)])
         return IndexFindings(
@@ -316,8 +322,10 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         if own.correct is None:
             return None
         if QUESTIONS not in world.asked or not world.asked[QUESTIONS].qids:
-            raise UsageError("answers are to questions by name, and there are none", remedy="--config, or --golden")
-        return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.near)
+            raise UsageError(
+                "--correct names queries by id, and there are no queries", remedy="pass --config or --golden"
+            )
+        return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.accuracy_share)
 
     def rests_on(self, found: IndexFindings) -> int:
         return max(each.questions for each in found.asked)
@@ -335,6 +343,13 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             *_points(found.points, names),
         )
 
+    def main_table(self, found: IndexFindings) -> Table | None:
+        """Return the settings that meet the limits, or the measured points."""
+        names = [robustness(delta) for delta in found.deltas]
+        chosen = (*map(_tuned_section, found.tuned), *([] if found.front is None else [_front(found.front)]))
+        table = next((each.table for each in (*chosen, *_points(found.points, names)) if each.table), None)
+        return None if table is None else without_intervals(table)
+
     def plots(self, found: IndexFindings) -> Mapping[str, str]:
         """By name, for each K and set of questions what has two points or more."""
         drawn: dict[str, str] = {}
@@ -343,12 +358,12 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             points = [part for part in found.points if (part.k, part.origin) == (k, origin)]
             end = f"{k}-{origin.split()[0]}"
             for delta in dict.fromkeys(wanted):
-                title, name = f"Questions with a recall@{k} of {delta:g} or more, {origin}", robustness(delta)
+                title, name = f"Queries with a recall@{k} of at least {delta:g}, {origin}", robustness(delta)
                 reached = partial(_mean, name)
                 drawn[f"r{delta:g}-{end}"] = _over_recall(title, points, name, k, reached)
             matched = [part for part in found.matched if (part.k, part.origin) == (k, origin) and part.bracketed]
             drawn[f"deltas-{end}"] = _over_delta(matched, found.deltas, k)
-            drawn[f"qps-{end}"] = _over_recall(f"Questions a second, {origin}", points, "qps", k, lambda part: part.qps)
+            drawn[f"qps-{end}"] = _over_recall(f"Queries per second, {origin}", points, "qps", k, lambda part: part.qps)
         return {name: svg for name, svg in drawn.items() if svg}
 
 
@@ -372,6 +387,6 @@ def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
     """
     found = tuple(k for k in dict.fromkeys(settings.k) if MIN_VECTORS_PER_HIT * k <= rows)
     if not found:
-        said = f"{rows:,} vectors are too few to lose some of the nearest {min(settings.k)}"
-        raise DataError(said, remedy="the exact search is as fast: leave index at flat")
+        said = f"{rows:,} vectors are too few for an approximate index to miss any of the nearest {min(settings.k)}"
+        raise DataError(said, remedy="use the exact search (index: flat); it is as fast")
     return found

@@ -231,7 +231,7 @@ def _chosen_part(point: PointPart, delta: float) -> ChosenPart:
 COLUMNS = ("qid", "setting", "correct")
 EXACT = "flat"
 TRUTHS = {"0": False, "1": True, "false": False, "true": True}
-REMEDY = "a table of commas: qid,setting,correct; settings such as flat and hnsw:ef=16; correct is 0 or 1"
+REMEDY = "write a CSV file with qid,setting,correct; settings such as flat and hnsw:ef=16; correct is 0 or 1"
 
 
 @dataclass
@@ -258,13 +258,13 @@ def read_answers(path: Path) -> AnswerCorrectness:
     _, head = next(rows, (1, []))
     names = [cell.strip().lower() for cell in head]
     if missing := [name for name in COLUMNS if name not in names]:
-        raise DataError(f"there is no column {missing[0]}", where=path, line=1, remedy=REMEDY)
+        raise DataError(f"no column {missing[0]}", where=path, line=1, remedy=REMEDY)
     places = [names.index(name) for name in COLUMNS]
     for line, row in rows:
         cells = [row[place].strip() if place < len(row) else "" for place in places]
         _add_answer(found, *cells, line=line)
     if EXACT not in found.by_setting or len(found.by_setting) < 2:
-        said = "it needs answers from the exact search (setting flat) and from one approximate index"
+        said = "add answers from the exact search (setting flat) and from at least one approximate index"
         raise DataError(said, where=path, remedy=REMEDY)
     return found
 
@@ -272,10 +272,10 @@ def read_answers(path: Path) -> AnswerCorrectness:
 def _add_answer(found: AnswerCorrectness, qid: str, setting: str, correct: str, *, line: int) -> None:
     truth = TRUTHS.get(correct.lower())
     if not qid or not setting or truth is None:
-        raise DataError(f"not an answer: {qid},{setting},{correct}", where=found.path, line=line, remedy=REMEDY)
+        raise DataError(f"not a valid answer: {qid},{setting},{correct}", where=found.path, line=line, remedy=REMEDY)
     mine = found.by_setting.setdefault(setting, {})
     if qid in mine:
-        raise DataError(f"{qid} stands twice at {setting}", where=found.path, line=line, remedy="leave one")
+        raise DataError(f"{qid} occurs twice with {setting}", where=found.path, line=line, remedy="remove one")
     mine[qid] = truth
 
 
@@ -303,8 +303,8 @@ def delta_of(
         correct += [mine[qid] for qid in qids]
         exact += [answers.exact[qid] for qid in qids]
     if not recall:
-        remedy = f"the questions are {', '.join(asked.qids[:3])}, ..."
-        raise DataError("none of its questions is among those that are asked", where=answers.path, remedy=remedy)
+        remedy = f"the searched queries are {', '.join(asked.qids[:3])}, ..."
+        raise DataError("none of its queries is among the searched queries", where=answers.path, remedy=remedy)
     bins = accuracy_by_recall(np.array(recall), np.array(correct), np.array(exact), seed=bench.seed)
     parts = (
         BinPart(
@@ -359,14 +359,15 @@ def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str
     least = min((part.values["recall"].mean or 0.0 for part in points), default=0.0)
     if points and least > max(part.level for part in matched):
         return (
-            f"every index finds at least {least:.1%} of the nearest with the least effort: there is little to lose here"
+            f"every index finds at least {least:.1%} of the nearest neighbours at the lowest effort: "
+            "approximate search loses little"
         )
     if len({part.index for part in points}) < 2:
-        return "one index was measured, so that none is compared"
+        return "only one index was measured, so a comparison is impossible"
     met = Counter((part.k, part.origin, part.level) for part in matched if part.bracketed)
     if any(count > 1 for count in met.values()):
-        return f"no index is compared: {matched[0].index} was measured around no mean recall that others have"
-    return "no two indexes were measured around one mean recall, so that none is compared (not bracketed)"
+        return f"no comparison: {matched[0].index} has no mean recall in common with the others"
+    return "no comparison: no two indexes were measured around the same mean recall"
 
 
 def _comparison_sentence(matched: Sequence[MatchedPart], deltas: Sequence[float], points: Sequence[PointPart]) -> str:
@@ -380,10 +381,10 @@ def _comparison_sentence(matched: Sequence[MatchedPart], deltas: Sequence[float]
     at = f"at a mean recall@{found.k} of {found.level:g} over {found.origin}"
     little, much = found.index, first.index
     if not clear:
-        return f"{at}, {found.index} and {first.index} serve questions as evenly as each other, as far as these tell"
+        return f"{at}, no difference between {found.index} and {first.index} is significant"
     said = [_share(found, delta, each, "more") for delta, each in better[:1]]
     said += [_share(found, delta, each, "fewer") for delta, each in worse[-1:]]
-    advice = f": {little} where a little of the truth will do, {much} where nearly all is needed"
+    advice = f": choose {little} if part of the neighbours is enough, {much} if nearly all are needed"
     told = f"{at}, {found.index} gives " + " and ".join(said) + f" than {first.index}"
     return told + (advice if better and worse and better[0][0] < worse[-1][0] else "")
 
@@ -393,7 +394,9 @@ def _share(found: MatchedPart, delta: float, each: MeanPart, word: str) -> str:
     apart = each.mean or 0.0
     low, high = (HUNDRED * (bound or 0.0) for bound in (each.low, each.high))
     points = f"{HUNDRED * apart:+.1f} points [{low:+.1f}, {high:+.1f}]"
-    return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {value - apart:.1%}; {points})"
+    return (
+        f"{word} queries at least {delta:.0%} of the exact neighbours ({value:.1%}, not {value - apart:.1%}; {points})"
+    )
 
 
 def _tuned_sentences(tuned: Sequence[TunedPart]) -> list[str]:
@@ -401,10 +404,10 @@ def _tuned_sentences(tuned: Sequence[TunedPart]) -> list[str]:
         return []
     limit, known = tuned[0].limit, [part for part in tuned if part.effort is not None]
     if not known:
-        return [f"no effort that was tried is sure to lose at most {limit:.2g} of what the exact search finds"]
+        return [f"no tested effort is certain to lose at most {limit:.2g} of the exact search's results"]
     told = ", ".join(f"{part.index} with {part.setting} {part.effort}" for part in known)
-    doubt = f", as far as {known[0].questions} questions tell" if few_asked(known[0]) else ""
-    return [f"the least effort that is sure to lose at most {limit:.1%} of what the exact search finds: {told}{doubt}"]
+    doubt = f", based on only {known[0].questions} queries" if few_asked(known[0]) else ""
+    return [f"the lowest effort that loses at most {limit:.1%} of the exact search's results: {told}{doubt}"]
 
 
 def few_asked(part: TunedPart) -> bool:
@@ -417,7 +420,7 @@ def few_asked(part: TunedPart) -> bool:
 
 def _front(front: FrontPart) -> str:
     if not front.front:
-        return f"no point reaches a {front.what} of {front.least:g}"
+        return f"no index reaches a {front.what} of {front.least:g}"
     fastest = front.front[0]
     told = f"{fastest.index} with {fastest.setting} {fastest.effort}"
-    return f"of the points with a {front.what} of {front.least:g} the fastest is {told}"
+    return f"the fastest index with a {front.what} of at least {front.least:g} is {told}"

@@ -116,8 +116,8 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
         given = embedder.embed_queries(list(texts.values()))
         live = np.flatnonzero(given.any(axis=1))
         if not len(live):
-            said = f"the embedder gives no vector to any of {plural(len(texts), 'question')}"
-            raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
+            said = f"the embedder returns no vector for any of {plural(len(texts), 'query')}"
+            raise DataError(said, remedy="pass another --embedder, or queries in a language that it knows")
         qids = [list(texts)[at] for at in live.tolist()]
         asked[QUESTIONS] = QueryVectors(QUESTIONS, np.ascontiguousarray(given[live], dtype=np.float32), tuple(qids))
     return IndexWorkload(vectors, asked, f"{len(store):,} passages by {embedder.identity.split('/')[0]}", store)
@@ -152,7 +152,7 @@ def embedder_of(bench: Bench) -> Embedder:
         UsageError: several are named.
     """
     if len(bench.embedders) > 1:
-        raise UsageError("indexes are compared over the vectors of one embedder", remedy="name one --embedder")
+        raise UsageError("indexes can be compared for one embedder only", remedy="pass one --embedder")
     return next(iter(bench.embedders.values()))
 
 
@@ -163,10 +163,10 @@ def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> IndexWorkloa
     if queries is not None:
         given = read_matrix(queries)
         if given.shape[1] != matrix.shape[1]:
-            said = f"its vectors have {given.shape[1]} dimensions, those to be searched {matrix.shape[1]}"
-            raise DataError(said, where=queries, remedy="embed both with the same embedder")
+            said = f"query vectors have {given.shape[1]} dimensions, passage vectors {matrix.shape[1]}"
+            raise DataError(said, where=queries, remedy="embed queries and passages with the same embedder")
         if not given.any():
-            raise DataError("all its vectors are zeros", where=queries, remedy="check how it was made")
+            raise DataError("all vectors are zero", where=queries, remedy="check how the file was made")
         asked[QUESTIONS] = QueryVectors(QUESTIONS, np.ascontiguousarray(given[given.any(axis=1)]))
     return IndexWorkload(whole, asked, f"{len(matrix):,} vectors of {vectors.name}")
 
@@ -180,11 +180,11 @@ def open_matrix(path: Path) -> npt.NDArray[np.number]:
     try:
         found: npt.NDArray[np.number] = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
         if found.ndim != 2 or not found.size or found.dtype.kind not in "fiu":
-            raise ValueError("no table of numbers")
+            raise ValueError("not a NumPy file of numbers")
     except FileNotFoundError as error:
         raise DataError("there is no such file", where=path, remedy="check the path") from error
     except (OSError, ValueError, EOFError) as error:
-        raise DataError("not a matrix of numpy, one vector a row", where=path, remedy="numpy.save(...)") from error
+        raise DataError("not a NumPy matrix with one vector per row", where=path, remedy="numpy.save(...)") from error
     return found
 
 
@@ -197,7 +197,7 @@ def read_matrix(path: Path) -> Vectors:
     rows = np.array(open_matrix(path), dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
-        raise DataError("it holds NaN or infinity", where=path, remedy="check how it was made")
+        raise DataError("it contains NaN or infinity", where=path, remedy="check how the file was made")
     rows /= np.where(lengths == 0, 1, lengths)
     return rows
 
@@ -288,7 +288,7 @@ def _validated(base: IndexConfig, update: Mapping[str, int]) -> IndexConfig:
         return type(base).model_validate({**base.model_dump(), **update})
     except ValueError as error:
         told = ", ".join(f"{name}={value}" for name, value in update.items())
-        raise UsageError(f"{base.type} does not take {told}", remedy="see: raggs list indexes") from error
+        raise UsageError(f"{base.type} does not accept {told}", remedy="see: raggs list indexes") from error
 
 
 def _name(config: IndexConfig, effort: str, varied: Mapping[str, object]) -> str:
@@ -504,7 +504,7 @@ class EffortTuner:
         return found
 
     def _losses(self, family: IndexFamily, effort: int) -> Mapping[str, Interval]:
-        self._bench.hear(BuildProgress(f"what {family.named(effort)} loses", 0, 0))
+        self._bench.hear(BuildProgress(f"loss of {family.named(effort)}", 0, 0))
         recipe = family.at(effort)
         causes = {
             "kind": LOSS_KIND,
@@ -522,7 +522,7 @@ class EffortTuner:
                 for name, values in row.values.items()
             }
         except ValueError as error:
-            raise DataError(f"no loss can be told: {error}", remedy="choose another --measure") from error
+            raise DataError(f"the loss is not defined: {error}", remedy="pass another --measure") from error
 
     def _row(self, family: IndexFamily, effort: int) -> LossRow:
         index = open_index(self._bench, self._world, family.at(effort))

@@ -70,9 +70,9 @@ def _joined_ids(qids: tuple[str, ...]) -> str:
 class IndexAtEffort(ReportPart):
     """An index at one effort, for one K."""
 
-    index: Annotated[str, Column("index")] = Field(description="its settings, but for the effort")
+    index: Annotated[str, Column("index")] = Field(description="its settings, without the effort")
     effort: int
-    setting: str = Field(description="the name of the effort's setting")
+    setting: str = Field(description="name of the setting that controls the effort")
     k: int
 
     @property
@@ -86,10 +86,10 @@ class PointPart(IndexAtEffort):
 
     origin: Origin
     qps: Annotated[float, Column("qps", text="{:,.0f}")] = Field(
-        description="questions a second, one at a time on one thread"
+        description="queries per second, one at a time on one thread"
     )
     cpu_ms: Annotated[float, Column("CPU ms", text="{:.3f}")] = Field(
-        description="milliseconds of processor time of a question"
+        description="processor time per query in milliseconds"
     )
     values: Annotated[Values, Column("{key}", "score")] = Field(
         description="recall, map, ndcg, mrr, and r<delta> of each delta"
@@ -104,17 +104,21 @@ class MatchedPart(ReportPart):
     index: Annotated[str, Column("index")]
     k: int
     origin: Origin
-    level: Annotated[float, Column("recall", text="{:g}")] = Field(description="the mean recall")
+    level: Annotated[float, Column("recall", text="{:g}")] = Field(description="mean recall")
     bracketed: bool
     effort: Annotated[Number, Column("effort", text="{:.3g}", none="not bracketed")] = None
     qps: Annotated[Number, Column("qps", text="{:,.0f}")] = None
-    values: Annotated[Values, Column("{key}", "score", none="–")] = Field({}, description="as at a point")
-    against: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
-        {}, description="minus those of the first index, paired by question"
+    values: Annotated[Values, Column("{key}", "score", none="–")] = Field(
+        {}, description="values as of a measured point"
     )
-    sure: tuple[str, ...] = Field((), description="shares of questions that differ, by intervals that hold together")
+    against: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
+        {}, description="differences from the first index, paired by query"
+    )
+    sure: tuple[str, ...] = Field(
+        (), description="robustness levels with a significant difference (simultaneous intervals)"
+    )
     deviation: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
-        {}, description="from the mean of all indexes, as a share of that"
+        {}, description="deviation from the mean of all indexes, as a share of it"
     )
 
 
@@ -133,7 +137,7 @@ class FrontPart(ReportPart):
     what: str
     least: float
     delta: float
-    reached: int = Field(description="points that reach it")
+    reached: int = Field(description="points that reach the constraint")
     points: int
     front: tuple[ChosenPart, ...]
 
@@ -143,7 +147,7 @@ class LossPart(ReportPart):
 
     effort: int
     losses: Annotated[Mapping[str, MeanPart], Column("{key}", "signed")] = Field(
-        description="by measure with its cutoff, as shares"
+        description="loss by metric with its cutoff, as a share"
     )
 
 
@@ -156,8 +160,8 @@ class TunedPart(ReportPart):
     depth: int
     origin: Origin
     questions: int
-    effort: int | None = Field(description="null: none suffices")
-    yaml: str | None = Field(description="the retriever's index, as it is written in the configuration")
+    effort: int | None = Field(description="lowest sufficient effort; null: none")
+    yaml: str | None = Field(description="the retriever's index as YAML for the configuration")
     tried: tuple[LossPart, ...]
 
 
@@ -168,7 +172,7 @@ class BinPart(ReportPart):
     answers: Annotated[int, Column("answers", text="{:,}")]
     accuracy: Annotated[float, Column("correct", "score")]
     exact: Annotated[float, Column("by the exact search", "score")] = Field(
-        description="accuracy by the exact search on the same questions"
+        description="accuracy with the exact search on the same queries"
     )
     ratio: Annotated[MeanPart, Column("ratio", "score")]
 
@@ -178,17 +182,17 @@ class RequiredRecallPart(ReportPart):
 
     k: int
     near: float
-    delta: Number = Field(description="null: the answers do not say")
+    delta: Number = Field(description="required recall; null: the answers do not determine it")
     bins: tuple[BinPart, ...]
 
 
 class LowRecallPart(IndexAtEffort):
     """The questions that an index gives least."""
 
-    below: float = Field(description="the recall that they do not reach")
-    share: Annotated[float, Column("share", "score")] = Field(description="of all questions")
+    below: float = Field(description="recall that these queries do not reach")
+    share: Annotated[float, Column("share", "score")] = Field(description="share of all queries")
     qids: Annotated[tuple[str, ...], Column("such as", text=_joined_ids)] = Field(
-        description="some of them, those with least first; rows of the file without ids"
+        description="examples, lowest recall first; row numbers if the file has no ids"
     )
 
 
@@ -198,10 +202,10 @@ class IndexFindings(DiagnosisFindings):
     v: Literal[1] = 1
     rows: int
     dims: int
-    source: str = Field(description="whose vectors they are")
+    source: str = Field(description="source of the vectors")
     asked: tuple[QuerySetPart, ...]
-    exact_qps: Number = Field(description="questions a second of the exact search")
-    load: Number = Field(description="greatest load of a processor while points were timed")
+    exact_qps: Number = Field(description="queries per second of the exact search")
+    load: Number = Field(description="highest processor load during the measurement")
     deltas: tuple[float, ...]
     points: tuple[PointPart, ...]
     matched: tuple[MatchedPart, ...]
@@ -229,7 +233,9 @@ def _vary(given: object) -> object:
     for word in given:
         name, equals, values = str(word).partition("=")
         if not equals or not values:
-            raise UsageError(f"{word!r} varies nothing", remedy="write a setting and its values: m=8,16")
+            raise UsageError(
+                f"{word!r} is not a setting with values", remedy="write a setting with values, e.g. m=8,16"
+            )
         found.setdefault(name.strip(), []).extend(values.split(","))
     return found
 
@@ -250,8 +256,8 @@ FixableMeasure = Literal["recall", "robustness", "qps"]
 class FixedTarget(Settings):
     """The one of three that must be reached; of the other two the front is shown."""
 
-    what: FixableMeasure = Field("recall", description="recall, robustness (at `delta`) or qps")
-    least: float = Field(0.9, gt=0, description="its least value")
+    what: FixableMeasure = Field("recall", description="recall, robustness (at `robust_at`) or qps")
+    least: float = Field(0.9, gt=0, description="minimum value")
 
 
 class IndexDiagnosisConfig(DiagnosisConfig):
@@ -259,44 +265,52 @@ class IndexDiagnosisConfig(DiagnosisConfig):
 
     type: Literal["index"] = "index"
     indexes: Annotated[tuple[IndexSpec, ...], BeforeValidator(split_commas), Flag(("--index",), "LIST")] = Field(
-        (), description="indexes; none: hnsw, ivf, and ivf with pq of a quarter of the dimensions"
+        (), description="indexes to compare; empty: hnsw, ivf, and ivf with product quantisation"
     )
     vary: Annotated[Mapping[str, tuple[int, ...]], BeforeValidator(_vary), Flag(("--vary",), "NAME=LIST")] = Field(
-        {}, description="values of settings, such as m or reorder, that each index which has them is tried with"
+        {}, description="settings and values to try, e.g. m=8,16; applied to every index that has the setting"
     )
-    k: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field((10, 100), min_length=1, description="hits wanted")
-    held_out: int = Field(500, ge=0, description="passages, a tenth at most, kept out of the indexes and asked for")
+    k: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field(
+        (10, 100), min_length=1, description="number of nearest neighbours to retrieve"
+    )
+    held_out: int = Field(500, ge=0, description="passages used as queries instead of being indexed (at most a tenth)")
     deltas: Annotated[tuple[Share, ...], Flag(("--deltas",), "SHARE")] = Field(
-        (0.1, 0.3, 0.5, 0.7, 0.9), min_length=1, description="recalls to be reached"
+        (0.1, 0.3, 0.5, 0.7, 0.9), min_length=1, description="recall levels that define robustness"
     )
-    levels: Annotated[tuple[Share, ...], Flag(value="SHARE")] = Field(
-        (0.8, 0.9, 0.95), min_length=1, description="mean recalls to compare indexes at"
+    recall_levels: Annotated[tuple[Share, ...], Flag(value="SHARE")] = Field(
+        (0.8, 0.9, 0.95), min_length=1, description="mean recall levels at which indexes are compared"
     )
-    timed: int = Field(100, ge=1, description="questions of each point that are timed")
-    rounds: int = Field(3, ge=1, description="times that each of them is; its time is the median")
+    timed: int = Field(100, ge=1, description="timed queries per measured point")
+    rounds: int = Field(3, ge=1, description="repetitions of each timed query; the median counts")
     tune: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, BeforeValidator(_share), Flag(value="LOSS")] = Field(
-        None, description="loss allowed, 0.01 or 1%: find the least effort"
+        None, description="allowed loss, 0.01 or 1%: find the lowest sufficient effort"
     )
-    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 30), min_length=1, description="where loss counts")
+    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (10, 30), min_length=1, description="cutoffs at which the loss is measured"
+    )
     measure: str | None = Field(
-        None, description="measure that the loss is of, without @k, by a golden set; null: recall of the exact nearest"
+        None, description="metric of the loss, without @k (needs a golden set); null: recall of the exact neighbours"
     )
-    depth: int | None = Field(None, ge=1, description="hits wanted when tuning; null: the dense retriever's k, or 50")
-    fix: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(
-        None, description="a threshold, to see the front of the other two of three"
+    depth: int | None = Field(
+        None, ge=1, description="neighbours per query when tuning; null: the dense retriever's k, or 50"
     )
-    delta: Annotated[Share, Flag(value="SHARE")] = Field(0.3, description="the delta of the front's robustness")
-    correct: Path | None = Field(None, description="CSV of qid, setting, correct: answers, to choose delta by")
-    near: Annotated[Share, Flag(value="SHARE")] = Field(
-        NEAR_ACCURACY_SHARE, description="share of the exact search's accuracy that is near enough"
+    constraint: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(
+        None, description="constraint on recall, robustness or qps; the report shows the best points of the other two"
     )
-    vectors: Path | None = Field(None, description="vectors in a file of numpy, in place of a corpus")
-    queries: Path | None = Field(None, description="vectors of questions in a file of numpy")
+    robust_at: Annotated[Share, Flag(value="SHARE")] = Field(0.3, description="recall that defines robustness")
+    correct: Path | None = Field(
+        None, description="CSV of qid, setting, correct: correctness of answers, to choose delta"
+    )
+    accuracy_share: Annotated[Share, Flag(value="SHARE")] = Field(
+        NEAR_ACCURACY_SHARE, description="sufficient share of the exact search's accuracy"
+    )
+    vectors: Path | None = Field(None, description="NumPy file with passage vectors, instead of a corpus")
+    queries: Path | None = Field(None, description="NumPy file with query vectors")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.queries is not None and self.vectors is None:
-            raise ValueError("queries are of vectors: name these too")
+            raise ValueError("--queries needs --vectors")
         if self.tune is not None and self.depth is not None and self.depth < max(self.cutoffs):
-            raise ValueError(f"depth is {self.depth}, and loss counts at {max(self.cutoffs)}")
+            raise ValueError(f"depth {self.depth} is smaller than the largest cutoff {max(self.cutoffs)}")
         return self

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.artifacts import MIN_GRADE, JournalRecord
-from raggs.base.document import Legend, Section, Table, table_of, terms_of
+from raggs.base.document import Legend, Section, Table, table_of, terms_of, without_intervals
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, causes_of
@@ -56,20 +56,21 @@ def verdict(found: JudgeFindings) -> str:
     single, ranked = found.single, found.ranked
     if single.otherwise.mean is None and single.again.mean is None:
         told = (
-            f"{found.judge} gave {NO_WHOLE_ORDER} to compare, {single.failed} of {single.asked} asked for "
-            "came back without"
+            f"{found.judge} returned no complete order: {single.failed} of {single.asked} answers "
+            "were not a valid order"
         )
-        return verdict_sentences(told, "First look at why: the table says what it answered")
+        return verdict_sentences(told, "First read the answers in the table of failures")
     if all(part.mean == 0 and not part.high for part in (single.again, single.otherwise, ranked.otherwise)):
         return verdict_sentences(
-            f"{found.judge} orders the same {found.size} alike each time, however shown: nothing to buy"
+            f"{found.judge} returns the same order of {found.size} passages every time, so repeated ranking "
+            "adds nothing"
         )
-    shown, turned = "shown otherwise", single.otherwise
+    shown, turned = "in another order", single.otherwise
     if turned.mean is None:
-        shown, turned = "asked again", single.again
-    told = f"{found.judge} turns {_share(turned)} of all pairs when the same {found.size} are {shown}"
+        shown, turned = "in the same order again", single.again
+    told = f"{found.judge} reverses {_share(turned)} of all pairs if {found.size} passages are shown {shown}"
     if ranked.otherwise.mean is not None:
-        told += f", the rank stage {_share(ranked.otherwise)} for {_cost(ranked)} a pool, not {_cost(single)}"
+        told += f"; the rank stage {_share(ranked.otherwise)} ({_cost(ranked)} per pool, not {_cost(single)})"
     return verdict_sentences(told, _gain_clause(found.gain))
 
 
@@ -78,12 +79,12 @@ def _gain_clause(gain: PoolsPart) -> str:
     if gain.mean is None or gain.low is None or gain.high is None:
         return ""
     if gain.low == gain.high == 0:
-        return "No pair turns once the grades are known, so there is nothing to buy"
+        return "Given the grades, no pair is reversed, so ranking adds nothing"
     if gain.low > 0:
-        return f"Rank with it: beside what the grades tell, that buys {_share(gain)} fewer"
+        return f"Ranking is worthwhile: it reverses {_share(gain)} fewer pairs"
     if gain.high < 0:
-        return f"Do not rank with it: that buys nothing, and turns {-100 * gain.mean:.1f}% more than the grades alone"
-    return f"Ask more pools first (--pools): {_share(gain)} fewer, beside what the grades tell, may be chance"
+        return f"Ranking is not worthwhile: it reverses {-100 * gain.mean:.1f}% more pairs"
+    return f"Inconclusive: ranking reverses {_share(gain)} fewer pairs, which may be chance; use more pools (--pools)"
 
 
 def _share(part: PoolsPart) -> str:
@@ -101,57 +102,58 @@ def _cost(part: OrderMethodPart) -> str:
 def _methods_section(found: JudgeFindings) -> Section:
     ways = (found.single, found.informed, found.ranked)
     sentences = [
-        f"{plural(found.pools, 'pool')}, each in {found.showings} orders of showing asked {found.repeats} times, and "
+        f"{plural(found.pools, 'pool')}, each shown in {found.showings} orders, {found.repeats} times per order, and "
         f"ranked {found.rankings} times",
-        f"one prompt and the rank stage agree with tau {_number(found.between)}",
+        f"rank correlation (tau) of one prompt and the rank stage: {_number(found.between)}",
     ]
     if found.grading.get("calls"):
         calls, usd = found.grading["calls"], found.grading["usd"]
-        sentences.append(f"grades that the rank stage starts from took {calls:,.0f} calls, {usd:.2g} USD")
+        sentences.append(f"the grades that the rank stage starts from needed {calls:,.0f} calls, {usd:.2g} USD")
     terms = (
-        Legend("[ ]", "95% interval over resampled pools; below ten pools it is too short"),
+        Legend("[ ]", "95% confidence interval over pools (bootstrap); too narrow with fewer than ten pools"),
         *terms_of(ways, "again", "otherwise"),
-        Legend("calls, tokens, USD", "for one order of one pool"),
+        Legend("calls, tokens, USD", "per order of one pool"),
     )
     columns = ("name", "again", "otherwise", "tau", "top", "calls", "tokens", "usd")
     table = table_of(ways, *columns, top=str(found.top))
-    return Section("What an order is worth", tuple(sentences), table, (), terms)
+    return Section("Stability of orders", tuple(sentences), table, (), terms)
 
 
 def _places(found: JudgeFindings) -> Section:
-    said = "how often two neighbours of an order stand in that order in another one; a coin has a half"
+    said = "share of neighbouring pairs that keep their order in a repetition; random guessing gives 0.5"
     sharp = (
         f"sharpness on the scale of the rank stage: {_number(found.sharpness)} in one prompt, "
-        f"{_number(found.ranked_sharpness)} in its own batches (3 tells a grade apart 19 times in 20)"
+        f"{_number(found.ranked_sharpness)} in its own batches (at 3, a difference of one grade is ordered "
+        "correctly in 19 of 20 cases)"
     )
     table = table_of(found.places, "places", "again", "against", "ranked")
-    return Section("How sharp it is, by place", (said, sharp), table)
+    return Section("Stability by position", (said, sharp), table)
 
 
 def _position_bias_section(favour: PositionBiasPart) -> Section:
     fair = f"{favour.fair_first:.3g}"
     rows = (
-        ("one prompt: pairs that turned with the showing, the earlier won", favour.toward.cell(), "0.5"),
-        ("one prompt: shown first rather than last, grades", favour.single.cell(), "0"),
-        ("rank stage: batches that the first one shown wins", favour.first.cell(), fair),
-        ("rank stage: shown first rather than last, grades", favour.ranked.cell(), "0"),
+        ("one prompt: reversed pairs won by the passage shown first", favour.toward.cell(), "0.5"),
+        ("one prompt: gain of the first over the last position, grades", favour.single.cell(), "0"),
+        ("rank stage: batches won by the passage shown first", favour.first.cell(), fair),
+        ("rank stage: gain of the first over the last position, grades", favour.ranked.cell(), "0"),
     )
     low, high = favour.toward.low, favour.toward.high
-    told = "in one prompt no favour can be told"
+    told = "no significant position bias in one prompt"
     if low is None or high is None:
-        told = "too few pairs turned to tell whether a place is favoured"
+        told = "too few reversed pairs to estimate the position bias"
     elif low > COIN:
-        told = "in one prompt it favours what is shown early"
+        told = "position bias in one prompt: early passages are preferred"
     elif high < COIN:
-        told = "in one prompt it favours what is shown late"
-    return Section("What the place shown does", (told,), Table.of(("", "found", "fair"), rows))
+        told = "position bias in one prompt: late passages are preferred"
+    return Section("Position bias", (told,), Table.of(("quantity", "measured", "without bias"), rows))
 
 
 def _failures(found: JudgeFindings) -> tuple[Section, ...]:
     parts = [part for part in (found.single, found.ranked) if part.failed]
     said = tuple(f"{count} times: {error}" for error, count in found.errors.items())
     table = table_of(parts, "name", "asked", "failed")
-    return (Section("Without an order", said, table),) if parts else ()
+    return (Section("Failures", said, table),) if parts else ()
 
 
 def _number(part: PoolsPart) -> str:
@@ -162,7 +164,7 @@ def _number(part: PoolsPart) -> str:
 
 def _by_place(found: JudgeFindings) -> str:
     """How often neighbours are kept, by their place."""
-    drawing = Drawing(f"{found.judge}: neighbours that keep their order", FOOT + 3.4 * LINE)
+    drawing = Drawing(f"{found.judge}: neighbouring pairs that keep their order", FOOT + 3.4 * LINE)
     across, up = AxisScale(0, len(found.places), LEFT, RIGHT), AxisScale(0.4, 1.02, FOOT, TOP)
     for value in up.ticks():
         drawing.line(LEFT, up.at(value), RIGHT, up.at(value), "grid")
@@ -170,11 +172,11 @@ def _by_place(found: JudgeFindings) -> str:
     drawing.line(LEFT, up.at(COIN), RIGHT, up.at(COIN), "limit")
     for at, part in enumerate(found.places):
         drawing.text(across.at(at + 0.5), FOOT + LINE, part.places, "soft", "middle")
-        _mark(drawing, across.at(at + 0.4), up, part.again, ("bar", "front", "one prompt, asked again"))
+        _mark(drawing, across.at(at + 0.4), up, part.again, ("bar", "front", "one prompt, repeated"))
         _mark(drawing, across.at(at + 0.6), up, part.ranked, ("doubt", "doubtdot", "rank stage"))
-    drawing.text((LEFT + RIGHT) / 2, FOOT + 2.2 * LINE, "places in the order", "soft", "middle")
+    drawing.text((LEFT + RIGHT) / 2, FOOT + 2.2 * LINE, "position in the order", "soft", "middle")
     drawing.text(
-        LEFT, TOP - 26, "blue: one prompt, asked again · grey: rank stage, ranked afresh · dashes: a coin", "soft"
+        LEFT, TOP - 26, "blue: one prompt, repeated · grey: rank stage, repeated · dashes: random guessing", "soft"
     )
     return drawing.svg()
 
@@ -232,12 +234,12 @@ class JudgeDiagnosisConfig(DiagnosisConfig):
     """How often the judge is asked."""
 
     type: Literal["judge"] = "judge"
-    pools: int = Field(10, ge=1, description="pools that are ordered")
-    size: int = Field(40, ge=MIN_POOL_PASSAGES, description="passages of a pool, at most")
-    showings: int = Field(2, ge=1, description="orders in which one prompt shows a pool")
-    repeats: int = Field(2, ge=1, description="asks of each of these")
-    rankings: int = Field(2, ge=1, description="rankings of each pool by the rank stage")
-    top: int = Field(10, ge=1, description="how many of the first are compared")
+    pools: int = Field(10, ge=1, description="number of pools")
+    size: int = Field(40, ge=MIN_POOL_PASSAGES, description="maximum number of passages per pool")
+    showings: int = Field(2, ge=1, description="number of presentation orders per pool")
+    repeats: int = Field(2, ge=1, description="repetitions per presentation order")
+    rankings: int = Field(2, ge=1, description="rankings per pool by the rank stage")
+    top: int = Field(10, ge=1, description="number of top passages that are compared")
 
 
 class JudgeDiagnosis(Diagnosis[JudgeFindings]):
@@ -245,7 +247,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
 
     Config = JudgeDiagnosisConfig
     Result = JudgeFindings
-    TITLE = "Does the judge order the same passages alike, and what does the rank stage buy?"
+    TITLE = "How stable is the judge's order, and is the rank stage worthwhile?"
     EXAMPLES = (
         "--config raggs.yaml --dry-run",
         "--config raggs.yaml --pools 5 --rankings 1",
@@ -294,10 +296,10 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         run, pools, llm = _run(bench), self._chosen(bench), bench.counting
         bench.workspace.loop.run(count_asks(llm, judge_of(bench, run, llm), run, pools, self._plan(bench)))
         size, floor = max(len(pool.passages) for pool in pools), run.ordering.floor
-        which = f" that reach grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
+        which = f" of at least grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
         return (
             f"{plural(len(pools), 'pool')} of up to {size} passages{which}",
-            f"one prompt of each: {self.config.showings} orders of showing, {self.config.repeats} asks of each",
+            f"one prompt of each: {self.config.showings} presentation orders, {self.config.repeats} calls per order",
             f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
             f"{run.ordering.max_calls} calls at most",
         )
@@ -332,19 +334,26 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         """The two ways, then where in the list, then what the place shown does, then failures."""
         return (_methods_section(found), _places(found), _position_bias_section(found.favour), *_failures(found))
 
+    def main_table(self, found: JudgeFindings) -> Table | None:
+        """Return the share of reversed pairs and the calls, by method."""
+        table = table_of((found.single, found.informed, found.ranked), "name", "again", "otherwise", "tau", "calls")
+        return None if table is None else without_intervals(table)
+
     def plots(self, found: JudgeFindings) -> Mapping[str, str]:
         """The share of pairs that turn, and how often neighbours are kept by their place."""
         ways = [
-            (f"{found.single.name}, asked again", found.single.again),
-            (f"{found.single.name}, shown otherwise", found.single.otherwise),
-            (f"{found.informed.name}, shown otherwise", found.informed.otherwise),
-            (f"{found.ranked.name}, ranked afresh", found.ranked.otherwise),
+            (f"{found.single.name}, repeated", found.single.again),
+            (f"{found.single.name}, other order", found.single.otherwise),
+            (f"{found.informed.name}, other order", found.informed.otherwise),
+            (f"{found.ranked.name}, repeated", found.ranked.otherwise),
         ]
         rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in ways if part.mean is not None]
         drawn = {}
         if rows:
-            told = "share of all pairs in another order, 95% interval over pools"
-            drawn["disagreement"] = forest(f"{found.judge}: the same passages ordered again", rows, told, changes=False)
+            told = "share of reversed pairs, 95% interval over pools"
+            drawn["disagreement"] = forest(
+                f"{found.judge}: repeated orders of the same passages", rows, told, changes=False
+            )
         if any(part.again.mean is not None or part.ranked.mean is not None for part in found.places):
             drawn["places"] = _by_place(found)
         return drawn
@@ -362,9 +371,9 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
             repeats=self.config.repeats,
             rankings=self.config.rankings,
             top=self.config.top,
-            single=answers.of_prompts(f"one prompt of {size}", answers.orders),
-            informed=answers.of_prompts(f"one prompt of {size}, with the grades", answers.informed),
-            ranked=answers.rank_stage(f"rank stage, {run.ordering.list_length} at a time"),
+            single=answers.of_prompts(f"one prompt, {size} passages", answers.orders),
+            informed=answers.of_prompts(f"one prompt, {size} passages, with the grades", answers.informed),
+            ranked=answers.rank_stage(f"rank stage, batches of {run.ordering.list_length}"),
             gain=answers.gain,
             between=answers.between,
             favour=answers.favour,
@@ -390,5 +399,5 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
 
 def _run(bench: Bench) -> RunConfig:
     if bench.run is None:
-        raise PrerequisiteError("this diagnosis needs a run's configuration", remedy="name it: --config raggs.yaml")
+        raise PrerequisiteError("this diagnosis needs a run's configuration", remedy="pass it: --config raggs.yaml")
     return bench.run

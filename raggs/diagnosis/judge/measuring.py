@@ -70,17 +70,19 @@ class JudgeAnswerRow(ReportPart):
     """An answer of the judge, as it is kept: one order of a list, or the course of a ranking."""
 
     qid: str
-    sample: int = Field(description="which ask of the same list; which ranking")
-    shown: tuple[str, ...] = Field(description="in the order of presentation; of a ranking the pool, best fused first")
-    order: tuple[str, ...] | None = Field(description="best first; null where the judge gave none")
+    sample: int = Field(description="number of the repetition, or of the ranking")
+    shown: tuple[str, ...] = Field(
+        description="passages in the order of presentation; of a ranking: the pool by fused rank"
+    )
+    order: tuple[str, ...] | None = Field(description="order, best first; null if the judge returned none")
     error: str | None = None
-    scores: tuple[float, ...] = Field((), description="of a ranking, aligned with `order`, in grades")
+    scores: tuple[float, ...] = Field((), description="scores of a ranking, aligned with `order`, in grades")
     sharpness: Number = None
-    position_bias: Number = Field(None, description="of a ranking: what being shown first adds, in grades")
-    asked: int = Field(1, description="calls that it took")
+    position_bias: Number = Field(None, description="position bias of a ranking: gain of the first position, in grades")
+    asked: int = Field(1, description="number of calls")
     failed: int = 0
     errors: tuple[str, ...] = ()
-    first: int = Field(0, description="batches that the passage shown first won")
+    first: int = Field(0, description="batches won by the passage shown first")
 
 
 class JudgeAnswerCosts(ReportPart):
@@ -109,32 +111,36 @@ class OrderMethodPart(ReportPart):
     again: Annotated[
         PoolsPart,
         Column(
-            "asked again",
+            "repeated",
             "score",
-            legend="share of pairs in another order when the same list is shown the same way again",
+            legend="share of pairs that are reversed when the same list is shown again",
         ),
-    ] = Field(description="share of pairs ordered otherwise, the same passages shown the same way again")
+    ] = Field(description="share of pairs that are reversed when the same list is shown again")
     otherwise: Annotated[
         PoolsPart,
         Column(
-            "shown otherwise",
+            "other order",
             "score",
-            legend="the same for another order of showing; of the rank stage, ranked afresh",
+            legend="share of pairs that are reversed in another presentation order; rank stage: in a repeated ranking",
         ),
-    ] = Field(description="the same, shown in another order; of the rank stage, ranked afresh")
+    ] = Field(
+        description="share of pairs that are reversed in another presentation order; rank stage: in a repeated ranking"
+    )
     tau: Annotated[PoolsPart, Column("tau", "score")] = Field(
-        description="Kendall's, of the latter: 1 - 2 of the share"
+        description="Kendall's tau of the other order: 1 - 2 × share"
     )
     top: Annotated[PoolsPart, Column("overlap@{top}", "score")] = Field(
-        description="share of the first `top` that two such orders have in common"
+        description="share of the first `top` passages that both orders have in common"
     )
-    asked: Annotated[int, Column("asked")] = Field(description="lists put before the judge")
-    failed: Annotated[int, Column("failed")] = Field(description="of these, without an order")
-    calls: Annotated[float, Column("calls", text="{:.4g}")] = Field(description="lists of one order of one pool, mean")
+    asked: Annotated[int, Column("asked")] = Field(description="number of calls for an order")
+    failed: Annotated[int, Column("failed")] = Field(description="calls without a valid order")
+    calls: Annotated[float, Column("calls", text="{:.4g}")] = Field(
+        description="mean number of calls per order of one pool"
+    )
     tokens: Annotated[float, Column("tokens", text="{:,.0f}")] = Field(
-        description="tokens sent for one order of one pool, mean"
+        description="mean number of tokens sent per order of one pool"
     )
-    usd: Annotated[float, Column("USD", text=_usd)] = Field(description="USD for one order of one pool, mean")
+    usd: Annotated[float, Column("USD", text=_usd)] = Field(description="mean cost in USD per order of one pool")
 
 
 class PlacePart(ReportPart):
@@ -142,14 +148,14 @@ class PlacePart(ReportPart):
 
     first: int
     last: int
-    again: Annotated[PoolsPart, Column("one prompt, asked again", "score")] = Field(
-        description="of one prompt, in its repeat"
+    again: Annotated[PoolsPart, Column("one prompt, repeated", "score")] = Field(
+        description="neighbours of one prompt, in its repetition"
     )
-    against: Annotated[PoolsPart, Column("one prompt, in the rank stage's order", "score")] = Field(
-        description="of one prompt, in the rank stage's order"
+    against: Annotated[PoolsPart, Column("one prompt, by rank stage", "score")] = Field(
+        description="of one prompt, by rank stage"
     )
-    ranked: Annotated[PoolsPart, Column("rank stage, ranked afresh", "score")] = Field(
-        description="of the rank stage, in its repeat"
+    ranked: Annotated[PoolsPart, Column("rank stage, repeated", "score")] = Field(
+        description="neighbours of the rank stage, in its repetition"
     )
 
     @property
@@ -161,13 +167,11 @@ class PlacePart(ReportPart):
 class PositionBiasPart(ReportPart):
     """What the place does at which a passage is shown."""
 
-    toward: PoolsPart = Field(
-        description="one prompt: of the pairs that turned with the showing, where the earlier won"
-    )
-    single: PoolsPart = Field(description="one prompt: what being shown first rather than last adds, in grades")
-    first: PoolsPart = Field(description="rank stage: share of batches that the passage shown first wins")
+    toward: PoolsPart = Field(description="one prompt: share of reversed pairs won by the passage shown first")
+    single: PoolsPart = Field(description="one prompt: gain of the first over the last position, in grades")
+    first: PoolsPart = Field(description="rank stage: share of batches won by the passage shown first")
     fair_first: float
-    ranked: PoolsPart = Field(description="rank stage: what being shown first rather than last adds, in grades")
+    ranked: PoolsPart = Field(description="rank stage: gain of the first over the last position, in grades")
 
 
 class JudgeFindings(DiagnosisFindings):
@@ -175,23 +179,25 @@ class JudgeFindings(DiagnosisFindings):
 
     judge: str
     pools: int
-    size: int = Field(description="passages of the longest pool")
-    batch: int = Field(description="passages that the rank stage shows at a time")
+    size: int = Field(description="number of passages in the longest pool")
+    batch: int = Field(description="passages per batch of the rank stage")
     showings: int
     repeats: int
     rankings: int
     top: int
     single: OrderMethodPart
-    informed: OrderMethodPart = Field(description="one prompt, read with the grades that the rank stage starts from")
+    informed: OrderMethodPart = Field(
+        description="one prompt, combined with the grades that the rank stage starts from"
+    )
     ranked: OrderMethodPart
-    gain: PoolsPart = Field(description="`otherwise` of `informed` less that of the rank stage, pool by pool")
+    gain: PoolsPart = Field(description="`otherwise` of `informed` minus that of the rank stage, paired by pool")
     between: PoolsPart = Field(description="Kendall's tau of one prompt with the rank stage")
     favour: PositionBiasPart
-    sharpness: PoolsPart = Field(description="of one prompt, on the scale of the rank stage")
+    sharpness: PoolsPart = Field(description="sharpness of one prompt, on the scale of the rank stage")
     ranked_sharpness: PoolsPart
     places: tuple[PlacePart, ...]
-    grading: Mapping[str, float] = Field(description="what grades took that the rank stage starts from: calls, usd")
-    errors: Mapping[str, int] = Field(description="why no order was given, how often")
+    grading: Mapping[str, float] = Field(description="calls and USD of the grades that the rank stage starts from")
+    errors: Mapping[str, int] = Field(description="reasons for missing orders, with counts")
 
 
 MIN_POOL_PASSAGES = 5  # passages of a pool
@@ -223,8 +229,8 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
     found = [pool for pool in found if len(pool.passages) >= MIN_POOL_PASSAGES]
     if not found:
         raise PrerequisiteError(
-            f"no pool has {MIN_POOL_PASSAGES} passages to order",
-            remedy="raggs run --config raggs.yaml --to judge makes pools",
+            f"no pool has at least {MIN_POOL_PASSAGES} passages",
+            remedy="raggs run --config raggs.yaml --to judge creates pools",
         )
     return sorted(found, key=lambda pool: pool.query.qid)
 
@@ -241,8 +247,8 @@ def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[
         raise PrerequisiteError(told, remedy=f"pass --set rank.min_best_grade={MIN_GRADE} to rank every query")
     found = [pool if not pool.grades else _pool_above_floor(pool, floor) for pool in ranked]
     if not (kept := [pool for pool in found if len(pool.passages) >= MIN_POOL_PASSAGES]):
-        told = f"no pool has {MIN_POOL_PASSAGES} passages that reach rank.floor ({floor})"
-        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, under which all are ordered")
+        told = f"no pool has at least {MIN_POOL_PASSAGES} passages of grade {floor} (rank.floor) or more"
+        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, to order all passages")
     return kept
 
 
@@ -311,8 +317,8 @@ def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qi
     free = [spec for spec, kind in kinds if not kind.paid(spec) and (embedder or not kind.needs_vectors(spec))]
     if not free:
         raise PrerequisiteError(
-            "there are no pools yet, and each retriever asks a model that is paid",
-            remedy="raggs run --config raggs.yaml --to merge makes pools",
+            "no pools exist yet, and every retriever calls a paid model",
+            remedy="raggs run --config raggs.yaml --to merge creates pools",
         )
     return [bench.workspace.retriever(spec, bench.passages, qids, embedder) for spec in free]
 
@@ -514,7 +520,7 @@ class JudgeAnswers:
         ranked: rankings; their `shown` is the pool.
         grades: by pool and passage, what the rank stage starts from.
         top: how many of the first are compared.
-        batch: passages that the rank stage shows at a time.
+        batch: passages per batch of the rank stage.
         seed: of the intervals.
     """
 

@@ -51,11 +51,11 @@ from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber
 from raggs.stats.name_margins import LEAST_BASE, Margins, margin_change, margins, mean_of, ratio
 
-SMALL_MARGIN_NOTE = "bundles whose base margin is under .02 have no percentage"
+SMALL_MARGIN_NOTE = "test cases with a base margin below 0.02 have no percentage"
 LEGEND = (
-    Legend("[ ]", "95% interval over resampled questions"),
-    Legend("✗", "beyond its limit"),
-    Legend("?", "the interval holds the limit"),
+    Legend("[ ]", "95% confidence interval over queries (bootstrap)"),
+    Legend("✗", "limit exceeded"),
+    Legend("?", "inconclusive: the interval contains the limit"),
 )
 
 
@@ -72,8 +72,9 @@ def _all_scorers_section(found: NamesFindings) -> Section:
 def _changes(found: NamesFindings, subject: SubjectPart) -> Section:
     left = max((part.left_out for part in subject.ablations), default=0)
     limits = (
-        f"A destroyed identity must cost the name margin {found.least_loss:g}% or more, another form or layout "
-        f"{found.most_loss:g}% or less."
+        f"Limits: removing the identity must reduce the name margin by at least {found.min_drop:g}%; another "
+        "form or layout by at most "
+        f"{found.max_drop:g}%."
     )
     return Section(
         f"Name margin of {subject.scorer}, {subject.language}",
@@ -85,14 +86,14 @@ def _changes(found: NamesFindings, subject: SubjectPart) -> Section:
 
 def _bases(found: NamesFindings) -> Section:
     names = ", ".join(f"{count:,} ({language})" for language, count in found.names.items())
-    read = "after Unicode hygiene" if found.cleaned else "as they stand, without Unicode hygiene"
+    read = "after Unicode normalisation" if found.cleaned else "without Unicode normalisation"
     first = found.subjects[0]
     drawn = (
         f"{plural(first.questions, 'question')} a language, {plural(first.runs, 'run')}; names of {found.source}: "
         f"{names}; texts are read {read}."
     )
     return Section(
-        "Margins before any change",
+        "Margins on unchanged texts",
         (drawn,),
         table_of(found.subjects, "scorer", "language", "name", "spread", "topic", "both", "ratio"),
         terms=terms_of(found.subjects, "name", "topic", "spread"),
@@ -100,16 +101,18 @@ def _bases(found: NamesFindings) -> Section:
 
 
 def _searched(end: EndToEnd, subjects: Sequence[SubjectPart]) -> Section:
-    title = f"What it does to {end.measure} of the golden set"
+    title = f"Effect on {end.measure} of the golden set"
     if end.note is not None:
         return Section(title, (end.note,))
     told = [
-        f"{end.questions:,} of {plural(end.judged, 'judged question')} hold names that stand in the corpus; "
+        f"{end.questions:,} of {plural(end.judged, 'judged question')} contain names that occur in the corpus; "
         f"dense search in {plural(end.passages, 'passage')}."
     ]
     probed = list(dict.fromkeys(each.language for each in subjects))
     if end.language not in probed:
-        told.append(f"Most of these questions are in {end.language}; the margins beside are those of {probed[0]}.")
+        told.append(
+            f"Most of these queries are in {end.language}; the margins next to them were measured in {probed[0]}."
+        )
     found = end.prediction
     if found is not None and found.spearman is not None:
         bounds = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
@@ -150,8 +153,8 @@ BAR = 15.0  # of one scorer
 GAP = 10.0  # between perturbers
 MAX_LABEL_LETTERS = 40
 KEY = (
-    "blue bars: measured here; dashed: beyond its limit",
-    "grey dots: text-embedding-3-large, rings: voyage-3.5, as published, not repeated here",
+    "blue bars: measured here; dashed: limit exceeded",
+    "grey dots: text-embedding-3-large, rings: voyage-3.5, published values",
 )
 
 
@@ -225,10 +228,10 @@ def _margin_plot(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
 
 
 ADVICE = {
-    "embedder": "First put a lexical retriever beside it, fused (RRF): to that a name is a word like others",
-    "reranker": "First try another reranker, or fuse its order with one that reads words (RRF)",
+    "embedder": "First fuse it with a lexical retriever (RRF), which treats names as ordinary words",
+    "reranker": "First try another reranker, or fuse its order with a lexical one (RRF)",
 }
-MORE_QUESTIONS_ADVICE = "First ask more: --questions, --runs"
+MORE_QUESTIONS_ADVICE = "First increase --questions and --runs"
 
 
 def blind(subject: SubjectPart) -> bool:
@@ -251,26 +254,26 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
     ]
     if wrong:
         first = next(each for each in subjects if blind(each) or _failed(each))
-        more = [f"so do {len(wrong) - 1} more"] if len(wrong) > 1 else []
+        more = [f"{len(wrong) - 1} more also fail"] if len(wrong) > 1 else []
         return verdict_sentences("; ".join([wrong[0], *more]), ADVICE[first.what])
-    kept = f"an identity that is destroyed costs {least:g}% or more, another form or layout {most:g}% or less"
+    kept = f"removing the identity costs at least {least:g}%, another form or layout at most {most:g}%"
     if doubted := [
         f"{each.scorer} under {some_of([part.perturber for part in _inconclusive_ablations(each)])} ({each.language})"
         for each in subjects
         if _inconclusive_ablations(each)
     ]:
         return verdict_sentences(
-            f"Nobody fails beyond doubt, and {some_of(doubted)} cannot be told from its limit: {kept}",
+            f"Inconclusive: {some_of(doubted)} cannot be distinguished from the limit ({kept})",
             MORE_QUESTIONS_ADVICE,
         )
     return verdict_sentences(
-        f"{some_of(scorers)} {'tells' if len(scorers) == 1 else 'tell'} people apart as asked: {kept}"
+        f"{some_of(scorers)} {'distinguishes' if len(scorers) == 1 else 'distinguish'} names within the limits: {kept}"
     )
 
 
 def _failure_clause(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
     """What is wrong with one scorer, over its languages; None where nothing is."""
-    told = [f"it hardly tells one name from another in {each.language}" for each in subjects if blind(each)]
+    told = [f"it hardly distinguishes names in {each.language}" for each in subjects if blind(each)]
     failed: dict[str, list[tuple[str, AblationPart]]] = {}
     for each in subjects:
         for part in [] if blind(each) else _failed(each):
@@ -297,7 +300,7 @@ def _inconclusive_ablations(subject: SubjectPart) -> list[AblationPart]:
     return [part for part in subject.ablations if part.holds is None]
 
 
-OWN_LISTS_LABEL = "raggs' own lists"
+OWN_LISTS_LABEL = "raggs' built-in lists"
 
 
 class NamesDiagnosis(Diagnosis[NamesFindings]):
@@ -311,7 +314,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     Config = NamesConfig
     Result = NamesFindings
-    TITLE = "Does it still find the right person?"
+    TITLE = "Does the embedder find the right person if a name is written differently?"
     EXAMPLES = (
         "",
         "--embedder wordllama --embedder onnx:models/minilm",
@@ -352,7 +355,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         bundles = config.questions * config.runs * len(config.languages) * (1 + len(self.perturbers))
         who = plural(len(bench.embedders), "embedder")
         more = f" and {plural(len(bench.rerankers), 'reranker')}" if bench.rerankers else ""
-        return (f"{plural(bundles, 'bundle')} of a question and five candidates, scored by {who}{more}",)
+        return (f"{plural(bundles, 'test case')} (a query and five candidates), scored by {who}{more}",)
 
     def measure(self, bench: Bench) -> NamesFindings:
         found = [
@@ -360,16 +363,18 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             for scorer in self._scorers(bench)
             for language in self.config.languages
         ]
-        least, most = self.config.least_loss, self.config.most_loss
+        least, most = self.config.min_drop, self.config.max_drop
         drawn = {language: self._lists(bench, language) for language in self.config.languages}
         return NamesFindings(
             verdict=verdict(found, least, most),
             passed=is_passed(found),
-            source=OWN_LISTS_LABEL if self.config.name_field is None else f"the corpus' field {self.config.name_field}",
+            source=OWN_LISTS_LABEL
+            if self.config.name_field is None
+            else f"the field {self.config.name_field} of the corpus",
             names={language: len(lists.home) + len(lists.abroad) for language, lists in drawn.items()},
             cleaned=not self.config.raw,
-            least_loss=least,
-            most_loss=most,
+            min_drop=least,
+            max_drop=most,
             subjects=tuple(found),
             end_to_end=perturb_golden(bench, self.config, self.perturbers, found) if self._wanted(bench) else None,
         )
@@ -468,7 +473,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             of_means_high=finite_or_none(found.of_means_bounds.high),
             absolute=mean_part(found.absolute),
             left_out=found.left_out,
-            holds=is_within_limit(percent, perturber.FAMILY, self.config.least_loss, self.config.most_loss),
+            holds=is_within_limit(percent, perturber.FAMILY, self.config.min_drop, self.config.max_drop),
         )
 
     def _scores(self, bench: Bench, scorer: NameScorer, drawn: Runs, perturber: Perturber | None) -> Floats:

@@ -62,31 +62,37 @@ class NamesConfig(DiagnosisConfig):
 
     type: Literal["names"] = "names"
     languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
-        ("en", "fr"), min_length=1, description="of the probes"
+        ("en", "fr"), min_length=1, description="languages of the test queries"
     )
-    questions: int = Field(100, ge=2, le=MAX_QUESTIONS, description="a language, the same in all runs")
-    runs: int = Field(15, ge=1, le=MAX_RUNS, description="with impostors and wordings drawn anew")
-    reranker_runs: int = Field(3, ge=1, le=MAX_RUNS, description="runs that rerankers score, which read each text anew")
-    perturbers: tuple[PerturberSpec, ...] = Field(ALL, validate_default=True, description="what is done to the texts")
-    raw: bool = Field(False, description="whether texts are read as they stand, without Unicode hygiene")
+    questions: int = Field(100, ge=2, le=MAX_QUESTIONS, description="queries per language, the same in all repetitions")
+    runs: int = Field(15, ge=1, le=MAX_RUNS, description="repetitions, each with new distractors and wordings")
+    reranker_runs: int = Field(
+        3, ge=1, le=MAX_RUNS, description="repetitions for rerankers, which cannot reuse vectors"
+    )
+    perturbers: tuple[PerturberSpec, ...] = Field(
+        ALL, validate_default=True, description="changes of the texts that are tested"
+    )
+    raw: bool = Field(False, description="read texts without Unicode normalisation")
     name_field: Annotated[str | None, Flag(value="FIELD")] = Field(
-        None, min_length=1, description="of the passages' metadata, that holds names"
+        None, min_length=1, description="metadata field of the passages that contains names"
     )
     topic_field: Annotated[str | None, Flag(value="FIELD")] = Field(
-        None, min_length=1, description="of the passages, that says what they are about"
+        None, min_length=1, description="metadata field of the passages that contains the topic"
     )
-    least_loss: Annotated[float, Flag(value="PERCENT")] = Field(
-        50.0, ge=0, le=100, description="percent that a destroyed identity must cost the margin"
+    min_drop: Annotated[float, Flag(value="PERCENT")] = Field(
+        50.0, ge=0, le=100, description="minimum drop of the margin in percent if the identity is removed"
     )
-    most_loss: Annotated[float, Flag(value="PERCENT")] = Field(
-        20.0, ge=0, le=100, description="percent that another form or layout may cost it"
+    max_drop: Annotated[float, Flag(value="PERCENT")] = Field(
+        20.0, ge=0, le=100, description="maximum drop of the margin in percent for another form or layout"
     )
     end_to_end: Annotated[bool, Flag(("--end-to-end/--probes-only",))] = Field(
-        True, description="whether a golden set's questions that hold names are perturbed, too"
+        True, description="also change queries of the golden set that contain names"
     )
-    cutoff: Annotated[int, Flag(value="K")] = Field(10, ge=1, le=1000, description="of N-Recall4+ over the golden set")
+    cutoff: Annotated[int, Flag(value="K")] = Field(
+        10, ge=1, le=1000, description="cutoff of N-Recall4+ on the golden set"
+    )
     most_passages: int = Field(
-        20_000, ge=100, description="of the corpus, in which they are looked for; judged ones are always there"
+        20_000, ge=100, description="passages of the corpus that are searched; judged passages are always included"
     )
 
     @field_validator("languages")
@@ -103,27 +109,27 @@ class NamesConfig(DiagnosisConfig):
         if (self.name_field is None) != (self.topic_field is None):
             raise ValueError("--name-field and --topic-field go together")
         if len({each.type for each in self.perturbers}) < len(self.perturbers):
-            raise ValueError("a perturber is named twice")
+            raise ValueError("a perturber is given twice")
         return self
 
 
 class MarginPart(ReportPart):
     """A mean of margins, or of their changes, over questions and runs."""
 
-    value: Number = Field(description="mean of the runs' means")
-    sd: Number = Field(description="between the runs' means")
+    value: Number = Field(description="mean over repetitions")
+    sd: Number = Field(description="standard deviation over repetitions")
     run_low: Number = Field(description="95% interval over runs")
     run_high: Number
     low: Number = Field(description="95% interval over resampled questions")
     high: Number
-    count: int = Field(description="bundles with a value")
+    count: int = Field(description="test cases with a value")
 
     def cell(self, form: NumberForm = "score") -> Cell:
         """As it stands in a table, with its interval over questions."""
         return bounded(self.value, self.low, self.high, form)
 
 
-FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
+FAMILIES = {"identity": "identity removed", "form": "another form", "layout": "another layout"}
 MARKS = {True: "", False: "✗", None: "?"}
 
 
@@ -132,24 +138,24 @@ class AblationPart(ReportPart):
 
     perturber: Annotated[str, Column("perturber")]
     family: Annotated[ChangeFamily, Column("kind", text=FAMILIES.get)] = Field(
-        description="whether it takes the identity away, only the form, or only the layout"
+        description="whether it removes the identity, changes the form, or changes the layout"
     )
     percent: Annotated[MarginPart, Column("change %", "percent", mark="mark")] = Field(
-        description="mean of the bundles' changes in percent, bases under .02 left out"
+        description="mean change in percent over test cases with a base margin of at least 0.02"
     )
-    of_means: Annotated[Number, Column("of the means %", "percent", bounds=("of_means_low", "of_means_high"))] = Field(
-        description="change of the mean margin in percent"
+    of_means: Annotated[Number, Column("change of mean %", "percent", bounds=("of_means_low", "of_means_high"))] = (
+        Field(description="change of the mean margin in percent")
     )
     of_means_low: Number
     of_means_high: Number
     absolute: Annotated[MarginPart, Column("change", "signed")] = Field(
         description="mean change, in the unit of the scores"
     )
-    left_out: int = Field(description="bundles whose base margin is under .02")
-    holds: bool | None = Field(description="whether the change is within its limit beyond doubt; null: in doubt")
+    left_out: int = Field(description="test cases with a base margin below 0.02")
+    holds: bool | None = Field(description="whether the change is within the limit; null: inconclusive")
 
     @property
-    def spread(self) -> Annotated[Number, Column("between runs", text="{:z.1f}")]:
+    def spread(self) -> Annotated[Number, Column("repetition sd", text="{:z.1f}")]:
         """Standard deviation of the runs' means of `percent`."""
         return self.percent.sd
 
@@ -174,24 +180,24 @@ class SubjectPart(ReportPart):
             "score",
             legend="score of the right author over the better of two others, on the same topic",
         ),
-    ] = Field(description="margin of the right name over the better of two impostors")
+    ] = Field(description="margin of the right author over the better of two distractors")
     topic: Annotated[
         MarginPart,
         Column("topic", "score", legend="score of the right topic over another one, by the same author"),
     ] = Field(description="margin of the right topic over another one")
     both: Annotated[MarginPart, Column("both", "score")]
     ratio: Annotated[Number, Column("name / topic", "score", bounds=("ratio_low", "ratio_high"))] = Field(
-        description="name margin by topic margin, of their means"
+        description="mean name margin divided by mean topic margin"
     )
     ratio_low: Number
     ratio_high: Number
-    small: float = Field(description="share of bundles whose name margin is under .02")
+    small: float = Field(description="share of test cases with a name margin below 0.02")
     ablations: tuple[AblationPart, ...]
 
     @property
     def spread(
         self,
-    ) -> Annotated[Number, Column("between runs", "score", legend="standard deviation of the runs' means")]:
+    ) -> Annotated[Number, Column("repetition sd", "score", legend="standard deviation of the means over repetitions")]:
         """Of the name margin."""
         return self.name.sd
 
@@ -201,14 +207,16 @@ class NamesEndToEndPart(ReportPart):
 
     embedder: Annotated[str, Column("embedder")]
     perturber: Annotated[str, Column("perturber")]
-    before: Annotated[Number, Column("before", "score")] = Field(description="mean over the questions")
+    before: Annotated[Number, Column("before", "score")] = Field(description="mean over queries")
     after: Annotated[Number, Column("after", "score")]
     difference: Annotated[Number, Column("change", "signed", bounds=("low", "high"))]
     low: Number = Field(description="95% interval of the paired difference")
     high: Number
-    passages: Annotated[int, Column("passages changed", text="{:,}")] = Field(description="passages that it changed")
+    passages: Annotated[int, Column("passages changed", text="{:,}")] = Field(
+        description="passages that the perturber changed"
+    )
     margin: Annotated[Number, Column("name margin %", "percent")] = Field(
-        description="change of the mean name margin in percent, as the probes have it"
+        description="change of the mean name margin in percent, in the test cases"
     )
 
 
@@ -225,23 +233,23 @@ class EndToEnd(ReportPart):
     """The golden set's share."""
 
     measure: str
-    questions: int = Field(description="that hold names which stand in the corpus")
+    questions: int = Field(description="queries with names that occur in the corpus")
     judged: int
-    passages: int = Field(description="that were searched")
-    language: str = Field(description="of most of these questions")
+    passages: int = Field(description="passages that were searched")
+    language: str = Field(description="language of most of these queries")
     changes: tuple[NamesEndToEndPart, ...] = ()
     prediction: PredictionPart | None = None
-    note: str | None = Field(None, description="why there is nothing to tell")
+    note: str | None = Field(None, description="reason if nothing was measured")
 
 
 class NamesFindings(DiagnosisFindings):
     """Name margins, what destroys them, and what that does to recall."""
 
-    source: str = Field(description="where names and topics are from")
-    names: Mapping[str, int] = Field(description="different names to draw from, by language")
-    cleaned: bool = Field(description="whether texts passed Unicode hygiene")
-    least_loss: float
-    most_loss: float
+    source: str = Field(description="source of names and topics")
+    names: Mapping[str, int] = Field(description="number of different names by language")
+    cleaned: bool = Field(description="whether texts were normalised (Unicode)")
+    min_drop: float
+    max_drop: float
     subjects: tuple[SubjectPart, ...]
     end_to_end: EndToEnd | None = None
 
@@ -304,8 +312,8 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
         if len(found) < MIN_NAMES:
             told = plural(len(found), f"different {what}")
             raise DataError(
-                f"the field {field!r} of the corpus gives {told}, and {MIN_NAMES} are needed",
-                remedy="name other fields by --name-field and --topic-field, or none for raggs' own lists",
+                f"the field {field!r} of the corpus gives {told}, at least {MIN_NAMES} are needed",
+                remedy="pass other fields with --name-field and --topic-field, or none for the built-in lists",
             )
     return NameLists(people, (), topics, tuple(pairs))
 

@@ -172,9 +172,9 @@ class EmbedderScorer(NameScorer):
         if self._bench.rehearsal is None and not questions.any(axis=1).all():
             bundle = runs[0][0]
             raise DataError(
-                f"{self.name} gives no vector to questions in {bundle.language!r}, such as "
+                f"{self.name} returns no vector for queries in {bundle.language!r}, e.g. "
                 f"{shorten(bundle.question.text, 60)!r}",
-                remedy="name the languages that it knows: --language en",
+                remedy="pass languages that it knows: --language en",
             )
         found = np.empty((len(runs), len(runs[0]), len(ROLES)))
         for run in range(len(runs)):  # a run at a time: long vectors of all would fill the memory
@@ -230,9 +230,9 @@ class RerankerScorer(NameScorer):
         told = await self._reranker.rerank(question, bundle.language, shown)
         if told.problems:
             raise ProviderError(
-                f"{self.name} left a question without scores ({told.problems[0]}): "
+                f"{self.name} returned no scores for a query ({told.problems[0]}): "
                 f"{shorten(bundle.question.text, 60)!r}",
-                remedy="run again: what was paid is cached",
+                remedy="run the same command again: paid answers are cached",
             )
         by_role = {each.doc_id: each.score for each in told.ranked}
         return [by_role[role] for role in ROLES]
@@ -390,7 +390,7 @@ class SearchTask:
         return sorted(found, key=lambda passage: passage.doc_id)
 
 
-NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN."
+NAME_IT = "pass --config raggs.yaml or --golden RUN."
 MIN_NAMED_QUERIES = 5  # questions with names of which a change says anything
 
 
@@ -421,8 +421,8 @@ def perturb_golden(
         language=scene.language,
     )
     if len(scene.names) < MIN_NAMED_QUERIES:
-        of = plural(scene.judged, "judged question")
-        note = f"{len(scene.names)} of {of} name somebody who stands in the corpus: too few to tell."
+        of = plural(scene.judged, "judged query")
+        note = f"{len(scene.names)} of {of} contain a name that occurs in the corpus: too few for a result."
         return found.model_copy(update={"note": note})
     changes: list[NamesEndToEndPart] = []
     differences: list[Floats] = []
@@ -445,12 +445,12 @@ def perturb_golden(
 def missing_input(bench: Bench) -> str | None:
     """What a golden set lacks to be searched; None where nothing."""
     if not bench.has("corpus"):
-        return f"There is no corpus to search in: {NAME_IT}"
+        return f"No corpus to search: {NAME_IT}"
     try:
         found = bench.queries
     except NotFoundError:
         found = {}
-    return None if found else f"Labels alone hold no questions: {NAME_IT}"
+    return None if found else f"A file of labels contains no queries: {NAME_IT}"
 
 
 def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber]) -> None:

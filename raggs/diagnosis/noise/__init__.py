@@ -11,7 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from raggs.base.document import Column, ColumnSpec, Legend, NumberForm, Section, table_of, terms_of
+from raggs.base.document import (
+    Column,
+    ColumnSpec,
+    Legend,
+    NumberForm,
+    Section,
+    Table,
+    table_of,
+    terms_of,
+    without_intervals,
+)
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
@@ -61,14 +71,14 @@ def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
     )
 
 
-PUBLISHED = Legend("published", "of other models and questions, in the paper that this follows; not repeated here")
-INTERVAL_LEGEND = Legend("[ ]", "95% interval over resampled questions, which are paired")
-REGAINED_LEGEND = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
+PUBLISHED = Legend("published", "published results of the study that this diagnosis follows (other models and queries)")
+INTERVAL_LEGEND = Legend("[ ]", "95% confidence interval over queries (paired bootstrap)")
+REGAINED_LEGEND = Legend("back", "share of the loss that the rewriter recovers; – if noise has no significant effect")
 
 
 def _cosines(found: NoiseFindings) -> Section:
     counted = ", ".join(f"{count} in {language}" for language, count in found.questions.items())
-    told = f"{found.source}: {counted}, noise drawn {plural(found.draws, 'time')}: {', '.join(found.noises)}."
+    told = f"{found.source}: {counted}, {plural(found.draws, 'random draw')} of noise: {', '.join(found.noises)}."
     published = {(each.language, each.level, each.model): each.cosine for each in found.targets}
 
     def target(model: str) -> ColumnSpec:
@@ -78,16 +88,18 @@ def _cosines(found: NoiseFindings) -> Section:
 
     columns = ("embedder", "language", "level", "rewriter", "cosine", "changed", "changed_percent", "regained")
     table = table_of(found.cosines, *columns, target(LARGE), target(SMALL_MODEL))
-    return Section("Cosine to the ideal text", (told,), table, (), (INTERVAL_LEGEND, REGAINED_LEGEND, PUBLISHED))
+    return Section(
+        "Cosine of the query to its ideal text", (told,), table, (), (INTERVAL_LEGEND, REGAINED_LEGEND, PUBLISHED)
+    )
 
 
 def _search_sections(found: NoiseFindings) -> Iterator[Section]:
     """What is found, and what rewriting does to questions that hold no noise."""
     if found.untold is not None:
-        yield Section("What is found", (found.untold,))
+        yield Section("Retrieval with noise", (found.untold,))
         return
-    others = f"; {found.strange} in other languages left out" if found.strange else ""
-    told = f"{plural(found.searched, 'question')} of the golden set, as they are and with noise{others}."
+    others = f"; {found.strange} in other languages omitted" if found.strange else ""
+    told = f"{plural(found.searched, 'question')} of the golden set, unchanged and with noise{others}."
     ends = {(part.system, part.measure, part.level, part.rewriter): part for part in found.ends}
 
     def beside(title: str, form: NumberForm, name: str, rewriter: str, level: int | None = None) -> ColumnSpec:
@@ -103,23 +115,23 @@ def _search_sections(found: NoiseFindings) -> Iterator[Section]:
     ]
     for name in tried:
         columns += [beside(f"gained by {name}", "signed", "gained", name)]
-        columns += [beside(f"back by {name}", "share", "regained", name)]
+        columns += [beside(f"recovered by {name}", "share", "regained", name)]
     noisy = [part for part in found.ends if part.level and part.rewriter == NO_REWRITER]
-    yield Section("What is found", (told,), table_of(noisy, *columns), (), (INTERVAL_LEGEND, REGAINED_LEGEND))
+    yield Section("Retrieval with noise", (told,), table_of(noisy, *columns), (), (INTERVAL_LEGEND, REGAINED_LEGEND))
     if tried:
         parts = [part for part in found.ends if part.level == 0 and part.rewriter != NO_REWRITER]
         worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
         named = ", ".join(f"{part.rewriter} ({part.system}, {part.measure})" for part in worse)
-        told = f"Rewriting questions without noise costs: {named}."
-        told = told if worse else "Rewriting them costs nothing that is clear."
+        told = f"Rewriting queries without noise reduces: {named}."
+        told = told if worse else "Rewriting them has no significant cost."
         table = table_of(parts, "system", "rewriter", "measure", "change")
-        yield Section("Questions without noise", (told,), table, (), (INTERVAL_LEGEND,))
+        yield Section("Queries without noise", (told,), table, (), (INTERVAL_LEGEND,))
 
 
 def _shuffles(found: NoiseFindings) -> Iterator[Section]:
     if table := table_of(found.shuffles, "system", "level", "rewriter", "k", "overlap", "tau"):
         terms = (*terms_of(found.shuffles, "overlap", "tau"), INTERVAL_LEGEND)
-        yield Section("The top of the lists", (), table, (), terms)
+        yield Section("Changes at the top of the lists", (), table, (), terms)
 
 
 # --- plots --------------------------------------------------------------------------------------------------
@@ -130,7 +142,7 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
     levels = sorted({part.level for part in parts})
     drawn = [
         Curve(
-            (f"{language}, {'as it is asked' if rewriter == NO_REWRITER else f'rewritten by {rewriter}'}",),
+            (f"{language}, {'unchanged' if rewriter == NO_REWRITER else f'rewritten by {rewriter}'}",),
             tuple(
                 (float(part.level), part.cosine.mean or 0.0)
                 for part in parts
@@ -139,8 +151,8 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
         )
         for language, rewriter in lines
     ]
-    title = f"Cosine of questions to their ideal texts by noise, {name}"
-    return curves(title, drawn, ("level of noise", "mean cosine"), [float(level) for level in levels])
+    title = f"Cosine of queries to their ideal texts by noise level, {name}"
+    return curves(title, drawn, ("noise level", "mean cosine"), [float(level) for level in levels])
 
 
 def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -149,7 +161,7 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
     shown = [part for part in ends if (part.level, part.measure) == (level, measure)]
     rows = [
         ForestRow(
-            f"{part.system}, {'as it is asked' if part.rewriter == NO_REWRITER else part.rewriter}",
+            f"{part.system}, {'unchanged' if part.rewriter == NO_REWRITER else part.rewriter}",
             part.change.mean or 0.0,
             part.change.low,
             part.change.high,
@@ -157,8 +169,8 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
         )
         for part in shown
     ]
-    title = f"{measure} of questions with noise of level {level}, against the same without"
-    return forest(title, rows, f"change of {measure}; grey: may be chance", changes=True)
+    title = f"{measure}: change through noise of level {level}"
+    return forest(title, rows, f"change of {measure}; grey: not significant", changes=True)
 
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:
@@ -171,12 +183,12 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
     lost = next((part.change for part in parts if part.rewriter == NO_REWRITER), MeanPart())
     if lost.mean is not None and lost.high is not None and lost.high < 0:
-        costs = f"Noise of level {level} costs a {system} search {-lost.mean:.3f} {measure}"
+        costs = f"Noise of level {level} reduces {measure} of {system} search by {-lost.mean:.3f}"
         return verdict_sentences(*_with_rewriter(costs, parts))
     if lost.mean is not None:
-        untold = f"What it costs a {system} search in {measure} may be nothing ({lost.mean:+.3f})"
+        untold = f"Its effect on {measure} of {system} search is not significant ({lost.mean:+.3f})"
     elif ends:
-        untold = f"{capital(measure)} is defined for no question that was searched"
+        untold = f"{capital(measure)} is not defined for any searched query"
     return verdict_sentences(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
 
 
@@ -197,25 +209,22 @@ def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     costs = join_with_and(
         f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NO_REWRITER
     )
-    told = f"Noise of level {level} takes {costs} from {worst}'s cosine to the ideal text"
+    told = f"Noise of level {level} reduces the cosine of {worst} to the ideal text by {costs}"
     name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts)
     if name is None:
         return told
     own = [part for part in parts if part.rewriter == name]
-    return (
-        f"{told}, of which {name} brings back "
-        f"{join_with_and(_regained_text(part.regained, part.language) for part in own)}"
-    )
+    return f"{told}; {name} recovers {join_with_and(_regained_text(part.regained, part.language) for part in own)}"
 
 
 def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str, str]:
     name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
     back = next((part.regained for part in parts if part.rewriter == name), None)
     if name is None or back is None:
-        return costs, "First try what a rewriter brings back: --rewriter NAME"
+        return costs, "First try a rewriter: --rewriter NAME"
     helps = back.low is not None and back.low > 0
-    then = f"First rewrite questions by it (embed.rewrite: {name})" if helps else "First try another: --rewriter NAME"
-    return f"{costs}, of which {name} brings back {_regained_text(back)}", then
+    then = f"First rewrite queries (embed.rewrite: {name})" if helps else "First try another rewriter: --rewriter NAME"
+    return f"{costs}; {name} recovers {_regained_text(back)}", then
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -226,19 +235,17 @@ def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
 
 
 def _regained_text(part: MeanPart, language: str = "") -> str:
-    share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f}%"
+    share = "an unknown share of it" if part.mean is None else f"{100 * part.mean:.0f}% of it"
     if part.low is not None and part.low <= 0:
-        share = (
-            "nothing that can be told from chance" if part.high is None or part.high >= 0 else "nothing, and costs more"
-        )
+        share = "no significant part of it" if part.high is None or part.high >= 0 else "nothing and increases the loss"
     return f"{share} in {language}" if language else share
 
 
 MIN_IDEAL_TEXTS = 5  # questions of a language, below which nothing is compared
 MAX_EXAMPLES = 2  # questions of each language and level that are shown
 SAMPLE = 200  # passages by which their tokens are estimated
-NO_GOLDEN = "Nothing was searched: there is no golden set (name one: --golden RUN|FILE; raggs run makes one)."
-NO_CORPUS = "Nothing was searched: nobody says where the golden set's corpus is (name the run's file: --config FILE)."
+NO_GOLDEN = "Nothing was searched: no golden set (pass --golden RUN|FILE)."
+NO_CORPUS = "Nothing was searched: the corpus of the golden set is unknown (pass --config FILE)."
 NOT_WANTED = "Nothing was searched: --cosine-only."
 REWRITE = "rewrite"  # the ledger's name of the task
 
@@ -253,7 +260,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
 
     Config = NoiseDiagnosisConfig
     Result = NoiseFindings
-    TITLE = "What does conversational noise cost, and what does rewriting bring back?"
+    TITLE = "How much does conversational noise cost, and how much does rewriting recover?"
     EXAMPLES = (
         "",
         "--golden runs/demo --rewriter clean",
@@ -306,7 +313,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         tried = plural(len(config.rewriters), "rewriter")
         return (
             f"{plural(count * noisy, 'question')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine",
-            untold or f"{plural(searches, 'question')} searched, by words, by vectors and by both",
+            untold or f"{plural(searches, 'question')} searched by lexical, dense and hybrid search",
         )
 
     def measure(self, bench: Bench) -> NoiseFindings:
@@ -340,6 +347,12 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         examples = Section("Examples", (), table_of(found.examples, "language", "level", "text", *tried))
         return (_cosines(found), *_search_sections(found), *_shuffles(found), examples)
 
+    def main_table(self, found: NoiseFindings) -> Table | None:
+        """Return the losses of the first metric, by system and level; the cosines if nothing was searched."""
+        searched = found.model_copy(update={"ends": tuple(p for p in found.ends if p.measure == found.ends[0].measure)})
+        table = next((each.table for each in (*_search_sections(searched), _cosines(found)) if each.table), None)
+        return None if table is None else without_intervals(table)
+
     def plots(self, found: NoiseFindings) -> Mapping[str, str]:
         drawn = {}
         for number, name in enumerate(dict.fromkeys(part.embedder for part in found.cosines), start=1):
@@ -355,9 +368,9 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         found = golden_questions(bench, language)
         if len(found) < MIN_IDEAL_TEXTS:
             raise PrerequisiteError(
-                f"{bench.golden.source} holds {plural(len(found), 'question')} in {language!r} with labels, "
-                f"and {MIN_IDEAL_TEXTS} are needed",
-                remedy="leave the language out: --language CODE, or take raggs' own questions: --of own",
+                f"{bench.golden.source} has {plural(len(found), 'query')} with labels in {language!r}; "
+                f"at least {MIN_IDEAL_TEXTS} are needed",
+                remedy="choose languages with --language CODE, or use the built-in queries: --of own",
             )
         return found
 
@@ -373,8 +386,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         asking = questions_of(bench, self.config.languages)
         if len(asking.questions) < MIN_IDEAL_TEXTS:
             spoken = ", ".join(self.config.languages)
-            judged = plural(len(asking.questions), "judged question")
-            told = f"{bench.golden.source} has {judged} in {spoken}, and {MIN_IDEAL_TEXTS} are needed"
+            judged = plural(len(asking.questions), "judged query")
+            told = f"{bench.golden.source} has {judged} in {spoken}; at least {MIN_IDEAL_TEXTS} are needed"
             return nothing, f"Nothing was searched: {told}."
         return asking, None
 

@@ -56,26 +56,33 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
 
     type: Literal["noise"] = "noise"
     languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
-        LANGUAGES, min_length=1, description="of the questions"
+        LANGUAGES, min_length=1, description="languages of the queries"
     )
-    levels: tuple[int, ...] = Field(NOISE_LEVELS, min_length=1, description="of noise, 0 to 4, by cosine")
-    noises: tuple[NoiseSpec, ...] = Field(ALL, validate_default=True, min_length=1, description="that are added")
+    levels: tuple[int, ...] = Field(
+        NOISE_LEVELS, min_length=1, description="noise levels (0 to 4) that are compared by cosine"
+    )
+    noises: tuple[NoiseSpec, ...] = Field(
+        ALL, validate_default=True, min_length=1, description="kinds of noise that are added"
+    )
     rewriters: tuple[RewriterSpec, ...] = Field(
-        (NO_REWRITER, "clean"), validate_default=True, min_length=1, description="that are tried; none always is"
+        (NO_REWRITER, "clean"),
+        validate_default=True,
+        min_length=1,
+        description="query rewriters to compare; no rewriting is always included",
     )
-    draws: int = Field(3, ge=1, le=100, description="of the noise, for each question and level, by cosine")
+    draws: int = Field(3, ge=1, le=100, description="random draws of noise per query and level")
     of: Literal["own", "golden"] = Field(
-        "own", description="questions and ideal texts by cosine: raggs' own, or a golden set's with its best passages"
+        "own", description="source of queries and ideal texts: built-in, or a golden set with its best passages"
     )
     retrieval: Annotated[bool, Flag(("--search/--cosine-only",))] = Field(
-        True, description="whether a golden set's questions are searched with noise, too"
+        True, description="also search the golden set's queries with noise"
     )
     searched: Annotated[tuple[int, ...], Flag(("--searched-level",))] = Field(
-        (0, 2, 4), min_length=1, description="levels with which they are searched"
+        (0, 2, 4), min_length=1, description="noise levels used for search"
     )
-    depth: int = Field(50, ge=10, le=1000, description="passages of each list")
+    depth: int = Field(50, ge=10, le=1000, description="number of passages per list")
     cutoffs: Annotated[tuple[int, ...], Flag(value="K")] = Field(
-        (10, 30), min_length=1, description="of measures and of what lists share"
+        (10, 30), min_length=1, description="cutoffs of metrics and overlaps"
     )
 
     @field_validator("languages")
@@ -91,9 +98,9 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     def _know_the_levels(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
         for level in levels:
             if level not in NOISE_LEVELS:
-                raise ValueError(f"there is no level {level}: 0 is the question itself, 4 the noisiest")
+                raise ValueError(f"no noise level {level}: levels are 0 (unchanged) to 4")
         if not any(levels):
-            raise ValueError("level 0 alone holds no noise")
+            raise ValueError("add a level above 0: level 0 has no noise")
         return tuple(sorted({0, *levels}))
 
     @field_validator("cutoffs")
@@ -107,7 +114,7 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     @classmethod
     def _begin_with_none(cls, found: tuple[AdapterConfig, ...]) -> tuple[AdapterConfig, ...]:
         if len(set(map(spec_name, found))) < len(found):
-            raise ValueError("a rewriter is named twice")
+            raise ValueError("a rewriter is given twice")
         plain = parse_spec(NO_REWRITER, rewriters.REGISTRY, AdapterConfig)
         return (plain, *(each for each in found if each.type != NO_REWRITER))
 
@@ -120,10 +127,10 @@ class LevelPart(ReportPart):
     level: Annotated[int, Column("level")]
     rewriter: Annotated[str, Column("rewriter")]
     cosine: Annotated[MeanPart, Column("cosine", "score")]
-    change: MeanPart = Field(description="against level 0 without rewriting, paired")
-    percent: Number = Field(description="the same in percent of the mean")
+    change: MeanPart = Field(description="difference from level 0 without rewriting (paired)")
+    percent: Number = Field(description="the same difference in percent of the mean")
     regained: Annotated[MeanPart, Column("back", "share")] = Field(
-        description="share of what the level costs; null without rewriting or loss"
+        description="share of the loss that is recovered; null without rewriting or loss"
     )
 
     @property
@@ -158,13 +165,17 @@ class NoiseEndToEndPart(ReportPart):
     level: Annotated[int, Column("level")]
     rewriter: Annotated[str, Column("rewriter")]
     measure: Annotated[str, Column("measure")]
-    questions: int = Field(description="where the measure is defined")
+    questions: int = Field(description="queries for which the metric is defined")
     mean: Annotated[MeanPart, Column("with noise", "score")]
     change: Annotated[MeanPart, Column("change", "signed")] = Field(
-        description="against the questions without noise and rewriting, paired"
+        description="difference from queries without noise and rewriting (paired)"
     )
-    gained: MeanPart = Field(description="against the same noise without rewriting, paired; null without rewriting")
-    regained: MeanPart = Field(description="share of what the level costs; null without rewriting or a clear loss")
+    gained: MeanPart = Field(
+        description="difference from the same noise without rewriting (paired); null without rewriting"
+    )
+    regained: MeanPart = Field(
+        description="share of the loss that is recovered; null without rewriting or significant loss"
+    )
 
 
 class ShufflePart(ReportPart):
@@ -176,10 +187,10 @@ class ShufflePart(ReportPart):
     k: Annotated[int, Column("k")]
     overlap: Annotated[
         MeanPart,
-        Column("overlap", "score", legend="share of the first k that are those of the question without noise"),
-    ] = Field(description="share of the first k that both have")
-    tau: Annotated[MeanPart, Column("tau", "score", legend="Kendall's, over the passages that both lists have")] = (
-        Field(description="Kendall's tau over those that both have")
+        Column("overlap", "score", legend="share of the first k passages that are also found without noise"),
+    ] = Field(description="share of the first k passages that both lists have")
+    tau: Annotated[MeanPart, Column("tau", "score", legend="Kendall's tau over the passages in both lists")] = Field(
+        description="Kendall's tau over the passages in both lists"
     )
 
 
@@ -195,17 +206,17 @@ class ExamplePart(ReportPart):
 class NoiseFindings(DiagnosisFindings):
     """Findings of the diagnosis of noise."""
 
-    source: str = Field(description="of the questions and ideal texts by cosine")
-    questions: Mapping[str, int] = Field(description="by language, that were compared by cosine")
+    source: str = Field(description="source of queries and ideal texts")
+    questions: Mapping[str, int] = Field(description="number of compared queries by language")
     draws: int
     noises: tuple[str, ...]
     cosines: tuple[LevelPart, ...]
     targets: tuple[TargetPart, ...] = Field(description="published, not repeated here")
-    searched: int = Field(description="questions of the golden set that were searched with noise")
-    strange: int = Field(description="of its questions, in languages without noise, left out")
+    searched: int = Field(description="number of queries of the golden set that were searched with noise")
+    strange: int = Field(description="queries omitted because there is no noise in their language")
     ends: tuple[NoiseEndToEndPart, ...]
     shuffles: tuple[ShufflePart, ...]
-    untold: str | None = Field(description="why nothing was searched; null where it was")
+    untold: str | None = Field(description="reason if nothing was searched; else null")
     examples: tuple[ExamplePart, ...]
 
 
@@ -253,7 +264,7 @@ class NoisyQuestions:
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
-        """Those that are added."""
+        """Those kinds of noise that are added."""
         return tuple(noises.REGISTRY.of(spec)(spec) for spec in self._config.noises)
 
     @property
@@ -309,8 +320,8 @@ class NoisyQuestions:
             return await prepare(query, self._rewriters["none"], language)
 
 
-OWN_TEXTS_LABEL = "raggs' own questions and ideal texts"
-GOLDEN = "the golden set's questions and their best passages"
+OWN_TEXTS_LABEL = "built-in queries and ideal texts"
+GOLDEN = "queries of the golden set and their best passages"
 
 
 @dataclass(frozen=True)
@@ -431,8 +442,8 @@ class Cosines:
         products = (texts * asked).sum(axis=1)
         if not np.abs(products).any():
             raise DataError(
-                f"{self._name} knows no word of the questions in {self._ideals[0].language!r}",
-                remedy="name an embedder of this language, or leave it out: --language en",
+                f"{self._name} knows no word of the queries in {self._ideals[0].language!r}",
+                remedy="pass an embedder of this language, or other languages: --language en",
             )
         return CosineRow(values=tuple(round(float(each), 6) for each in products))
 

@@ -48,11 +48,11 @@ from raggs.parts.run_files import read_two_logits
 from raggs.stats.score_precision import ScoreForm
 
 FAVOURS = {
-    1: "the order of the file favours relevant passages, so labels leak through it",
-    -1: "the order of the file disfavours relevant passages",
+    1: "ties in the run files leak labels: relevant passages come first",
+    -1: "in the run files, ties are broken against relevant passages",
 }
 TIE_TABLE_HEAD = ("name", "precision", "measure", "oblivious", "expected", "ends", "range", "across", "bias", "moved")
-LEGEND = (Legend("[ ]", "95% interval over questions, in points, which are hundredths"),)
+LEGEND = (Legend("[ ]", "95% confidence interval over queries, in hundredths of the score (points)"),)
 HEAD = ("model", "form", "measure", "range", "range, HPS", "bias", "bias, HPS")
 PUBLISHED = (
     ("Qwen3-Reranker-0.6B", "softmax", "ndcg@10", "25.59", "1.13", "6.66", "0.24"),
@@ -64,9 +64,9 @@ PUBLISHED = (
     ("multilingual-e5-large", "product", "ndcg@10", "4.62", "0.00", "0.89", "0.00"),
 )
 ABOUT_PUBLISHED = (
-    "Published for MIRACLReranking (717 questions of 100 candidates), not repeated here: in points, bfloat16 without "
-    "and with high-precision scoring. Without it Qwen3-Reranker stands above gte (75.04 and 74.48), by expectation "
-    "below it (68.38 and 74.22)."
+    "Published for MIRACLReranking (717 queries with 100 candidates each): points in bfloat16, without "
+    "and with high-precision scoring (HPS). Without HPS, Qwen3-Reranker scores higher than gte (75.04 and 74.48); "
+    "averaged over tie orders, it scores lower (68.38 and 74.22)."
 )
 
 
@@ -76,17 +76,20 @@ def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[Reversal
     worst = max(rounded, key=lambda part: (_widest_range(part), part.dtype == "bf16"), default=None)
     more = [FAVOURS[favours]] if favours else []
     if worst is None or not _widest_range(worst):
-        return verdict_sentences("; ".join(["No score hangs on the order of ties, at any precision", *more]))
+        return verdict_sentences("; ".join(["No score depends on the order of ties at any precision", *more]))
     widest = max(worst.at, key=lambda tied: tied.range or 0.0)
-    found = f"In {worst.dtype}, scores of {worst.name} hang on the order of ties, {widest.measure} by "
+    found = f"In {worst.dtype}, scores of {worst.name} depend on the order of ties: {widest.measure} varies by "
     found += f"{_points_in_text(widest.range)} points"
     if pairs := {frozenset((each.first, each.second)) for each in reversals}:
-        found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"
+        found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places"
     alike = (part for part in systems if (part.name, part.dtype) == (worst.name, worst.dtype))
     spared = next((part for part in alike if part.hps), None)
-    then = "First report the expectation and the range of ties: raggs eval prints (E, range)"
+    then = "First report expected scores and ranges: raggs eval --details"
     if spared is not None:
-        then = f"First take the last step in float32, which leaves {_points_in_text(_widest_range(spared))} at most"
+        then = (
+            "First compute the last step in float32, which leaves at most "
+            f"{_points_in_text(_widest_range(spared))} points"
+        )
     return verdict_sentences("; ".join([found, *more]), then)
 
 
@@ -94,16 +97,16 @@ def _reversals_section(found: PrecisionFindings) -> Section:
     title = "Systems that change places"
     if not found.reversals:
         alone = len({part.name for part in found.systems}) < 2
-        return Section(title, ("one system alone has no places to change" if alone else "none does",))
+        return Section(title, ("only one system was measured" if alone else "none",))
     columns = ("first", "second", "precision", "measure", "oblivious", "expected", "hps")
     return Section(title, (), table_of(found.reversals, *columns))
 
 
 def _leaking(found: PrecisionFindings) -> Section:
-    title = "Whom the order of the file favours"
+    title = "Effect of the file order on ties"
     if not found.leaks:
-        return Section(title, ("nobody: no tie moves a measure, or files are in the order of their scores",))
-    said = FAVOURS.get(found.favours, "nobody, as far as these questions tell")
+        return Section(title, ("no: no tie changes a score, or the files are sorted by score",))
+    said = FAVOURS.get(found.favours, "no significant effect")
     return Section(title, (said,), table_of(found.leaks, "system", "precision", "measure", "bias", "up", "down", "p"))
 
 
@@ -127,10 +130,10 @@ def _difference_lines(part: PrecisionSystemPart, curve: CurvePart, full: CurvePa
     """Differences from full precision, in points."""
     yield f"{part.precision}, expected", _subtract_values(curve.expected, full.expected)
     if not part.hps:
-        yield f"{part.precision}, as it stands", _subtract_values(curve.oblivious, full.expected)
+        yield f"{part.precision}, file order", _subtract_values(curve.oblivious, full.expected)
     if part.dtype == "bf16" and not part.hps:
-        yield f"{part.precision}, most", _subtract_values(curve.most, full.expected)
-        yield f"{part.precision}, least", _subtract_values(curve.least, full.expected)
+        yield f"{part.precision}, maximum", _subtract_values(curve.most, full.expected)
+        yield f"{part.precision}, minimum", _subtract_values(curve.least, full.expected)
 
 
 def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
@@ -162,25 +165,26 @@ class PrecisionConfig(DiagnosisConfig):
 
     type: Literal["precision"] = "precision"
     measures: Annotated[tuple[str, ...], BeforeValidator(split_commas), Flag(("--measures", "-m"))] = Field(
-        ("ndcg", "mrr", "recall", "map"), min_length=1, description="without cutoffs"
+        ("ndcg", "mrr", "recall", "map"), min_length=1, description="metrics, without cutoffs"
     )
     cutoff: Annotated[int, Flag(("--cutoff", "-k"), "K")] = Field(
-        10, ge=1, le=1000, description="at which questions are told apart"
+        10, ge=1, le=1000, description="cutoff of the per-query results"
     )
     deepest: Annotated[int, Flag(value="K")] = Field(
-        100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1"
+        100, ge=1, le=1000, description="last cutoff of the curves, which start at 1"
     )
-    candidates: int = Field(100, ge=2, le=10_000, description="of a question, that rerankers are given")
+    candidates: int = Field(100, ge=2, le=10_000, description="candidates per query for rerankers")
     runs: Annotated[tuple[str, ...], Flag(("--run", "-r"), "[NAME=]PATH")] = Field(
-        (), description="[NAME=]PATH each: lists with scores, in place of models"
+        (), description="run files with scores, [NAME=]PATH, instead of models"
     )
     scores: Literal["score", "logit", "logits"] = Field(
         "score",
-        description="what the numbers of these files are: scores, a logit each (sigmoid), or two in columns logit_no "
+        description="meaning of the numbers in these files: scores, one logit (sigmoid), or two logits in the "
+        "columns logit_no "
         "and logit_yes (softmax)",
     )
     limit: Annotated[float | None, Flag(value="POINTS")] = Field(
-        None, ge=0, le=100, description="the widest range in points that still passes"
+        None, ge=0, le=100, description="maximum range in points to pass"
     )
 
 
@@ -193,7 +197,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
 
     Config = PrecisionConfig
     Result = PrecisionFindings
-    TITLE = "How far do scores depend on the order of ties when they are computed in 16 bits?"
+    TITLE = "Do scores depend on the order of ties when they are computed in 16 bits?"
     EXAMPLES = (
         "--config raggs.yaml",
         "--golden qrels.txt --run a.trec --run b.trec",
@@ -221,12 +225,10 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         """Whether there is something that gives scores, and measures that ties are known of."""
         for name in self.config.measures:
             if "@" in name:
-                raise UsageError(
-                    f"{name} names its own cutoff", remedy=f"--measures {name.partition('@')[0]} --cutoff K"
-                )
+                raise UsageError(f"{name} contains a cutoff", remedy=f"--measures {name.partition('@')[0]} --cutoff K")
             measure = parse_measure(f"E[{name}@{self.config.cutoff}]").measure
             if measure.GOLDEN and not bench.judgments.qrels.scale.golden:
-                raise UsageError(f"{name} needs grades 1 to 5", remedy="--measures ndcg,mrr,recall,map")
+                raise UsageError(f"{name} needs grades from 1 to 5", remedy="--measures ndcg,mrr,recall,map")
         if self.config.runs:
             for system, _ in self._given:
                 check_queries_known(system, bench.judgments)
@@ -235,7 +237,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
 
     def forecast(self, bench: Bench) -> tuple[str, ...]:
         if self.config.runs:
-            return (f"scores of {len(self.config.runs)} files at three precisions",)
+            return (f"scores of {len(self.config.runs)} run files at three precisions",)
         asked = asked_of(bench)
         texts = list(asked.texts.values())
         bench.count_vectors(texts, stored=True)
@@ -273,11 +275,17 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         told = tuple(f"{name}: largest group of equal scores: {', '.join(each)}" for name, each in sizes.items())
         tied = table_of([(part, tied) for part in found.systems for tied in part.at], *TIE_TABLE_HEAD)
         return (
-            Section(f"By precision, at {found.cutoff}", told, tied, LEGEND),
+            Section(f"Scores by precision, at {found.cutoff}", told, tied, LEGEND),
             _reversals_section(found),
             _leaking(found),
-            Section("Published, not repeated here", (ABOUT_PUBLISHED,), Table.of(HEAD, PUBLISHED)),
+            Section("Published results", (ABOUT_PUBLISHED,), Table.of(HEAD, PUBLISHED)),
         )
+
+    def main_table(self, found: PrecisionFindings) -> Table | None:
+        """Return the scores that depend on the order of ties, widest range first."""
+        rows = [(part, tied) for part in found.systems for tied in part.at if tied.range]
+        rows.sort(key=lambda row: -(row[1].range or 0.0))
+        return table_of(rows, "name", "precision", "measure", "oblivious", "ends", "moved")
 
     def plots(self, found: PrecisionFindings) -> Mapping[str, str]:
         """A plot a measure of the first system, and one of all ranges; nothing where no measure is defined."""
@@ -285,7 +293,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         drawn: dict[str, str] = {}
         for place, full in enumerate(parts[0].curves if parts else ()):
             lines = [line for part in parts[1:] for line in _difference_lines(part, part.curves[place], full)]
-            if svg := _draw(f"{full.measure}@k of {parts[0].name} less that in f32, by precision", lines):
+            if svg := _draw(f"{full.measure}@k of {parts[0].name} minus the value in f32, by precision", lines):
                 drawn[NON_WORD_PATTERN.sub("-", full.measure).strip("-")] = svg
         wide = [
             (f"{part.precision}, {curve.measure}", _subtract_values(curve.most, curve.least))
@@ -293,7 +301,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
             if part.dtype == "bf16"
             for curve in part.curves
         ]
-        if parts and (svg := _draw(f"Range by the order of ties, {parts[0].name}", wide)):
+        if parts and (svg := _draw(f"Range over orders of ties, {parts[0].name}", wide)):
             drawn["range"] = svg
         return drawn
 

@@ -57,8 +57,8 @@ class CurvePart(ReportPart):
     """A measure at every cutoff from 1 on, mean over the questions."""
 
     measure: str
-    oblivious: tuple[Number, ...] = Field(description="equal scores in the order of the file")
-    expected: tuple[Number, ...] = Field(description="mean over all orders of equal scores")
+    oblivious: tuple[Number, ...] = Field(description="score with ties in the order of the file")
+    expected: tuple[Number, ...] = Field(description="mean over all orders of ties")
     least: tuple[Number, ...]
     most: tuple[Number, ...]
 
@@ -67,32 +67,30 @@ class TiedPart(ReportPart):
     """A measure at the cutoff that was asked for, mean over the questions, with 95% intervals over them."""
 
     measure: Annotated[str, Column("measure")]
-    oblivious: Annotated[Number, Column("as it stands", "score")]
+    oblivious: Annotated[Number, Column("file order", "score")]
     expected: Annotated[Number, Column("expected", "score")]
     least: Number
     most: Number
     range: Annotated[Number, Column("range, points", "points", bounds=("range_low", "range_high"), scale=100)] = Field(
-        description="most - least"
+        description="maximum minus minimum over all orders of ties"
     )
     range_low: Number
     range_high: Number
     across: Annotated[Number, Column("at k", "points", scale=100)] = Field(
-        description="range by the tie group across the cutoff alone"
+        description="range from the one tie group that crosses the cutoff"
     )
     bias: Annotated[Number, Column("bias, points", "points", bounds=("bias_low", "bias_high"), scale=100)] = Field(
-        description="oblivious - expected"
+        description="score in file order minus expected score"
     )
     bias_low: Number
     bias_high: Number
-    moved: Annotated[int, Column("questions")] = Field(
-        description="questions whose value hangs on the order of equal scores"
-    )
-    up: int = Field(description="questions that the order of the file favours")
+    moved: Annotated[int, Column("questions")] = Field(description="queries whose value depends on the order of ties")
+    up: int = Field(description="queries that score higher in file order")
     down: int
-    p: float = Field(description="sign test of these, two-sided")
+    p: float = Field(description="p-value of the two-sided sign test")
 
     @property
-    def ends(self) -> Annotated[str, Column("least to most")]:
+    def ends(self) -> Annotated[str, Column("minimum to maximum")]:
         """What the order of equal scores can make of it."""
         return f"{score(self.least)} to {score(self.most)}"
 
@@ -101,12 +99,12 @@ class PrecisionSystemPart(ReportPart):
     """One system at one precision."""
 
     name: Annotated[str, Column("system")]
-    form: ScoreForm = Field(description="what makes a score; score: nothing that is known, it is rounded as it stands")
+    form: ScoreForm = Field(description="how the score is computed; score: unknown, rounded as given")
     dtype: Dtype
-    hps: bool = Field(description="whether the last step is in float32 and not rounded again")
-    configured: bool = Field(description="whether this is the precision that the configuration names")
-    sorted: bool = Field(description="whether the file is in the order of its scores: it says nothing of labels then")
-    largest: int = Field(description="passages of the largest group of equal scores")
+    hps: bool = Field(description="whether the last step is in float32 without rounding (HPS)")
+    configured: bool = Field(description="whether this is the configured precision")
+    sorted: bool = Field(description="whether the file is sorted by score (then its order cannot leak labels)")
+    largest: int = Field(description="size of the largest group of equal scores")
     curves: tuple[CurvePart, ...]
     at: tuple[TiedPart, ...]
 
@@ -124,20 +122,22 @@ class PrecisionSystemPart(ReportPart):
 class ReversalPart(ReportPart):
     """Two systems that change places once equal scores stand in no order."""
 
-    first: Annotated[str, Column("better as it stands")] = Field(description="the better one as it stands")
-    second: Annotated[str, Column("better by expectation")] = Field(description="the better one by expectation")
+    first: Annotated[str, Column("better in file order")] = Field(description="better system in file order")
+    second: Annotated[str, Column("better on average")] = Field(
+        description="better system on average over orders of ties"
+    )
     precision: Annotated[str, Column("precision")]
     measure: Annotated[str, Column("measure")]
-    oblivious: Annotated[float, Column("as it stands", "points", scale=100)] = Field(
-        description="first - second as they stand"
+    oblivious: Annotated[float, Column("file order", "points", scale=100)] = Field(
+        description="difference first - second in file order"
     )
     expected: Annotated[float, Column("expected", "points", bounds=("low", "high"), scale=100)] = Field(
-        description="first - second by expectation"
+        description="difference first - second of expected scores"
     )
-    low: Number = Field(description="95% interval of that, over questions")
+    low: Number = Field(description="bound of the 95% interval of the expected difference")
     high: Number
     hps: Annotated[Number, Column("HPS", "points", scale=100)] = Field(
-        description="the same difference with high-precision scoring; null where there is none"
+        description="difference with high-precision scoring; null if not measured"
     )
 
 
@@ -148,10 +148,10 @@ class LeakPart(ReportPart):
     precision: Annotated[str, Column("precision")]
     measure: Annotated[str, Column("measure")]
     bias: Annotated[Number, Column("bias, points", "points", scale=100)]
-    up: Annotated[int, Column("questions up")]
-    down: Annotated[int, Column("questions down")]
+    up: Annotated[int, Column("queries up")]
+    down: Annotated[int, Column("queries down")]
     p: Annotated[float, Column("p (signs, Holm)", "score")] = Field(
-        description="after Holm's correction over all of these"
+        description="p-value with Holm correction over all rows"
     )
 
 
@@ -162,15 +162,15 @@ class PrecisionFindings(DiagnosisFindings):
     queries: int
     systems: tuple[PrecisionSystemPart, ...]
     reversals: tuple[ReversalPart, ...]
-    leaks: tuple[LeakPart, ...] = Field(description="of every precision where scores are rounded to the end")
-    favours: int = Field(description="whom the order of the file favours: 1 relevant passages, -1 others, 0 neither")
+    leaks: tuple[LeakPart, ...] = Field(description="results for every precision with rounded scores")
+    favours: int = Field(description="effect of the file order: 1 relevant passages first, -1 last, 0 none")
 
 
 class PrecisionRow(ReportPart):
     """A system at one precision with what reversals need, as it is kept."""
 
     part: PrecisionSystemPart
-    oblivious: tuple[tuple[Number, ...], ...] = Field(description="by measure and question")
+    oblivious: tuple[tuple[Number, ...], ...] = Field(description="values by metric and query")
     expected: tuple[tuple[Number, ...], ...]
 
 
@@ -186,7 +186,7 @@ class PrecisionLists:
         form: what makes a score of its parts.
         regime: the precision.
         run: the lists, rows in the order of the file.
-        largest: passages of the largest group of equal scores.
+        largest: size of the largest group of equal scores.
         sorted: whether that order is the order of the scores.
     """
 
@@ -217,7 +217,7 @@ def asked_of(bench: Bench) -> JudgedQueries:
     judged = set(bench.judgments.qrels.qids)
     queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
     if not queries:
-        raise DataError("none of the questions is judged", remedy="give questions and labels the same ids")
+        raise DataError("none of the queries has labels", remedy="use the same ids in queries and labels")
     texts = {qid: one_line(clean_unicode(query.text)) for qid, query in queries.items()}
     spoken = {qid: query.language or detect_language(query.text) for qid, query in queries.items()}
     return JudgedQueries(texts, spoken, store, store.ids())
@@ -235,8 +235,8 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
     matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
     if not questions.any():
-        said = f"the embedder gives no vector to any of {plural(len(questions), 'question')}"
-        raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
+        said = f"the embedder returns no vector for any of {plural(len(questions), 'query')}"
+        raise DataError(said, remedy="pass another --embedder, or queries in a language that it knows")
     for regime in REGIMES:
         rows = _rows(questions, matrix, regime, depth)
         yield _listed("product", regime, asked, [([asked.ids[at] for at in each.tolist()], own) for each, own in rows])
@@ -321,12 +321,14 @@ def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
     """
     if not set(system.run.qids) & set(judgments.qrels.qids):
         raise DataError(
-            f"has none of the questions of {judgments.source}",
+            f"has no query in common with {judgments.source}",
             where=system.source,
-            remedy="give lists and labels the same ids",
+            remedy="use the same ids in lists and labels",
         )
     if said := foreign_lists_warning(judgments.source, system.name, find_hits(judgments.qrels, system.run)):
-        raise DataError(said, where=system.source, remedy="name lists of the set's own corpus: --run NAME=FILE")
+        raise DataError(
+            said, where=system.source, remedy="pass run files over the golden set's corpus: --run NAME=FILE"
+        )
 
 
 def content_of(system: NamedSystem, numbers: Vectors) -> str:

@@ -54,14 +54,14 @@ PLOTTED = 16
 
 def _showing_findings(found: RetrievalFindings) -> Section:
     if not found.findings:
-        return Section("Findings", ("no rule finds anything that could not be chance", *found.notes))
-    sentences = tuple(f"{part.about}: {part.sentence} — {part.knob}" for part in found.findings)
+        return Section("Findings", ("no significant cause found", *found.notes))
+    sentences = tuple(f"{part.about}: {part.sentence}. To do: {part.knob}" for part in found.findings)
     rows = (
         ("" if at else part.about, "" if at else part.rule, each.quantity, each.cell("signed"))
         for part in found.findings
         for at, each in enumerate(part.evidence)
     )
-    terms = (Legend("[ ]", "interval over resampled questions; all that one rule looks at hold together at 95%"),)
+    terms = (Legend("[ ]", "simultaneous 95% interval over queries (bootstrap) for all quantities of a rule"),)
     table = Table.of(("about", "rule", "evidence", "mean"), rows)
     return Section("Findings", (*sentences, *found.notes), table, (), terms)
 
@@ -81,32 +81,36 @@ def _showing_traits(found: RetrievalFindings) -> Section:
     ]
     clear = [part for part in found.traits if part.clear]
     sentences = [
-        f"{part.system}: questions that {part.name} do worse — {part.knob}"
+        f"{part.system}: queries that {part.name} score lower. To do: {part.knob}"
         if part.difference < 0
-        else f"{part.system}: questions that {part.name} do better — nothing to turn for them"
+        else f"{part.system}: queries that {part.name} score higher"
         for part in clear
     ]
-    sentences += [] if clear else ["nothing that questions share can be told from chance"]
+    sentences += [] if clear else ["no property of queries has a significant effect"]
     if found.untold:
-        sentences.append(f"too few on one side to tell: {', '.join(part.name for part in found.untold)}")
+        sentences.append(f"too few queries to test:  {', '.join(part.name for part in found.untold)}")
     if found.words:
-        sentences.append(f"rare words are counted over {found.words}")
-    terms = [Legend("[ ]", "95% interval over questions resampled within both groups")]
-    terms += [Legend(DOUBT, "may be chance, as so many traits are looked at")] if len(clear) < len(shown) else []
+        sentences.append(f"word frequencies are from {found.words}")
+    terms = [Legend("[ ]", "95% confidence interval over queries (bootstrap within both groups)")]
+    terms += (
+        [Legend(DOUBT, "not significant after correction for the number of properties")]
+        if len(clear) < len(shown)
+        else []
+    )
     table = table_of(shown, "system", "name", "held", "lacked", "difference", "effect", "corrected", "worst")
-    title = f"What questions share, and what that makes of {found.measure}"
+    title = f"Properties of queries and their effect on {found.measure}"
     return Section(title, tuple(sentences), table, (), tuple(terms))
 
 
 def _questions(found: RetrievalFindings) -> Section:
     if not found.worst:
-        return Section("Questions that fail", (f"none is below {found.failing_below:g}",))
+        return Section("Queries that fail", (f"no query is below {found.failing_below:g}",))
     values = [("values", part.name) for part in found.systems]
-    said = f"{plural(len(found.worst), 'question')} where {found.systems[0].name} does worst"
-    return Section("Questions that fail", (said,), table_of(found.worst, "qid", *values, "shared", "shortened"))
+    said = f"{plural(len(found.worst), 'query')} with the lowest scores of {found.systems[0].name}"
+    return Section("Queries that fail", (said,), table_of(found.worst, "qid", *values, "shared", "shortened"))
 
 
-OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
+OWN_CORPUS = "First pass run files over the golden set's corpus: --run NAME=FILE."
 EXAMPLES = 5  # questions that a trait names
 MAX_WORST_QUESTIONS = 20  # questions that are shown
 
@@ -235,16 +239,18 @@ def _verdict(
 ) -> str:
     """Of the best system: how many fail, and who most; then what to turn first, for it or for any."""
     best = systems[0]
-    told = f"{best.name}: {best.failing} of {plural(best.questions, 'question')} fail{'s' * (best.failing == 1)} "
+    told = f"{best.name}: {best.failing} of {plural(best.questions, 'query')} fail{'s' * (best.failing == 1)} "
     told += f"({measure} below {failing:g})"
     clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
     shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
-    told += f", most of all {some_of(shared)}" if shared else "; nothing that they share can be told from chance"
+    told += f", mostly {some_of(shared)}" if shared else "; no common property is significant"
     if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
-        return verdict_sentences(told, f"First {first.knob.partition(';')[0]}, since {first.about}: {first.sentence}")
+        return verdict_sentences(
+            told, f"First try: {first.knob.partition(';')[0]} (for {first.about}, {first.sentence})"
+        )
     if clear:
-        return verdict_sentences(told, f"First {clear[0].knob.partition(';')[0]}")
-    return verdict_sentences(told, "First read those that fail, beneath" if best.failing else "")
+        return verdict_sentences(told, f"First try: {clear[0].knob.partition(';')[0]}")
+    return verdict_sentences(told, "First read the failing queries (--details)" if best.failing else "")
 
 
 class RetrievalConfig(DiagnosisConfig):
@@ -252,17 +258,17 @@ class RetrievalConfig(DiagnosisConfig):
 
     type: Literal["retrieval"] = "retrieval"
     runs: Annotated[tuple[str, ...], Flag(("--run", "-r"), "[NAME=]PATH")] = Field(
-        (), description="systems, [NAME=]PATH; the golden set's own retrievers if left out"
+        (), description="systems as run files, [NAME=]PATH; default: the golden set's retrievers"
     )
     values: Annotated[InputPath | None, Flag(value="FILE")] = Field(
-        None, description="eval.json of an earlier raggs eval, in place of systems"
+        None, description="eval.json of an earlier raggs eval, instead of systems"
     )
     measure: Annotated[str | None, Flag(("--measure", "-m"))] = Field(
-        None, description="which questions fail; ra_nwg@10, or ndcg@10 on other grades"
+        None, description="metric that defines failure; default: ra_nwg@10, or ndcg@10 if grades are not 1 to 5"
     )
-    baseline: str | None = Field(None, description="the system that others are held against; the first if left out")
-    pool: int = Field(50, ge=1, description="how many of its passages are a system's candidates")
-    failing: float = Field(0.5, gt=0, le=1, description="a question fails whose value lies below")
+    baseline: str | None = Field(None, description="baseline system; default: the first")
+    pool: int = Field(50, ge=1, description="number of candidates per system")
+    failing: float = Field(0.5, gt=0, le=1, description="failure threshold of the metric")
 
 
 class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
@@ -270,7 +276,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
 
     Config = RetrievalConfig
     Result = RetrievalFindings
-    TITLE = "Which questions fail, what do they share, and what is to be turned?"
+    TITLE = "Which queries fail, what do they have in common, and what can be changed?"
     EXAMPLES = (
         "--golden runs/demo",
         "-g qrels.txt -c raggs.yaml -r a.trec -r b.trec",
@@ -293,14 +299,16 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         """
         measure = self._asked(bench).measure
         if not measure.higher:
-            raise UsageError(f"of {measure.name} less is better", remedy="name another: --measure ndcg@10")
+            raise UsageError(
+                f"{measure.name} is a metric for which lower is better", remedy="pass another: --measure ndcg@10"
+            )
         if self.config.values and self.config.runs:
-            raise UsageError("--values holds systems already", remedy="leave out --run")
+            raise UsageError("--values already contains the systems", remedy="omit --run")
         if not self.config.values:
             check_there(lists_of(bench.golden, self.config.runs))
 
     def forecast(self, bench: Bench) -> tuple[str, ...]:
-        return ("lists are scored and read; nobody is asked",)
+        return ("run files are scored; no model is called",)
 
     def measure(self, bench: Bench) -> RetrievalFindings:
         """Score, read, compare."""
@@ -318,10 +326,13 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
 
     def sections(self, found: RetrievalFindings) -> tuple[Section, ...]:
         """Findings, traits, systems, questions."""
-        columns, failing = ("name", "mean", "failures"), f"{found.failing_below:g}"
-        systems = table_of(found.systems, *columns, measure=found.measure, failing=failing)
-        beside = (Section("Systems", (), systems), _questions(found))
-        return (_showing_findings(found), _showing_traits(found), *beside)
+        systems = Section("Systems", (), self.main_table(found))
+        return (_showing_findings(found), _showing_traits(found), systems, _questions(found))
+
+    def main_table(self, found: RetrievalFindings) -> Table | None:
+        """Return each system's mean and number of failing queries."""
+        failing = f"{found.failing_below:g}"
+        return table_of(found.systems, "name", "mean", "failures", measure=found.measure, failing=failing)
 
     def plots(self, found: RetrievalFindings) -> Mapping[str, str]:
         """What questions share, for each system."""
@@ -331,8 +342,8 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
             kept = sorted(sorted(parts, key=_certainty_key)[:PLOTTED], key=lambda part: part.difference)
             rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
             if rows:
-                title = f"{system.name}: {found.measure} of questions that …, against all others"
-                told = f"difference of {found.measure}; grey: may be chance"
+                title = f"{system.name}: {found.measure} of queries that …, compared with all others"
+                told = f"difference of {found.measure}; grey: not significant"
                 drawn["traits" if position == 1 else f"traits-{position}"] = forest(title, rows, told, changes=True)
         return drawn
 

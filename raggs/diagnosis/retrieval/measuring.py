@@ -73,10 +73,10 @@ class RetrievalSystemPart(ReportPart):
 
     name: Annotated[str, Column("system")]
     mean: Annotated[Number, Column("{measure}", "score", bounds=("low", "high"))]
-    low: Number = Field(description="bound of the 95% interval over questions (bootstrap)")
+    low: Number = Field(description="bound of the 95% interval over queries (bootstrap)")
     high: Number
-    questions: int = Field(description="where the measure is defined")
-    failing: int = Field(description="of these, those below `failing_below`")
+    questions: int = Field(description="queries for which the metric is defined")
+    failing: int = Field(description="queries below `failing_below`")
     failing_low: float = Field(description="bound of Wilson's interval of the share that fails")
     failing_high: float
 
@@ -90,8 +90,8 @@ class TraitPart(ReportPart):
     """Questions that have something in common against all others, on one system."""
 
     system: Annotated[str, Column("system")]
-    kind: str = Field(description="of the trait: numbers, length, language, section, ...")
-    name: Annotated[str, Column("questions that …")] = Field(description="what the questions do: hold a number")
+    kind: str = Field(description="kind of the property: numbers, length, language, section, ...")
+    name: Annotated[str, Column("queries that …")] = Field(description="property as a verb phrase: contain a number")
     having: int
     lacking: int
     having_mean: float
@@ -99,18 +99,18 @@ class TraitPart(ReportPart):
     difference: Annotated[float, Column("difference", "signed", bounds=("low", "high"), mark="doubt")]
     low: float = Field(description="bound of the 95% interval of the difference (bootstrap within both groups)")
     high: float
-    effect: Annotated[Number, Column("in deviations", "signed", bounds=("effect_low", "effect_high"))] = Field(
+    effect: Annotated[Number, Column("effect size", "signed", bounds=("effect_low", "effect_high"))] = Field(
         description="the difference in standard deviations within the groups (Cohen's d)"
     )
     effect_low: Number
     effect_high: Number
-    p: float = Field(description="two-sided, of a permutation test")
+    p: float = Field(description="two-sided p-value of a permutation test")
     corrected: Annotated[float, Column("p (Holm)", "score")] = Field(
-        description="after Holm's correction over all traits, and for the number of systems"
+        description="p-value with Holm correction over all properties and systems"
     )
-    clear: bool = Field(description="whether corrected p is below .05 and the interval leaves 0 out")
-    knob: str = Field(description="what to turn where these questions fail")
-    examples: tuple[str, ...] = Field(description="ids of those that have it and do worst")
+    clear: bool = Field(description="whether the corrected p-value is below 0.05 and the interval excludes 0")
+    knob: str = Field(description="what to change for these queries")
+    examples: tuple[str, ...] = Field(description="ids of the queries with this property and the lowest scores")
 
     @property
     def held(self) -> Annotated[str, Column("with")]:
@@ -146,7 +146,7 @@ class EvidencePart(ReportPart):
 
     quantity: str
     mean: float
-    low: float = Field(description="bound of the interval; all that one rule looks at hold together at 95%")
+    low: float = Field(description="bound of the simultaneous 95% interval of a rule")
     high: float
     questions: int
 
@@ -159,7 +159,7 @@ class FindingPart(ReportPart):
     """What a rule found."""
 
     rule: str
-    about: str = Field(description="a system, or a system against another")
+    about: str = Field(description="a system, or a system compared with another")
     sentence: str
     knob: str
     evidence: tuple[EvidencePart, ...]
@@ -171,10 +171,10 @@ class FailingQuestionPart(ReportPart):
     qid: Annotated[str, Column("question")]
     text: str
     values: Annotated[Mapping[str, Number], Column("{key}", "score")] = Field(description="by system")
-    traits: tuple[str, ...] = Field(description="kinds of those that it has")
+    traits: tuple[str, ...] = Field(description="kinds of properties of the query")
 
     @property
-    def shared(self) -> Annotated[str, Column("they …")]:
+    def shared(self) -> Annotated[str, Column("properties")]:
         """Kinds of traits."""
         return ", ".join(self.traits)
 
@@ -190,17 +190,17 @@ class RetrievalFindings(DiagnosisFindings):
     measure: str
     failing_below: float
     questions: int
-    systems: tuple[RetrievalSystemPart, ...] = Field(description="the best first")
-    traits: tuple[TraitPart, ...] = Field(description="by system, the largest loss first")
+    systems: tuple[RetrievalSystemPart, ...] = Field(description="systems, best first")
+    traits: tuple[TraitPart, ...] = Field(description="findings by system, largest loss first")
     untold: tuple[UndeterminedTraitPart, ...]
     findings: tuple[FindingPart, ...]
-    worst: tuple[FailingQuestionPart, ...] = Field(description="the questions that fail most in the best system")
-    words: str = Field(description="of which texts rare words were counted; empty where of none")
+    worst: tuple[FailingQuestionPart, ...] = Field(description="queries with the lowest scores of the best system")
+    words: str = Field(description="texts that word frequencies are from; empty if none")
     notes: tuple[str, ...] = ()
 
 
 LOSS_QUANTITIES = tuple(f"lost by {loss}" for loss in LOSSES)
-COPIES, DOUBLINGS, OTHER_ONLY_SHARE = "share of copies", "doublings of length", "share found by the other alone"
+COPIES, DOUBLINGS, OTHER_ONLY_SHARE = "share of copies", "doublings of length", "share found only by the other"
 NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in the pool"
 
 MIN_LOSS = 0.05  # of the measure; a smaller loss is not worth a finding
@@ -210,37 +210,39 @@ MIN_OTHER_ONLY_SHARE = 0.05  # of the relevant passages
 MIN_RECALL_CHANGE = -0.02  # a fall of recall within this is none
 
 RERANKER = (
-    "look at the reranker: its model, the texts it is given (cut off, without titles), whether its scores are read "
-    "the right way round"
+    "check the reranker: its model, its input texts (truncated, without titles), and whether its scores are sorted "
+    "in the right direction"
 )
 
 OF_ONE: tuple[TraitRule, ...] = (
     TraitRule(
         "candidates",
-        "its candidates lack much of what answers: low PROC",
+        "many relevant passages are not among its candidates: low ceiling (PROC)",
         KNOBS[1],
         above={LOSS_QUANTITIES[1]: MIN_LOSS},
         beside=(LOSS_QUANTITIES[2],),
     ),
     TraitRule(
         "order",
-        "its order loses what its candidates hold: low share of PROC",
+        "it ranks relevant candidates too low: low share of the ceiling (%PROC)",
         KNOBS[2],
         above={LOSS_QUANTITIES[2]: MIN_LOSS},
         beside=(LOSS_QUANTITIES[1],),
     ),
-    TraitRule("nobody", "no system finds much of what answers", KNOBS[0], above={LOSS_QUANTITIES[0]: MIN_LOSS}),
-    TraitRule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOSS_QUANTITIES[3]: MIN_LOSS}),
+    TraitRule(
+        "nobody", "no system finds many of the relevant passages", KNOBS[0], above={LOSS_QUANTITIES[0]: MIN_LOSS}
+    ),
+    TraitRule("holes", "many of its top passages are not judged", KNOBS[3], above={LOSS_QUANTITIES[3]: MIN_LOSS}),
     TraitRule(
         "copies",
         "near-duplicates fill its top",
-        "near-duplicates left out before the top is cut, or fewer overlapping chunks",
+        "remove near-duplicates before the cutoff, or reduce the overlap of chunks",
         above={COPIES: COPIED},
     ),
     TraitRule(
         "long passages",
         "the relevant passages that it misses are longer than those it finds",
-        "shorter chunks (raggs chunks eval), an embedder or reranker that reads that far",
+        "shorter chunks (raggs chunks eval), or an embedder or reranker with a longer input",
         above={DOUBLINGS: LONGER},
     ),
     TraitRule(
@@ -255,7 +257,7 @@ OF_TWO: tuple[TraitRule, ...] = (
     TraitRule(
         "hybridise",
         "the other finds relevant passages that it misses",
-        "fuse them (RRF): what each finds alone enters one list",
+        "fuse both (RRF)",
         above={OTHER_ONLY_SHARE: MIN_OTHER_ONLY_SHARE},
     ),
 )
@@ -263,7 +265,7 @@ OF_TWO: tuple[TraitRule, ...] = (
 BASELINE_RULES: tuple[TraitRule, ...] = (
     TraitRule(
         "reranker",
-        "nDCG falls while recall holds: found as before, in a worse order",
+        "nDCG falls and recall does not: the same passages in a worse order",
         RERANKER,
         below={NDCG: 0.0},
         above={RECALL: MIN_RECALL_CHANGE},
@@ -271,7 +273,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "reranker past the cutoff",
-        "recall falls at the cutoff while it holds in the pool: found as before, and put too low",
+        "recall falls at the cutoff but not in the pool: the same passages are ranked too low",
         RERANKER,
         below={RECALL: 0.0},
         above={DEEP: MIN_RECALL_CHANGE},
@@ -279,7 +281,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "coverage",
-        "recall falls in the whole pool: it finds less",
+        "recall falls in the whole pool: fewer relevant passages are found",
         KNOBS[1],
         below={DEEP: 0.0},
         beside=(RECALL, NDCG),
@@ -352,7 +354,7 @@ def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
     """
     if runs or isinstance(golden, RunGolden):
         return list(runs) or [golden.source]
-    raise UsageError(f"{golden.source} holds labels and no lists", remedy="name what systems returned: --run NAME=FILE")
+    raise UsageError(f"{golden.source} contains labels but no ranked lists", remedy="pass run files: --run NAME=FILE")
 
 
 def check_there(specs: Sequence[str]) -> None:
@@ -363,7 +365,7 @@ def check_there(specs: Sequence[str]) -> None:
     """
     for _, path in map(split_name, specs):
         if not path.exists():
-            raise NotFoundError("no such file", where=path, remedy="name what a system returned: --run NAME=FILE")
+            raise NotFoundError("no such file", where=path, remedy="pass a run file: --run NAME=FILE")
 
 
 def digests(specs: Sequence[str]) -> dict[str, object]:
@@ -421,11 +423,11 @@ def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> Re
     report = read_report(file)
     if report.golden.digest != judgments.digest:
         raise DataError(
-            "was scored against other judgments than these", where=file, remedy="run raggs eval again, and name that"
+            "was scored against another golden set", where=file, remedy="run raggs eval again and pass its result"
         )
     if asked.measure.name not in report.measures:
         remedy = did_you_mean(asked.measure.name, report.measures)
-        raise DataError(f"does not hold {asked.measure.name}", where=file, remedy=remedy)
+        raise DataError(f"does not contain {asked.measure.name}", where=file, remedy=remedy)
     qids, systems = judgments.qrels.qids, tuple(report.per_query)
     base = baseline_of(systems, asked.baseline)
     columns = {name: partial(_column, report, qids, name) for name in systems}
@@ -434,7 +436,7 @@ def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> Re
         qids=qids,
         values={name: column(asked.measure.name) for name, column in columns.items()},
         against=_changes_by_name(changes, base),
-        notes=("values of an earlier evaluation: its lists are not here, so nothing is found in them",),
+        notes=("these are values of an earlier evaluation; causes need the run files",),
     )
 
 
@@ -445,7 +447,7 @@ def baseline_of(systems: Sequence[str], named: str | None) -> str:
         UsageError: there is none of that name.
     """
     if named is not None and named not in systems:
-        raise UsageError(f"no system is called {named}", remedy=did_you_mean(named, systems))
+        raise UsageError(f"no system has the name {named}", remedy=did_you_mean(named, systems))
     return named or systems[0]
 
 
@@ -492,7 +494,7 @@ def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) 
 
 
 SAMPLE = 10_000  # passages whose words are counted
-ANSWERS = 20  # relevant passages of a question that are looked at, the best first
+ANSWERS = 20  # relevant passages of a question that are looked at, systems, best first
 TITLE_SEPARATOR = " > "  # between the steps of a path of titles
 
 

@@ -52,8 +52,8 @@ def test_lists_serve_the_worst_better_and_graphs_the_best(made: DiagnosisResult)
     assert isinstance(made.found, IndexFindings)
     assert_signs(made.found, 0.9)
     assert re.match(
-        r"At a mean recall@10 of 0.9 over questions, ivf:lists=256 gives more questions at least \d+% of the truth .* "
-        r"and fewer questions at least 90% .* than hnsw:m=8:ef_construction=60: ivf:lists=256 where a little",
+        r"At a mean recall@10 of 0.9 over questions, ivf:lists=256 gives more queries at least \d+% of the exact .* "
+        r"and fewer queries at least 90% .* than hnsw:m=8:ef_construction=60: choose ivf:lists=256 if part",
         made.verdict,
     ), made.verdict
 

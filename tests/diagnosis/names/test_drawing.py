@@ -67,7 +67,7 @@ def test_a_corpus_gives_who_wrote_what():
 
 @pytest.mark.parametrize(("given", "told"), [(rows(9), "'author'.*18 different names"), ([], "0 different names")])
 def test_too_few_names_are_a_sentence(given, told):
-    with pytest.raises(DataError, match=rf"{told}, and 20 are needed — .*--name-field"):
+    with pytest.raises(DataError, match=rf"{told}, at least 20 are needed — .*--name-field"):
         corpus_lists(given, ("author", "title"))
 
 

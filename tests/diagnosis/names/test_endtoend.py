@@ -77,7 +77,7 @@ def test_questions_that_name_nobody_are_a_sentence(tmp_path: Path) -> None:
     given = golden(tmp_path, ("somebody", "nobody at all"))
     done = run_diagnosis(DiagnoseRequest("names", settings=FEW, out=tmp_path / "d", **given))  # type: ignore[arg-type]
     assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
-    told = "0 of 6 judged questions name somebody who stands in the corpus: too few to tell."
+    told = "0 of 6 judged queries contain a name that occurs in the corpus: too few for a result."
     assert done.found.end_to_end.note == told
     assert told in (tmp_path / "d" / "names.md").read_text()
 
@@ -107,7 +107,10 @@ def test_a_golden_set_that_lacks_something_is_a_sentence(place: Path, tmp_path: 
     golden(place)
     (tmp_path / "alone.txt").write_text("q0 0 d0 5\nq1 0 d0 1\n")
     settings = {**FEW, "perturbers": ["remove_label"]}
-    for labels, told in ((tmp_path / "alone.txt", "There is no corpus"), (place / "qrels.txt", "Labels alone hold no")):
+    for labels, told in (
+        (tmp_path / "alone.txt", "No corpus to search"),
+        (place / "qrels.txt", "A file of labels contains no"),
+    ):
         done = run_diagnosis(DiagnoseRequest("names", settings=settings, out=tmp_path / "d", golden=labels))
         assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
         assert told in (done.found.end_to_end.note or "")

@@ -46,7 +46,7 @@ def test_a_limit_holds_where_the_whole_interval_keeps_it(family, low, high, held
 def test_all_hold():
     subjects = [subject(name, "en", gibberish_name=(-80, -60), initials_form=(-5, 1)) for name in ("a", "b")]
     assert is_passed(subjects) is True
-    assert verdict(subjects, 50, 20).startswith("a and b tell people apart as asked: an identity that is destroyed")
+    assert verdict(subjects, 50, 20).startswith("a and b distinguish names within the limits: removing the identity")
 
 
 def test_whoever_fails_is_named_with_what_over_languages():
@@ -63,11 +63,11 @@ def test_whoever_fails_is_named_with_what_over_languages():
 def test_doubt_names_its_perturber():
     subjects = [subject("a", "en", gibberish_name=(-80, -60)), subject("b", "fr", initials_form=(-25, -15))]
     assert is_passed(subjects) is None
-    assert "and b under initials_form (fr) cannot be told from its limit" in verdict(subjects, 50, 20)
+    assert "b under initials_form (fr) cannot be distinguished from the limit" in verdict(subjects, 50, 20)
 
 
 def test_who_tells_nobody_apart_fails_whatever_the_changes():
     subjects = [subject("a", "fr", small=0.6, gibberish_name=(-80, -60))]
     assert is_passed(subjects) is False
-    told = "a fails: it hardly tells one name from another in fr."
+    told = "a fails: it hardly distinguishes names in fr."
     assert verdict(subjects, 50, 20) == f"{told} {ADVICE['embedder']}."
