@@ -228,7 +228,9 @@ class DiagnosisResult:
     @property
     def summary(self) -> Summary:
         """The verdict, its most important table and what it is based on."""
-        return summarise(self.report, next((file for file in self.files if file.suffix == ".md"), None))
+        found = {file.suffix: file for file in self.files}
+        summary = summarise(self.report, found.get(".md"))
+        return replace(summary, next=f"raggs run --config {found['.yaml']}") if ".yaml" in found else summary
 
     def _repr_html_(self) -> str:
         from raggs.base.document import fragment

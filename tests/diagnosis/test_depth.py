@@ -47,12 +47,12 @@ def diagnose(folder: Path, *more: object, code: int = 0) -> str:
 def helped(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
     folder = tmp_path_factory.mktemp("helped")
     make_depths(folder, "depths_helped", helps=True)
-    return World(folder), diagnose(folder, "--timed", 3)
+    return World(folder), diagnose(folder, "--timed", 3, "--details")
 
 
 def test_a_router_that_pays_is_told_first_with_its_figures_on_questions_it_did_not_see(helped: Any) -> None:
     world, said = helped
-    assert said.startswith("depth: measured. Routing is worthwhile:")
+    assert said.startswith("Routing is worthwhile:")
     found = world.found
     assert found.passed and found.told.questions == QUESTIONS // 2
     assert set(found.told.thresholds) <= {"head_margin", "tail_margin"} and found.told.thresholds
@@ -64,7 +64,7 @@ def test_a_router_that_pays_is_told_first_with_its_figures_on_questions_it_did_n
     assert found.told.near_change.mean == 0 and found.swapped.above_random.low > 0
     assert all(each.p50_ms for name, each in rows.items() if name in ("shallow", "deep", "routed"))
     assert any("entropy: needs a reranker" in why for why in found.absent)
-    assert "retrieve.depth: {type: routed, base: 12, deep: 24, when: {head_margin: " in said
+    assert "{type: routed, base: 12, deep: 24, when: {head_margin: " in said
 
 
 def test_the_router_is_written_as_a_run_that_searches_those_questions_deep(helped: Any) -> None:
@@ -76,8 +76,8 @@ def test_the_router_is_written_as_a_run_that_searches_those_questions_deep(helpe
     lines = [json.loads(line) for line in (folder / "retrieve.jsonl").read_text().splitlines()]
     deep = {int(line["qid"][1:]) for line in lines if line.get("escalated")}
     assert deep == set(hard_ones())
-    said = invoke("status", folder).output
-    assert f"depth: {len(deep)} of {QUESTIONS} questions searched deeper" in said
+    said = invoke("status", folder, "--details").output
+    assert f"depth: {len(deep)} of {QUESTIONS} queries searched deeper" in said
 
 
 def test_a_limit_of_time_that_it_does_not_keep_is_told_and_the_run_goes_away(helped: Any) -> None:

@@ -111,7 +111,7 @@ class OrderMethodPart(ReportPart):
     again: Annotated[
         PoolsPart,
         Column(
-            "repeated",
+            "same order",
             "score",
             legend="share of pairs that are reversed when the same list is shown again",
         ),
