@@ -65,7 +65,7 @@ def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(
     qrels = (tmp_path / "trec" / "qrels.txt").read_text().split("\n")
     assert {line.split()[0] for line in qrels if line} == set(finished)
     out = call("eval", "-g", tmp_path / "trec", "-r", project.run).stdout
-    assert told in " ".join(out.split()), "labels of a part of the searched queries are told as such"
+    assert told in " ".join(out.split()), "labels of a part of the questions are told as such"
     out = call("status", project.run).stdout
     assert f"stopped: {len(finished)} of 6 queries done" in out
     [row] = [line for line in out.splitlines() if line.startswith("judge")]

@@ -13,7 +13,7 @@ EVEN: Flags = np.arange(QUESTIONS) % 2 == 0
 
 
 def world(seed: int, *, helps: bool) -> tuple[dict[str, Floats], DepthWorth]:
-    """A third of the searched queries are hard and show a small margin; deep lists help these, or all alike."""
+    """A third of the questions are hard and show a small margin; deep lists help these, or all alike."""
     rng = np.random.default_rng(seed)
     hard = rng.random(QUESTIONS) < 0.33
     gain = np.where(hard, 0.15, 0.0) if helps else rng.permutation(np.where(hard, 0.15, 0.0))
