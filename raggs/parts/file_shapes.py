@@ -4,13 +4,13 @@ Formats: a nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx). A 
 columns (BEIR's TSV, CSV). JSON lines have one object with the same names per number. `raggs.base.tables` maps names to
 columns. Ids must not contain white space, because TREC tools could not read them.
 
-Pipes: a shell pipe (``-r <(zcat run.gz)``) can be read only once, but readers need the content several times, for
+Pipes: a shell pipe (``-r <(zcat run.gz)``) can be read only once, but its content is needed several times: for
 detection and for a fast and a careful parser. Its content is therefore copied to a file first. Other pipes, which may
 never end, are rejected (`raggs.base.files`).
 
-Sidecars: an export states its scale of grades in a sidecar. Common tools interpret a label as a gain and any label
-above 0 as relevant, so plain grades 1 to 5 would count "not relevant" as relevant. Exports therefore contain gains, and
-`eval` restores the grades with the sidecar.
+Sidecars: an export states its scale of grades in a sidecar. Common tools interpret a label as a gain, and any label
+above 0 as relevant. With plain grades 1 to 5, they would count "not relevant" as relevant. Exports therefore contain
+gains, and `eval` restores the grades with the sidecar.
 """
 
 from __future__ import annotations

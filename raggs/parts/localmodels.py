@@ -1,4 +1,4 @@
-"""Local ONNX models from a folder of the user.
+"""Local ONNX models, read from a folder.
 
 A model is a folder with an ONNX file and a tokenizer.json. Nothing is downloaded, and torch is not needed: the extra
 `local` installs onnxruntime and tokenizers, which are imported when a model is first used.

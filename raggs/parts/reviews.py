@@ -3,16 +3,17 @@
 reviews.jsonl contains one line per label, with annotator, time, and what the annotator was shown. Lines are only added,
 never changed; a later line may replace an earlier one. `append` returns after the line is on disk, also with several
 writers. A last line that is truncated by a power failure is ignored by readers and removed by the next write. Names
-that differ only in case are the same annotator, in the spelling of the first line.
+that differ only in case belong to one annotator; the spelling of the first line is used.
 
 Queries and passages are identified by digests of their texts, not by ids. A passage with a changed text is another
 passage. The same passage in another run or file keeps its labels. The ids are stored for display, and to detect labels
 for outdated texts.
 
 `fold_reviews` computes the valid labels. The latest line of an annotator for an item counts, in file order, regardless
-of clocks. After a withdrawal, the previous label is valid again, and so is a label that the withdrawn one replaced. If
-annotators agree, their grade is used, otherwise the adjudicated grade, otherwise the lower median, which is reported as
-a conflict. "Cannot tell" is a valid answer but not a grade: an item with no other answers has no grade.
+of clocks. After a withdrawal, the previous label is valid again, and so is a label that the withdrawn one replaced. An
+adjudicated grade has priority. Without one, the grade is the common grade if annotators agree, otherwise the lower
+median, which is reported as a conflict. "Cannot tell" is a valid answer but not a grade: an item with no other answers
+has no grade.
 
 shown.jsonl records when an annotator was shown grades of a model or of others. A later label for the passage is not
 blind, even after a restart, an undo or on another day. The line is on disk before the grades are displayed.

@@ -70,7 +70,7 @@ class ReviewPool:
         questions: query texts, by number.
         numbers: item numbers by key.
         chances: inclusion probability of randomly drawn items; None for others.
-        planned: whether items are to be labelled in this order.
+        planned: whether items are labelled in this order.
     """
 
     def __init__(

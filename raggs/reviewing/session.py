@@ -1,7 +1,7 @@
 """Concurrent labelling: the queue of each annotator, and how labels are stored.
 
-A label is on disk before it is confirmed. reviews.jsonl is the only state: other programs may write it, too, and a
-restart resumes from it. A label that is sent twice, because its confirmation was lost, is stored once. Annotators do
+A label is on disk before it is confirmed. The file reviews.jsonl is the only state: other programs may write it,
+too, and a restart resumes from it. A label that is sent twice, because its confirmation was lost, is stored once. Annotators do
 not see grades of models or of other annotators. A lock processes one request at a time.
 
 `ReviewMarks` holds the labels that the queue and adjudication need, with little memory. Its rules are those of
@@ -406,7 +406,7 @@ class SessionSettings:
     Attributes:
         seed: random seed of orders, overlap and repetitions.
         overlap: share of the items that two annotators label.
-        repeats: share of the items that an annotator labels a second time, without a hint.
+        repeats: share of the items that an annotator labels a second time, not marked as repetitions.
         prompt: name and version of the rubric that is shown.
         by: whether the passages of a query come together, or passages of all queries are mixed.
         blind: whether grades of models are hidden from all annotators.

@@ -15,9 +15,9 @@ about faiss: if efSearch is below k, the search ends early and returns far fewer
 least k. Its arrays grow by doubling, so they are allocated at full size before the first row is added.
 
 IVF keeps vectors in lists around centroids; a search reads the nearest lists. With `pq`, a vector is split into parts,
-and each part is stored as the nearest of 16 centroids, in 4 bits (product quantization, Jégou, Douze & Schmid 2011;
-blocks of codes compared in registers, André et al. 2015). Its scores are approximate, so `reorder` times k candidates
-are scored again from the vectors on disk.
+and each part is stored as the nearest of 16 centroids, in 4 bits (product quantization, Jégou, Douze & Schmid 2011).
+Blocks of codes are compared in registers (André et al. 2015). The scores are approximate, so `reorder` times k
+candidates are scored again from the vectors on disk.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ class HnswIndex(ApproximateIndex):
     class Config(IndexConfig):
         type: Literal["hnsw"] = "hnsw"
         m: int = Field(16, ge=2, le=256, description="links per vector and layer; twice as many in the bottom layer")
-        ef_construction: int = Field(200, ge=1, le=100_000, description="candidates per inserted vector (build)")
+        ef_construction: int = Field(200, ge=1, le=100_000, description="candidates examined per vector in the build")
         ef: int = Field(64, ge=1, le=1_000_000, description="candidates examined per query; raised to k if lower")
         quantize: Literal["int8"] | None = Field(
             None, description="int8: store the graph's vectors as bytes, in a quarter of the memory; null: float32"

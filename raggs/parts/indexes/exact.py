@@ -101,7 +101,7 @@ def check_shape(vectors: Vectors, queries: Vectors) -> None:
     """
     if queries.ndim != 2 or queries.shape[1] != vectors.shape[1]:
         dims, wanted = queries.shape[-1], vectors.shape[1]
-        raise DataError(f"a query has {dims} dimensions, the index {wanted}", remedy="use one embedder for both")
+        raise DataError(f"a query has {dims} dimensions, the index has {wanted}", remedy="use one embedder for both")
 
 
 def check_finite(queries: Vectors) -> None:

@@ -58,7 +58,7 @@ class ScriptedJudge(Judge):
         known = {query.qid for query in queries}
         named = {qid for qid, _ in self._script.grades} | set(self._script.orders)
         if named and not known & named:
-            message = f"no line is for a query of this run (it has {', '.join(sorted(named)[:3])})"
+            message = f"no line is for a query of this run (the file has {', '.join(sorted(named)[:3])})"
             raise DataError(message, where=self.config.path, remedy="check the query ids")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:

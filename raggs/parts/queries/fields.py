@@ -1,8 +1,8 @@
 """Converts mappings with any accepted spelling of keys to `Query` objects, and checks all queries of a run.
 
-Unknown keys become metadata, so nothing is lost. A row without an id gets one derived from its text. Invalid rows (no
-text, an id that file formats cannot represent, an invalid nugget pattern or one that matches every text) raise an error
-with file and line. A lone surrogate becomes U+FFFD.
+Unknown keys become metadata, so nothing is lost. A row without an id gets one derived from its text. Invalid rows raise
+an error with file and line: no text, an id that file formats cannot represent, an invalid nugget pattern, or one that
+matches every text. A lone surrogate becomes U+FFFD.
 
 A reference is a string, or an object of `text` and optionally `doc_id` and `span`. The form of chunking benchmarks is
 accepted, too: an object of `content`, `start_index` and `end_index` in the document that the row names. This module

@@ -3,7 +3,7 @@
 The rules are for English and French. Both apply at once, because a greeting may be in another language than the
 question. Rules only remove whole pieces between punctuation marks that closed word lists cover completely
 (`chatter.toml`), at the ends of a sentence. The remaining words are never changed. A piece with a name, a number or an
-unlisted word stays, and so does everything before text that is not a question ("Hello World in C", "Sorry, Wrong Number
+unlisted word stays. So does everything before text that is not a question ("Hello World in C", "Sorry, Wrong Number
 cast"). Statements about the user are removed only if the rest is understandable without them: "I have an exam tomorrow.
 Can I bring it?" stays unchanged. If nothing would be left, the text stays unchanged.
 

@@ -47,7 +47,7 @@ class QuestionTableRow(ReportPart):
 
 
 class PickedQuestion(ReportPart):
-    """A query of one of the two lists of ten, with the value that selected it."""
+    """A query in one of the two top-ten lists, with the value that selected it."""
 
     id: str
     text: str

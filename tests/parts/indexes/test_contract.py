@@ -109,7 +109,7 @@ def test_queries_that_are_none(recipe, vectors, value):
     query[0, 3] = value
     with pytest.raises(DataError, match="query vector contains NaN or infinity"):
         opened(recipe, vectors).search(query, 3)
-    with pytest.raises(DataError, match="7 dimensions, the index 32"):
+    with pytest.raises(DataError, match="7 dimensions, the index has 32"):
         opened(recipe, vectors).search(np.ones((1, 7), np.float32), 3)
 
 

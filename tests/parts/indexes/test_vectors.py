@@ -244,7 +244,7 @@ def test_an_embedder_that_errs(tmp_path, store, embed_texts, error, message):
 
 def test_a_query_of_another_length(tmp_path, store, embed):
     index = build(tmp_path, store, embed)
-    with pytest.raises(DataError, match="7 dimensions, the index 4"):
+    with pytest.raises(DataError, match="7 dimensions, the index has 4"):
         index.search(np.zeros((1, 7), np.float32), 3)
 
 
