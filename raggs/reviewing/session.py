@@ -1,8 +1,8 @@
 """Concurrent labelling: the queue of each annotator, and how labels are stored.
 
 A label is on disk before it is confirmed. The file reviews.jsonl is the only state: other programs may write it,
-too, and a restart resumes from it. A label that is sent twice, because its confirmation was lost, is stored once. Annotators do
-not see grades of models or of other annotators. A lock processes one request at a time.
+too, and a restart resumes from it. A label that is sent twice, because its confirmation was lost, is stored once.
+Annotators do not see grades of models or of other annotators. A lock processes one request at a time.
 
 `ReviewMarks` holds the labels that the queue and adjudication need, with little memory. Its rules are those of
 `raggs.parts.reviews`: the latest line of an annotator for an item counts, and replacements apply only to lines of the

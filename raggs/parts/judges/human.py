@@ -40,7 +40,7 @@ NOT_REVIEWED, REVIEWER_UNSURE, UNDECIDED = (
     "nobody could tell",
     "people differ, and nobody has decided",
 )
-NO_ORDER = "nobody has ordered these passages"
+NO_ORDER = "no human order of these passages"
 IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # settings without effect on the task
     "grade": ("sharpness",),
     "grades": ("sharpness",),
