@@ -71,7 +71,7 @@ def test_canaries_and_the_gate_are_told_with_their_limits(
     told = found(run(tmp_path / "run", passed=passed))
     assert (told["Canaries"].state, told["Gate"].state) == (canaries, gate)
     assert told["Gate"].threshold == "judge.gate: canaries 0.9"
-    assert told["Canaries"].said[0].startswith(f"canaries: {passed} of 10 as expected")
+    assert told["Canaries"].said[0].startswith(f"canaries: {passed} of 10 pass")
     assert (told["Gate"].step is not None) == (gate == "bad")
 
 

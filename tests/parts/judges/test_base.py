@@ -25,7 +25,7 @@ def test_what_was_replaced_is_counted_and_told() -> None:
     health = counted.health()
     assert health == JudgeHealth(replaced=2)
     assert [line.text for line in health_lines(health)] == [
-        "judge: 2 answers with U+FFFD in place of what is no character"
+        "judge: 2 answers with invalid characters, replaced by U+FFFD"
     ]
     assert JudgeStatistics(1, None).health() is None
 
