@@ -60,7 +60,7 @@ def test_echo_and_ties_of_such_a_judge_are_no_faults() -> None:
     assert any("echo" in warning for warning in suspect.warnings) and exact.warnings == ()
     assert suspect.model_copy(update={"warnings": ()}) == exact
     told = [line.text for line in health_lines(exact, exact=True)]
-    assert len(told) == 1 and "orders by rule" in told[0]
+    assert len(told) == 1 and "rule-based" in told[0]
     assert not any(word in told[0] for word in ("echo", "wrongly", "warning"))
 
 
@@ -82,7 +82,7 @@ def test_an_order_of_ties_is_told_without_a_word_of_echo() -> None:
     for exact in (False, True):
         found = Explanation("q", RankConfig(), ranking, dict.fromkeys(ranking.order, 1), {}, 0, exact=exact)
         told = "\n".join(order_lines(found))
-        assert ("repeats its own errors" in told, "orders by rule" in told) == (not exact, exact)
+        assert ("repeats its own errors" in told, "rule-based" in told) == (not exact, exact)
 
 
 def test_only_people_and_panels_of_them_alone_may_abstain() -> None:
@@ -108,7 +108,7 @@ def test_simulated_noise_is_measured_and_told_everywhere(tmp_path: Path) -> None
     call("report", project.run, "--out", page)
     for text in (said, call("status", project.run).stdout, page.read_text()):
         assert f"{told} differ from the labels" in " ".join(text.split())
-        assert "orders by rule and without noise" in text and "never errs" not in text
+        assert "rule-based" in text and "never errs" not in text
     call("audit", project.run)
 
 
