@@ -1,5 +1,5 @@
 #!/bin/sh
-# A golden set, every diagnosis that needs no key, and one page of it all. From the repository's root:
+# Build a golden set, run every diagnosis that needs no key, and write a report. In the root of the repository:
 #   sh examples/diagnose/run.sh
 set -e
 here=$(dirname "$0")

@@ -1,4 +1,4 @@
-"""A retriever that reads titles alone, and a measure that counts what it misses."""
+"""A retriever that searches only titles, and a metric for queries without a relevant result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 
 class TitleRetriever(Retriever):
-    """Passages whose title shares words with the question."""
+    """Passages whose title contains words of the query."""
 
     WHOLE_CORPUS = True  # it reads every passage
 
@@ -27,15 +27,17 @@ class TitleRetriever(Retriever):
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         for query in queries:
-            asked = set(query.rewrite.lower().split())
+            wanted = set(query.rewrite.lower().split())
             hits = [
-                Hit(doc_id, len(asked & words) / len(words)) for doc_id, words in self._titles.items() if asked & words
+                Hit(doc_id, len(wanted & words) / len(words))
+                for doc_id, words in self._titles.items()
+                if wanted & words
             ]
             yield sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self.config.k]
 
 
 class Miss(HitMeasure):
-    """Whether no relevant passage is in the top k."""
+    """1 if no relevant passage is in the top k, else 0."""
 
     NAME, FORMULA, SOURCE = "miss", "1 - hit", "an example"
     HIGHER, TIES, ALIASES = False, False, ()
