@@ -149,7 +149,7 @@ class Differences(Frozen):
 
     Attributes:
         line: line that was just stored.
-        people, model: number of disputes by kind, without waiting ones.
+        people, model: number of disputes of each kind that the annotator can adjudicate.
         waiting: number of disputes that the annotator may still have to label.
         impact: whether disputes are ordered by the effect on comparisons; otherwise by the difference of grades.
         told: sentence on how importance is measured.

@@ -83,7 +83,7 @@ def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
     tree = LexborHTMLParser(page(tmp_path))
     words = tree.body.text() if tree.body else ""
     assert "1 chunk of 2 files" in words
-    assert "left out 1 file: 1 .docx (no reader: c.docx)" in words
+    assert "skipped 1 file: 1 .docx (no reader: c.docx)" in words
     assert [each.text() for each in tree.css("pre .head")] == ["---\ntitle: T\n---\n"]
     assert (tree.css_first("pre b").attributes["title"] or "").endswith(", T > A")
     assert len(tree.css("svg rect")) > 0

@@ -42,4 +42,4 @@ def test_what_a_folder_leaves_out_is_known(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     found = read_documents(tmp_path)
     assert found.names == ("a.md",)
-    assert found.notes == ("left out 1 file: 1 .docx (no reader: c.docx)", "1 file without text left out: b.md")
+    assert found.notes == ("skipped 1 file: 1 .docx (no reader: c.docx)", "1 file without text skipped: b.md")

@@ -65,7 +65,7 @@ def search(
     """Return the k rows of `vectors` with the largest dot product, for each of `queries`.
 
     Args:
-        vectors: shape (n, d); unit length or zero; may be a memory map.
+        vectors: shape (n, d), of unit length or zero; may be a memory map.
         ranks: shape (n,), unique; orders ties, smaller first.
         queries: shape (q, d); a zero query has no neighbours.
         k: at least 1.

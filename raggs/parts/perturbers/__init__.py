@@ -96,7 +96,8 @@ class Bundle:
     Attributes:
         key: unique id within a diagnosis; seeds all random draws for the bundle.
         language: ISO 639-1 code of the texts.
-        candidates: right author and topic; two other authors on the topic; the author on another topic; neither.
+        candidates: right author and topic (C1), other authors on the topic (C2a, C2b), the author on another topic
+            (C3), neither (C4).
     """
 
     key: str

@@ -92,7 +92,7 @@ def test_yes_and_no(run, tmp_path):
     labels = {line.split()[3] for line in (out / "qrels.txt").read_text().splitlines()}
     assert labels == {"0", "1"}
     assert values(out, out, ("P@5",)) == values_at(run, 3)
-    with pytest.raises(UsageError, match=r"from grade 1 on divides nothing.*--binary-at 2 to 5"):
+    with pytest.raises(UsageError, match=r"threshold of grade 1 does not separate any grades.*--binary-at to 2..5"):
         export(run, tmp_path / "never", "trec", grades="binary", binary_at=1)
     assert not (tmp_path / "never").exists()
 

@@ -86,7 +86,7 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     [
         (["--format", "bier"], "did you mean 'beir'?"),
         (["--format", "beir", "--split", "../up"], "is no name of a split"),
-        (["--format", "trec", "--grades", "binary", "--binary-at", "1"], "--binary-at 2 to 5"),
+        (["--format", "trec", "--grades", "binary", "--binary-at", "1"], "--binary-at to 2..5"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_and_leaves_nothing(

@@ -256,7 +256,7 @@ def test_a_missing_package_is_named_with_the_line_that_mends_it(recipe, tmp_path
 
     monkeypatch.setattr(approximate, "import_module", missing)
     with pytest.raises(
-        PrerequisiteError, match=r'needs faiss-cpu, which is not installed — pip install "raggs\[ann\]"'
+        PrerequisiteError, match=r'needs faiss-cpu, which is not installed — pip install "\.\[ann\]" in a clone'
     ):
         recipe.check(10, 4, Cache(tmp_path))
 

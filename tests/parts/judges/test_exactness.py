@@ -97,7 +97,7 @@ def test_only_people_and_panels_of_them_alone_may_abstain() -> None:
 def test_simulated_noise_is_measured_and_told_everywhere(tmp_path: Path) -> None:
     project = make_project(tmp_path / "p", rank={"floor": 1})
     project.change(judge={"judge": {"type": "qrels", "path": "qrels.txt", "grade_noise": 0.2}})
-    said = call("run", "--config", project.config).stdout
+    said = call("run", "--config", project.config, "--details").stdout
     records = [json.loads(line) for line in (project.run / "judge.jsonl").read_text().splitlines()]
     slipped = sum(record["grade"] != grade_of(record["qid"], record["doc_id"]) for record in records)
     assert 0 < slipped < len(records)
@@ -106,7 +106,7 @@ def test_simulated_noise_is_measured_and_told_everywhere(tmp_path: Path) -> None
     told = f"the judge adds simulated noise (grade_noise 0.2): {slipped / len(records):.0%} of {len(records)} grades"
     page = project.folder / "report.html"
     call("report", project.run, "--out", page)
-    for text in (said, call("status", project.run).stdout, page.read_text()):
+    for text in (said, call("status", project.run, "--details").stdout, page.read_text()):
         assert f"{told} differ from the labels" in " ".join(text.split())
         assert "rule-based" in text and "never errs" not in text
     call("audit", project.run)
