@@ -1,9 +1,9 @@
-"""Whose keys go where: an address that a configuration names gets no key of the user's before the user has said so.
+"""Consent for API keys: raggs sends a key to a new address only after the user has approved it.
 
-A configuration may come from somebody else, and so may the addresses in it. The provider's own address, this machine,
-what the user's shell names (``OPENAI_BASE_URL``) and what the user has listed (the variable `TRUSTED`, or the file
-``raggs/addresses`` in the user's folder of settings, one host a line) are known; any other is new. Where no key would
-be sent, nobody is asked.
+A configuration may come from another person, and so may the addresses in it. Known addresses are the provider's own
+address, this machine, the servers in the shell's environment (``OPENAI_BASE_URL``) and the hosts that the user has
+listed. The list is in the variable `TRUSTED` or in the file ``raggs/addresses`` in the user's settings folder, with
+one host per line. Every other address is new. If no key would be sent, no approval is needed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SECTIONS_BY_STAGE = {
     "judge": ("judge",),
     "rank": ("judge", "rank"),
     "sweep": ("axes", "systems"),
-}  # by stage, or for a whole sweep: sections that name models
+}  # by stage, or for a whole sweep: the sections that name models
 
-_approved: set[Destination] = set()  # for this process
+_approved: set[Destination] = set()  # addresses approved in this process
 
 
 class Destination(NamedTuple):
-    """Where keys would be sent: the setting that says so, its address, and the variables that hold the keys."""
+    """An address to which keys would be sent, the setting that names it, and the variables that hold the keys."""
 
     setting: str
     address: str
@@ -50,7 +50,7 @@ class Destination(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Host and port as the address has them, in small letters."""
+        """Host and port of the address, in lower case."""
         return urlsplit(self.address).netloc.lower()
 
     def __str__(self) -> str:
@@ -61,19 +61,20 @@ Approve = Callable[[Sequence[Destination]], bool]
 
 
 def approve_nothing(_: Sequence[Destination]) -> bool:
-    """Where there is nobody to ask."""
+    """Approve no address (the default without a user at a terminal)."""
     return False
 
 
 def permit(config: Settings, stages: Collection[str], approve: Approve = approve_nothing) -> None:
-    """See to it that keys go only where the user wants them.
+    """Raise an error if a key would be sent to an address that the user has not approved.
 
     Args:
-        stages: that may ask language models, or "sweep"; servers of Elasticsearch are always looked at.
-        approve: shows the user what is new; whether it may be used. Its yes counts for the whole process.
+        stages: stages that may call language models, or "sweep"; Elasticsearch servers are always checked.
+        approve: shows the new addresses to the user and returns whether they may be used. An approval is valid for the
+            whole process.
 
     Raises:
-        PrerequisiteError: an address is new, and nobody has said that it may have the key.
+        PrerequisiteError: an address is new and was not approved.
     """
     new = [found for found in destinations(config, stages) if found not in _approved and not is_known(found)]
     if new and not approve(new):
@@ -88,14 +89,16 @@ class _ModelSettings(Settings):
 
 
 class _KeyDestinations(Settings):
-    """What says where keys would go: the models of parts that flags name."""
+    """Settings that contain addresses: `llm`, and the models of parts that flags name."""
 
     llm: LLMSettings
     asked: tuple[_ModelSettings, ...]
 
 
 def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve = approve_nothing) -> None:
-    """The same of parts that were named one by one: an address in `llm` may be new; a part's own is the user's word.
+    """Check the models of parts that command-line flags name, like `permit`.
+
+    Only addresses in `llm` can be new. An address in a part's own settings was given by the user.
 
     Raises:
         PrerequisiteError: as `permit`.
@@ -106,7 +109,7 @@ def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve =
 
 
 def destinations(config: Settings, stages: Collection[str]) -> Iterator[Destination]:
-    """The addresses in a configuration to which a key would be sent that the environment holds."""
+    """Yield the addresses in a configuration to which a key from the environment would be sent."""
     tree = config.model_dump(mode="json")
     sections = {section for stage in stages for section in SECTIONS_BY_STAGE.get(stage, ())}
     asked = [found for name in sorted(sections) for found in leaves(tree[name])]
@@ -126,17 +129,17 @@ def destinations(config: Settings, stages: Collection[str]) -> Iterator[Destinat
 
 
 def is_known(found: Destination) -> bool:
-    """Whether the user's keys may go to this address without a question."""
+    """Return whether the user's keys may be sent to this address without approval."""
     parts = urlsplit(found.address)
     host = (parts.hostname or "").lower()
     if _is_here(host) or (host in HOSTS.values() and parts.scheme == "https"):
         return True
-    listed = _listed_hosts()  # with a port, or for all of them
+    listed = _listed_hosts()  # an entry without a port covers all ports
     return host in listed or found.host in listed | _named_by_the_shell()
 
 
 def trust_hosts(hosts: Collection[str]) -> None:
-    """Note hosts in the user's own settings; a folder that cannot be written leaves them new."""
+    """Add hosts to the user's list of trusted hosts; if the list cannot be written, they stay new."""
     file = settings_file()
     fresh = [host for host in hosts if host not in _listed_hosts()]
     try:
@@ -148,13 +151,13 @@ def trust_hosts(hosts: Collection[str]) -> None:
 
 
 def settings_file() -> Path:
-    """The user's list of hosts."""
+    """Return the path of the user's list of trusted hosts."""
     folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(folder).expanduser() / "raggs" / "addresses"
 
 
 def _keys(model: str) -> Iterator[str]:
-    """The variables from which a key for the model may be taken: its own, and others of its provider."""
+    """Yield the variables that may hold a key for the model: its own, and others of its provider."""
     own = key_variable(model)
     if own is None:
         return
@@ -182,13 +185,13 @@ def _listed_hosts() -> set[str]:
 
 
 def _named_by_the_shell() -> set[str]:
-    """Hosts of the servers that the process's environment names; no `.env` can put any there."""
+    """Return the hosts of servers named in the process environment; a `.env` file cannot add any."""
     named = (value for name, value in os.environ.items() if name.endswith(SERVERS) and "://" in value)
     return {urlsplit(value).netloc.lower() for value in named}
 
 
 def _mapping_at(tree: object, place: TreePath) -> Mapping[str, object]:
-    """The mapping at a place; empty where there is none."""
+    """Return the mapping at a path of keys, or an empty mapping."""
     for step in place:
         tree = tree.get(step) if isinstance(tree, Mapping) else tree[int(step)] if isinstance(tree, list) else None
     return tree if isinstance(tree, Mapping) else {}

@@ -45,7 +45,7 @@ CAP = 1.0  # USD
 FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"
 MODEL_PREFIX = "litellm:"
 ANSWER_TOKENS, VERDICT_TOKENS = 150, 60
-MAX_CHARACTERS = 10_000  # of an answer
+MAX_CHARACTERS = 10_000  # per answer
 MAX_REASON = 1000  # characters
 PLACEHOLDER_ANSWER = "word " * ANSWER_TOKENS  # stands for an answer that a dry run does not have
 ESTIMATED = f"an answer is taken to have {ANSWER_TOKENS} tokens, and a verdict {VERDICT_TOKENS}"
@@ -60,13 +60,13 @@ class AnswerModel(Settings):
 
 @dataclass(frozen=True)
 class AnswersRequest:
-    """Which model generates answers, where its file and ledger go, and what it may cost.
+    """Model that generates answers, folder of its file and ledger, and cost limit.
 
     Attributes:
-        model: the provider's name and the model's.
-        folder: of the evaluation.
-        max_usd: the cap on all calls that the folder's ledger holds.
-        allow_mixed: whether it goes on when a provider answers with another snapshot of a model than before.
+        model: provider and model, e.g. openai/gpt-5-mini.
+        folder: folder of the evaluation.
+        max_usd: limit in USD for all calls in the folder's ledger.
+        allow_mixed: whether to continue if the provider answers with another snapshot of the model than before.
     """
 
     model: str
@@ -89,7 +89,7 @@ def parse_model(spec: str) -> str:
 
 @dataclass(frozen=True)
 class GeneratedAnswers:
-    """The written file, and how many answers it has: `failed` have no answer or no verdict."""
+    """The written file, the number of answers, and their cost; `failed` counts those without an answer or a verdict."""
 
     file: Path
     total: int
@@ -124,17 +124,17 @@ class _Answer:
 def generate_answers(
     result: EvalResult, request: AnswersRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> GeneratedAnswers:
-    """Have a model answer what an evaluation counts for Acc|Hit, and write answers.jsonl. Works in notebooks.
+    """Generate an answer for each query that Acc|Hit counts, and write answers.jsonl. Works in notebooks.
 
     Args:
         result: the evaluation, without known answers.
-        approve: says whether a key may go to a new address (see `raggs.app.addresses`).
+        approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
         UsageError: the golden set is not a run of raggs, or its lists cannot be answered from.
         DataError: no judged query has a reference answer.
-        BudgetError: the cap is reached; paid answers are cached.
-        RaggsError: a key is missing, or a provider refused.
+        BudgetError: the limit is reached; paid answers are cached.
+        RaggsError: a key is missing, or a provider refused a call.
     """
     if in_loop():
         return run_in_thread(lambda hear: generate_answers(result, request, hear, approve), listen)
@@ -171,7 +171,7 @@ def generate_answers(
 
 
 def evaluate_with(result: EvalResult, answers: GeneratedAnswers) -> EvalResult:
-    """Return the same evaluation with the written answers, as if they were given by `--correct`."""
+    """Evaluate again with the generated answers, as if they were given by `--correct`."""
     if result.request is None:
         raise TypeError("the result names no request")
     analyses = replace(result.request.analyses, correct=answers.file)
@@ -179,10 +179,10 @@ def evaluate_with(result: EvalResult, answers: GeneratedAnswers) -> EvalResult:
 
 
 def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostEstimate, ...]:
-    """Return what `generate_answers` would cost: a line for the answers and one for their verdicts. No model is called.
+    """Return the cost of `generate_answers`: one line for answers and one for their verdicts. No model is called.
 
     Raises:
-        RaggsError: as `generate_answers`, of what the request names.
+        RaggsError: the request is invalid; see `generate_answers`.
     """
     run, jobs = _run_of(result), _jobs(result)
     with _opened_workshop(run, request, ignore_event) as (workspace, passages), workspace.rehearsal() as llm:
@@ -197,7 +197,7 @@ def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostE
 
 
 def settings_of(result: EvalResult) -> RunConfig:
-    """Return the configuration of the golden run, whose `llm` says how models are called.
+    """Return the configuration of the golden run, which holds the `llm` settings.
 
     Raises:
         UsageError: the golden set is not a run of raggs, or its lists cannot be answered from.
@@ -221,7 +221,7 @@ def _run_of(result: EvalResult) -> RunConfig:
 
 
 def _jobs(result: EvalResult) -> list[_Job]:
-    """The queries to answer, by system and query.
+    """Return the queries to answer, sorted by system and query.
 
     Raises:
         DataError: no judged query has a reference answer.
@@ -246,7 +246,7 @@ def _jobs(result: EvalResult) -> list[_Job]:
 
 
 def _fully_covered_tops(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[str, ...]]:
-    """By query whose whole evidence a system has in its top K, that top, best first."""
+    """Map each query whose whole evidence is in a system's top K to that top K, best first."""
     hits, k = study.hits[system], study.cutoff
     run = next(each.run for each in result.systems if each.name == system)
     query, rank, row = ranked_rows(hits.qrels, run, study.scoring.ties, k)
@@ -270,10 +270,10 @@ def _opened_workshop(run: RunConfig, request: AnswersRequest, listen: Listener) 
 
 
 async def _answer(llm: LLM, model: str, job: _Job, passages: Passages, guess: str = "") -> _Answer:
-    """Answer from the passages, then compare with the reference answer.
+    """Generate an answer from the passages, then compare it with the reference answer.
 
     Args:
-        guess: stands for an answer that is not known, in a dry run.
+        guess: placeholder for the unknown answer in a dry run.
     """
     query, found = job.query, passages.get(job.doc_ids)
     language, guard = query.language or "en", llm.guard

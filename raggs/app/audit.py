@@ -1,12 +1,10 @@
-"""Is a run what its manifest says, the one that a lock means, signed by whom it should be? Are these the grades meant?
+"""Audit of a run: does it match its manifest, a golden.lock and an expected signature?
 
-Reads the run's own directory, and beside it the cache's copies of the corpus and of its indexes where there are any.
-Asks nobody. Writes nothing but the lock or the signature that it is asked for.
+An audit reads the run directory and, if they exist, the copies of the corpus and of its indexes in the cache. It calls
+no model and writes only the lock or the signature that is requested.
 
-What the cache beside a run keeps of its corpus: the passages, and the indexes that its retrievers searched.
-
-A run can be right and what the next run will read be altered: texts in the passage store, scores of bm25, vectors. All
-are read. Nothing is built, and what is not there is not missed.
+The cache matters because a run can be correct while the data for the next run was altered: texts in the passage store,
+BM25 scores or vectors. All of these are checked. Nothing is built, and a missing copy is not a finding.
 """
 
 from __future__ import annotations
@@ -46,14 +44,14 @@ NO_STORE = "the texts of the pools (not in the cache)"
 
 @dataclass(frozen=True)
 class Copies:
-    """What was found wrong, and what was not looked at."""
+    """Findings in the cached copies, and notes on copies that could not be checked."""
 
     findings: tuple[AuditFinding, ...] = ()
     unchecked: tuple[str, ...] = ()
 
 
 def cached_copies(run: OpenedRun) -> Copies:
-    """Hold a run and the caches beside it against each other."""
+    """Compare a run with the copies of its corpus and indexes in the cache."""
     cache = Cache.of(run.folder.parent)
     merged = run.manifest.stages.get("merge")
     store = PassageStore.find(cache.at("corpora"), merged.components.get("corpus")) if merged else None
@@ -72,7 +70,7 @@ def _passages(store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
 
 
 def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
-    """What is wrong with the indexes of the run's retrievers; a manifest that names none is found elsewhere."""
+    """Yield faults in the indexes of the run's retrievers; a manifest without retrievers is reported elsewhere."""
     lock = run.manifest.stages.get("retrieve")
     try:
         specs = parameters(RetrieveConfig, "retrieve", lock.params).retrievers if lock else ()
@@ -88,7 +86,7 @@ def _relative_path(path: Path, cache: Cache) -> str:
     return str(path.relative_to(cache.folder.parent))
 
 
-# What no run directory can prove by itself.
+# Properties that a run directory alone cannot prove.
 UNCHECKED = (
     "whether the corpus and the queries changed after the run",
     "whether the recorded answers and vectors are those of the model",
@@ -104,17 +102,17 @@ OF_FILES = ("the origin of the grades, which label files do not record",)
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
-        findings: every lie; none means that the run is what it says.
-        unfinished: stages that have not finished; what there is of them was audited too.
-        records: how many were read and checked.
-        unchecked: what could not be looked at.
-        notes: what there is to say that is no lie.
-        of: what was audited.
-        answered: which snapshot of each model answered, as sentences; empty if no model did.
-        left_out: stages that the run does without; what lies there of them was not read.
+        findings: all mismatches; empty if the run matches its manifest.
+        unfinished: stages that have not finished; their partial results were audited too.
+        records: number of records that were read and checked.
+        unchecked: what could not be checked.
+        notes: remarks that are not findings.
+        of: kind of object that was audited.
+        answered: for each model, a sentence on the snapshot that answered; empty if no model was called.
+        left_out: stages that the run's configuration omits; their files were not read.
     """
 
     findings: tuple[AuditFinding, ...]
@@ -128,23 +126,23 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found, and nothing is missing."""
+        """Return whether there are no findings and all stages have finished."""
         return not self.findings and not self.unfinished
 
 
 def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = None) -> Audit:
-    """Check a run: seal, hashes, records, and all that can be derived again; of a golden set in files, its grades.
+    """Check the seal, hashes and records of a run, and everything that can be derived again.
 
-    An eval.json is evaluated again from the files that it names.
+    For a golden set in files, check its grades. An eval.json is evaluated again from the files that it names.
 
     Args:
-        lock: a golden.lock that it must fit.
-        public_key: of whoever must have signed it.
+        lock: golden.lock that the golden set must match.
+        public_key: public key that the signature must match.
 
     Raises:
-        NotFoundError: there is no run, no such lock or key.
+        NotFoundError: the run, the lock or the key does not exist.
         DataError: the lock or the key cannot be read.
-        PrerequisiteError: a signature is to be checked, and `cryptography` is not installed.
+        PrerequisiteError: a signature must be checked, and `cryptography` is not installed.
     """
     if is_sweep(folder):
         return _sweep(folder, lock or public_key)
@@ -160,7 +158,7 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         if not found and (judged := run.manifest.stages.get("judge")) is not None:
             found += ceiling_findings(run.store, judged)
         copies = cached_copies(run)
-    except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
+    except (DataError, UsageError) as error:  # the manifest cannot be read, or names an unknown pipeline
         return Audit((AuditFinding(MANIFEST, error.line, error.message, "copy"), *outside), 0)
     meant = [] if lock is None else [*goldenlock.lock_findings(run, meaning_of_run(run), lock)]
     lies = (*found, *copies.findings, *meant, *outside)
@@ -173,10 +171,10 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
 
 
 def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | None:
-    """Return the commands that put the findings of an audit right, as clauses; None if the findings say it.
+    """Return the commands that correct the findings, as clauses; None if the findings already name the remedy.
 
     Args:
-        lock: the golden.lock that the set was held against.
+        lock: golden.lock that the set was compared with.
     """
     place, cures = quote(str(folder)), {finding.cure for finding in found.findings}
     if found.of == "sweep":
@@ -195,7 +193,7 @@ def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | Non
 
 
 def _restoring(folder: Path, cures: Collection[FindingRemedy]) -> str:
-    """Return the command that makes again what was changed; by another name if no run restores it."""
+    """Return the command that restores the changed files; if no run can restore them, name another remedy."""
     try:
         run = open_run(folder)
         plan = RunState(run.store, run.pipeline).plan()
@@ -214,7 +212,7 @@ def _restoring(folder: Path, cures: Collection[FindingRemedy]) -> str:
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether a folder holds a sweep, not a run: its manifest says so."""
+    """Return whether a folder holds a sweep instead of a run, according to its manifest."""
     try:
         return as_object(json.loads(regular_file(folder / MANIFEST).read_bytes())).get("kind") == "sweep"
     except (OSError, ValueError, RecursionError, DataError):
@@ -222,7 +220,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 def _sweep(folder: Path, outside: Path | None) -> Audit:
-    from raggs.sweeps.audit import findings  # late: most audits are of runs
+    from raggs.sweeps.audit import findings  # Imported lazily: most audits are of runs.
 
     if outside is not None:
         raise UsageError("a sweep has no lock and no signature", remedy="omit --lock and --verify")
@@ -231,16 +229,16 @@ def _sweep(folder: Path, outside: Path | None) -> Audit:
 
 
 def is_evaluation(path: Path) -> bool:
-    """Whether a path names an eval.json, or the folder of one."""
+    """Return whether a path is an eval.json, or a folder that contains one."""
     if path.suffix != ".json" and not (path / "eval.json").is_file():
         return False
-    from raggs.app import evaluation_audit  # late: most audits are of runs
+    from raggs.app import evaluation_audit  # Imported lazily: most audits are of runs.
 
     return evaluation_audit.is_evaluation(path)
 
 
 def _evaluation(path: Path, outside: Path | None) -> Audit:
-    from raggs.app.evaluation_audit import findings  # late: most audits are of runs
+    from raggs.app.evaluation_audit import findings  # Imported lazily: most audits are of runs.
 
     if outside is not None:
         raise UsageError("an evaluation has no lock and no signature", remedy="omit --lock and --verify")
@@ -249,7 +247,7 @@ def _evaluation(path: Path, outside: Path | None) -> Audit:
 
 
 def in_files(path: Path) -> bool:
-    """Whether a path names a golden set that is no run: a file of labels, or a folder that was exported."""
+    """Return whether a path is a golden set in files: a file of labels, or an exported folder."""
     return path.is_file() or (path.is_dir() and not RunStore(path).exists and labels_in(path) is not None)
 
 
@@ -265,10 +263,10 @@ def _files(path: Path, lock: Path | None, public_key: Path | None) -> Audit:
 
 
 def write_lock(folder: Path, file: Path) -> None:
-    """Write the golden.lock of a run, which should be audited before, or of a golden set in files.
+    """Write the golden.lock of a run or of a golden set in files. Audit the set first.
 
     Raises:
-        RaggsError: the set cannot be read, or the file not be written.
+        RaggsError: the set cannot be read, or the file cannot be written.
     """
     if in_files(folder):
         golden = open_golden(folder)
@@ -279,7 +277,7 @@ def write_lock(folder: Path, file: Path) -> None:
 
 
 def sign(folder: Path, key: Path) -> Path:
-    """Sign a run, which should be audited before; the file of the signature.
+    """Sign a run and return the path of the signature. Audit the run first.
 
     Raises:
         RaggsError: as `raggs.runs.manifests.goldenlock.sign`.
@@ -290,7 +288,7 @@ def sign(folder: Path, key: Path) -> Path:
 
 
 def make_key(file: Path) -> Path:
-    """Make a key pair; the file of the public key.
+    """Create a key pair and return the path of the public key.
 
     Raises:
         RaggsError: as `raggs.runs.manifests.goldenlock.make_key`.

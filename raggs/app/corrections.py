@@ -1,9 +1,9 @@
-"""People's grades of the passages of a run that were drawn at random: what scores are corrected by.
+"""Human grades of randomly drawn passages of a run, which are used to correct scores.
 
-Only grades count that were given without having seen a machine's, of passages whose chance to be drawn is known: those
-of a draw that was read to its end (`raggs.parts.reviews.Draw`), or, where no draw is noted, those whose reviews tell a
-chance. Near-duplicates have the grade and the chance of their representative, which is read for them. A run whose own
-grades are people's where they spoke cannot be corrected: there the judge is right exactly where one looks.
+A grade counts only if the annotator had not seen a model's grade and the probability of the draw is known. It is known
+for draws that were graded completely (`raggs.parts.reviews.Draw`); without a recorded draw, reviews that store a
+probability count. Near-duplicates get the grade and the probability of their representative, which annotators grade.
+A run whose own grades include human labels cannot be corrected, because its judge is always right on those passages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Item = tuple[str, str]  # query id and passage id
 
 @dataclass(frozen=True)
 class DrawnLabels:
-    """Grades by query id and passage id, whole questions, and sentences on what does not count."""
+    """Grades by query id and passage id, fully graded questions, and notes on grades that do not count."""
 
     labels: Mapping[Item, DrawnLabel]
     whole: WholeQuestions = field(default_factory=WholeQuestions)
@@ -40,23 +40,23 @@ class DrawnLabels:
 
 @dataclass(frozen=True)
 class Corrections:
-    """What is added to an evaluation whose scores are to be corrected by people."""
+    """Analyses and notes that are added to an evaluation whose scores are corrected by human labels."""
 
     analyses: tuple[PeopleCorrection, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def corrections_of(golden: Path, folder: Path, baseline: str | None, *, projected: bool) -> Corrections:
-    """By the reviews of a run.
+    """Return the corrections that the reviews of a run allow.
 
     Args:
-        golden: what is scored against.
-        folder: of the reviews.
-        baseline: the system that others are subtracted from.
-        projected: whether grades are carried over to other passages.
+        golden: run directory of the golden set.
+        folder: folder of the reviews.
+        baseline: baseline system of the differences.
+        projected: whether grades are projected onto other passages.
 
     Raises:
-        UsageError: they are, or `golden` is no run directory.
+        UsageError: grades are projected, or `golden` is not a run directory.
         DataError: as `drawn_labels`.
     """
     if projected:
@@ -68,14 +68,14 @@ def corrections_of(golden: Path, folder: Path, baseline: str | None, *, projecte
 
 
 def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
-    """The random part of people's word on a run.
+    """Return the human grades of randomly drawn passages of a run.
 
     Args:
-        folder: of the reviews; `reviews` beside the folder of runs if left out.
+        folder: folder of the reviews [default: `reviews` next to the run directories].
 
     Raises:
-        DataError: nothing that people said of the run was drawn at random, no draw was read to its end, or the run's
-            own grades are people's.
+        DataError: no graded passage of the run was drawn at random, no draw was graded completely, or the run's own
+            grades are human labels.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     said, pool = store.held(), _Pool.of(run)
@@ -109,11 +109,11 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
 
 @dataclass(frozen=True)
 class _Pool:
-    """The passages of a run: what their reviews are filed under, and that of each question; representatives only.
+    """Keys under which the passages of a run are reviewed, and the query of each key; representatives only.
 
     Attributes:
-        keys: by item, also of near-duplicates, that of the passage which is read for it.
-        asked: all keys, with the question's id.
+        keys: for each item, also for near-duplicates, the key of the passage that is graded for it.
+        asked: query id by key.
     """
 
     keys: Mapping[Item, Key]
@@ -133,16 +133,16 @@ class _Pool:
         return cls(keys, {key: qid for (qid, _), key in keys.items()})
 
     def read_whole(self, read: set[Key]) -> set[Key]:
-        """Items of questions of which every passage was read."""
+        """Return the keys of questions of which every passage was graded."""
         open_ = {key[0] for key in self.asked if key not in read}
         return {key for key in self.asked if key[0] not in open_}
 
 
 class _DrawnGrades:
-    """What people say of what was drawn.
+    """Human grades of the drawn passages.
 
     Attributes:
-        notes: on what does not count.
+        notes: sentences on passages without a grade.
     """
 
     def __init__(self, held: CurrentReviews, pool: _Pool) -> None:
@@ -150,7 +150,7 @@ class _DrawnGrades:
         self.notes: list[str] = []
 
     def labels(self, chance: Mapping[Key, float]) -> dict[Item, DrawnLabel]:
-        """Of passages; those without a grade are taken for like the others that had the same chance."""
+        """Return the labels of drawn passages; passages without a grade count like others with the same probability."""
         grades = self._grades(chance)
         if unsure := len(chance) - len(grades):
             self.notes.append(
@@ -164,7 +164,7 @@ class _DrawnGrades:
         }
 
     def whole(self, chance: Mapping[Key, float]) -> WholeQuestions:
-        """Of questions; a passage without a grade keeps the judge's."""
+        """Return the grades of fully graded questions; a passage without a human grade keeps the judge's grade."""
         grades = self._grades(chance)
         if unsure := len(chance) - len(grades):
             said = (
@@ -188,12 +188,12 @@ def _of_run(draws: list[Draw], pool: _Pool) -> bool:
 
 
 def _stated_chances(held: CurrentReviews, asked: Mapping[Key, str]) -> dict[Key, float]:
-    """The chances that reviews tell."""
+    """Return the probabilities that are stored in reviews."""
     return {key: odds for key in asked if (odds := chance_of(held, key)) is not None}
 
 
 def chance_of(held: CurrentReviews, key: Key) -> float | None:
-    """The probability with which an item was drawn; the largest where it was drawn more than once."""
+    """Return the probability with which an item was drawn; the largest one if it was drawn several times."""
     chances = [word.chance for word in held.grades.get(key, {}).values() if word.chance is not None]
     return max(chances, default=None)
 

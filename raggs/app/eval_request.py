@@ -1,4 +1,4 @@
-"""An evaluation as it is requested, and the files and options that eval.json records of it."""
+"""Request of an evaluation, and the input files and options that eval.json records."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from raggs.runs.manifests.store import RunStore
 
 @dataclass(frozen=True)
 class ProjectionRequest:
-    """How grades are carried over.
+    """How grades are projected onto other chunks.
 
     Attributes:
-        corpora: ``[SYSTEM=]PATH`` each: a configuration or a run directory, whose corpus the lists are of. Without a
-            name for all systems that have none of their own; by the name golden that of labels in a file.
-        rule: by which grades are earned.
+        corpora: ``[SYSTEM=]PATH`` each: the configuration or run directory whose corpus the system searched. Without a
+            name, it is the corpus of all systems that have none of their own. The name `golden` stands for the corpus
+            of labels in a file.
+        rule: rule by which a chunk gets a grade.
     """
 
     corpora: tuple[str, ...] = ()
@@ -38,13 +39,13 @@ class ProjectionRequest:
 
 @dataclass(frozen=True)
 class JudgedFiles:
-    """Judgments and systems.
+    """Judgments and systems in files.
 
     Attributes:
         golden: a run directory or a file of labels.
         runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
-        projection: whether, and how, the grades are carried over to systems whose corpus is cut in another way.
-        columns: by role, the name of a column in tables of labels or of lists, e.g. ``{"grade": "score"}``.
+        projection: how grades are projected onto systems with other chunks; None if they are not.
+        columns: names of columns in tables of labels or lists, by role, e.g. ``{"grade": "score"}``.
     """
 
     golden: Path
@@ -55,7 +56,7 @@ class JudgedFiles:
 
 @dataclass(frozen=True)
 class JudgedSystems:
-    """Judgments and systems that are open already, or never were files."""
+    """Judgments and systems that are already open or exist only in memory."""
 
     golden: GoldenSet
     systems: tuple[NamedSystem, ...]
@@ -63,7 +64,7 @@ class JudgedSystems:
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """Samples with their expected passages, and what a system returned for them."""
+    """Files with samples and their expected passages, and with a system's output for them."""
 
     samples: Path
     outputs: Path
@@ -71,15 +72,15 @@ class SampleFiles:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """What is measured, and on which lists.
+    """Measures, and the treatment of lists.
 
     Attributes:
-        names: of measures, with or without a cutoff; the usual ones where left out.
-        cutoffs: of measures named without one; the default where empty.
-        ties: the order of equal scores.
-        condensed: whether unjudged passages are left out of the lists.
-        facets: a file of ``doc_id<TAB>facet`` lines.
-        default_k: the cutoff where neither a name, nor `cutoffs`, nor a sample says one; None for the usual one.
+        names: measures, with or without a cutoff [default: the usual measures].
+        cutoffs: cutoffs of measures that are named without one; empty for the default.
+        ties: order of passages with equal scores.
+        condensed: whether unjudged passages are removed from the lists.
+        facets: file of ``doc_id<TAB>facet`` lines.
+        default_k: cutoff if neither a name, nor `cutoffs`, nor a sample sets one; None for the usual one.
     """
 
     names: tuple[str, ...] = ()
@@ -92,12 +93,12 @@ class MeasureRequest:
 
 @dataclass(frozen=True)
 class ScaleRequest:
-    """What grades mean, where that is not to follow from the labels.
+    """Meaning of the grades, if it differs from what the labels imply.
 
     Attributes:
-        ends: the lowest and the highest grade.
-        relevant: the lowest relevant grade.
-        gains: of some grades.
+        ends: lowest and highest grade.
+        relevant: lowest relevant grade.
+        gains: gain by grade, for some grades.
     """
 
     ends: tuple[int, int] | None = None
@@ -107,15 +108,15 @@ class ScaleRequest:
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What is asked beyond the scores.
+    """Analyses beyond the scores.
 
     Attributes:
-        names: of analyses, besides those that are done unasked.
-        baseline: the system that all others are tested against.
-        pool: candidates for the PROC ceilings.
-        correct: a file that says whether answers were right: ``qid<TAB>0|1`` lines, or JSON lines by system.
-        reviews: a folder of reviews, by whose random part scores are corrected.
-        against_first: whether the first system is the baseline where none is named.
+        names: analyses in addition to the default ones.
+        baseline: system that all others are tested against.
+        pool: number of candidates for the PROC ceilings.
+        correct: file with the correctness of answers: ``qid<TAB>0|1`` lines, or JSON lines by system.
+        reviews: folder of reviews whose random sample corrects the scores.
+        against_first: whether the first system is the baseline if none is named.
     """
 
     names: frozenset[str] = frozenset()
@@ -128,13 +129,13 @@ class AnalysisRequest:
 
 @dataclass(frozen=True)
 class EvalRequest:
-    """An evaluation.
+    """An evaluation request.
 
     Attributes:
-        subject: what is scored, and against what.
-        measures, scale, analyses, gates: see there.
-        confidence: of intervals and tests, inside 0..1.
-        seed: of the bootstrap.
+        subject: systems, and the labels or samples to score them against.
+        measures, scale, analyses, gates: options; see their classes.
+        confidence: confidence level of intervals and tests, between 0 and 1.
+        seed: random seed of the bootstrap.
     """
 
     subject: JudgedFiles | JudgedSystems | SampleFiles
@@ -150,10 +151,10 @@ ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.que
 
 
 def with_sources(report: EvalReport, request: EvalRequest, folder: Path) -> EvalReport:
-    """The report with what it was made from, as a file in a folder names it.
+    """Return the report with its input files and options, with paths relative to `folder`.
 
     Args:
-        folder: of eval.json.
+        folder: folder of eval.json.
     """
     inputs = tuple(_input(role, name, path, folder) for role, name, path in _named_inputs(request))
     if not inputs:
@@ -168,7 +169,7 @@ def _hash(options: OptionsPart) -> str:
 
 
 def _named_inputs(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
-    """Role, name and path of each file and folder; nothing where lists were in memory."""
+    """Yield role, name and path of each input file and folder; nothing for lists in memory."""
     subject = request.subject
     if isinstance(subject, SampleFiles):
         yield from (("samples", "", subject.samples), ("outputs", "", subject.outputs))
@@ -189,7 +190,8 @@ def _named_inputs(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
 
 
 def _input(role: str, name: str, path: Path, folder: Path) -> InputPart:
-    whole = path.parent.resolve() / path.name  # a link keeps its name, which may be the system's
+    # do not resolve the last part: the name of a link may be the system's name
+    whole = path.parent.resolve() / path.name
     try:
         place = os.path.relpath(whole, folder.resolve())
     except ValueError:  # on another drive
@@ -202,7 +204,9 @@ def _input(role: str, name: str, path: Path, folder: Path) -> InputPart:
 
 
 def _files_read(folder: Path) -> list[str]:
-    """The files of a folder that an evaluation reads: a run's artifacts, an export's labels and lists, reviews."""
+    """Return the files in a folder that an evaluation reads: artifacts of a run, labels and lists of an export,
+    reviews.
+    """
     if RunStore(folder).exists:
         files = [folder / artifact_file(name) for name in ARTIFACTS]
     elif labels := labels_in(folder):

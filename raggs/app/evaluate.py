@@ -1,11 +1,8 @@
-"""Evaluate: systems against a golden set, to a report and to the conditions that it must hold.
+"""Evaluation of systems against a golden set: report, gates and worst queries.
 
-The request is typed and names nothing that has been read; the files are read here, in an order that tells a wrong
-path before the work.
-
-What an evaluation is asked: typed, with every usual value, and without having read anything.
-
-Where a system does badly: the questions with the worst values, or those that lost most against an earlier result.
+The request holds typed options and paths and reads no file. The files are opened here, in an order that reports wrong
+paths before the expensive work. The worst queries have the lowest values, or the largest losses against an earlier
+result.
 """
 
 from __future__ import annotations
@@ -56,18 +53,18 @@ if TYPE_CHECKING:
 __all__ = ["EvalResult", "evaluate"]
 
 
-WORST_SHOWN = 10  # questions that are named
+WORST_SHOWN = 10  # number of queries to list
 
 
 @dataclass(frozen=True)
 class WorstQuery:
-    """A question where a system does badly.
+    """A query on which a system performs badly.
 
     Attributes:
-        system, qid: whose list, for which question.
-        value: of the measure.
-        before: the value in the earlier result; None without one.
-        text: the question's words; empty where they are not known.
+        system, qid: the system and the query id.
+        value: value of the measure.
+        before: value in the earlier result; None without one.
+        text: text of the query; empty if unknown.
     """
 
     system: str
@@ -85,13 +82,13 @@ def worst_of(
     measure: str | None = None,
     count: int = WORST_SHOWN,
 ) -> tuple[WorstQuery, ...]:
-    """The worst questions, worst first; of equal ones the first by id.
+    """Return the worst queries, worst first; ties are sorted by query id.
 
     Args:
-        golden: knows the questions' words.
-        before: an earlier result; one on other judgments counts for nothing.
-        measure: of the report; its first one where left out.
-        count: how many at most.
+        golden: source of the query texts.
+        before: an earlier result; it is ignored if it used other judgments.
+        measure: a measure of the report [default: its first one].
+        count: maximum number of queries.
 
     Raises:
         UsageError: the report has no such measure.
@@ -115,7 +112,7 @@ def _values(report: EvalReport, before: EvalReport | None, measure: str) -> Iter
 
 
 def _earlier_values(report: EvalReport, before: EvalReport | None, system: str) -> Mapping[str, Mapping[str, Number]]:
-    """The earlier values of a system: those of its name, or of the only one there is."""
+    """Return the earlier values of a system. With one system in both reports, names need not match."""
     if before is None or report.golden.digest != before.golden.digest:
         return {}
     alone = len(report.per_query) == len(before.per_query) == 1
@@ -131,10 +128,10 @@ DEFAULT_CUTOFF = 10
 
 @dataclass(frozen=True)
 class EvalResult:
-    """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``.
+    """Result of an evaluation; after writing it, check the gates with ``result.gates.judge(result.report)``.
 
-    `systems`: the lists that were scored, `judgments`: by what, and of which set; none where samples were;
-    `request`: what was asked for.
+    `systems` are the scored lists, `judgments` the labels, and `golden` is the set of these labels. All three are empty
+    for an evaluation of samples. `request` is the request that was evaluated.
     """
 
     report: EvalReport
@@ -145,19 +142,21 @@ class EvalResult:
     request: EvalRequest | None = None
 
     def recorded(self, folder: Path) -> EvalReport:
-        """The report with the hashes of the files that it was made from, for an eval.json in a folder.
+        """Return the report with the hashes of its input files, for an eval.json in `folder`.
 
         Raises:
-            OSError: a file is not there any more.
+            OSError: a file no longer exists.
         """
         return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
     def worst(self, count: int = WORST_SHOWN, measure: str | None = None) -> tuple[WorstQuery, ...]:
-        """The questions where systems do worst, or lost most against the gates' earlier result (`worst_of`)."""
+        """Return the queries with the lowest values, or the largest losses against the gates' earlier result
+        (`worst_of`).
+        """
         return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
 
     def summary(self, digits: int = 3, outcomes: tuple[int, int] = (0, 0)) -> Summary:
-        """Return the default output of `raggs eval`: verdicts on one measure, a short table, what limits the result.
+        """Return the default output of `raggs eval`: verdicts on one measure, a short table, and limits of the result.
 
         Without a baseline, systems are compared with the first one, on the primary measure only.
 
@@ -179,7 +178,7 @@ class EvalResult:
         return summarise(self.report, context)
 
     def _named_measures(self) -> list[str]:
-        """The measures of the report that the request names, at all of their cutoffs."""
+        """Return the measures of the report that the request names, at all their cutoffs."""
         names = () if self.request is None else self.request.measures.names
         stems = {at_cutoffs(name, [1])[0].name.partition("@")[0] for name in names}
         return [name for name in self.report.measures if name.partition("@")[0] in stems]
@@ -197,7 +196,7 @@ class EvalResult:
         return write_report(self.recorded(Path(folder)), Path(folder))
 
     def to_pandas(self) -> DataFrame:
-        """A row for each system and question, a column for each measure; None where it is not defined.
+        """Return one row per system and query and one column per measure; undefined values are None.
 
         Raises:
             PrerequisiteError: pandas is not installed.
@@ -216,10 +215,10 @@ class EvalResult:
 
 
 def evaluate(request: EvalRequest) -> EvalResult:
-    """Read all files and score.
+    """Read all files and score the systems.
 
     Raises:
-        UsageError, NotFoundError, DataError: something asked for does not exist, or a file cannot be right.
+        UsageError, NotFoundError, DataError: a requested file or option does not exist, or a file is invalid.
     """
     gates, subject = open_gates(request.gates), request.subject
     if isinstance(subject, SampleFiles):
@@ -237,13 +236,13 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     )
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else BINARY_MEASURES
     if isinstance(subject, JudgedFiles) and subject.projection is not None:
-        from raggs.app.projection import projected  # late: other evaluations open no corpus
+        from raggs.app.projection import projected  # Imported lazily: only projections open a corpus.
 
         judgments, systems = projected(golden, judgments, systems, subject.projection)
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
     scoring = _scoring(request, _DefaultMeasures(names, request.measures.default_k or DEFAULT_CUTOFF, always=False))
     if request.gates.lock is not None:
-        from raggs.app.gates import check_lock  # late: most evaluations are held to no lock
+        from raggs.app.gates import check_lock  # Imported lazily: most evaluations check no lock.
 
         check_lock(request.gates.lock, meant, scoring.measures)
     corrected = corrections.analyses if corrections else ()
@@ -271,7 +270,7 @@ def _golden(subject: JudgedFiles | JudgedSystems) -> GoldenSet:
 def _corrections(subject: JudgedFiles | JudgedSystems, asked: AnalysisRequest) -> Corrections | None:
     if asked.reviews is None:
         return None
-    from raggs.app.corrections import corrections_of  # late: most evaluations read no reviews
+    from raggs.app.corrections import corrections_of  # Imported lazily: most evaluations read no reviews.
 
     if isinstance(subject, JudgedSystems):
         raise UsageError("reviews correct what files hold", remedy="evaluate JudgedFiles, or raggs eval --reviews")
@@ -296,7 +295,7 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> EvalReport:
 
 
 def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
-    """The judgments with the relevance and the gains that were asked for."""
+    """Return the judgments with the requested relevance threshold and gains."""
     scale = judgments.qrels.scale
     if asked.relevant is None and not asked.gains:
         return judgments
@@ -310,7 +309,7 @@ def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
 
 
 def _analyses(asked: AnalysisRequest, measured: MeasureRequest) -> list[Analysis]:
-    """The usual ones and those asked for, in the order of the report's sections."""
+    """Return the default and the requested analyses, in the order of the report's sections."""
     made: Mapping[str, Analysis] = {
         "comparisons": Comparisons(asked.baseline, asked.against_first),
         "bottleneck": BottleneckAnalysis(asked.pool, () if measured.names or measured.cutoffs else PUBLISHED),
@@ -328,13 +327,13 @@ def _given_answers(file: Path | None) -> GivenAnswers:
 
 @dataclass(frozen=True)
 class _DefaultMeasures:
-    """What is measured where nothing else was asked for.
+    """Measures for a request that names none.
 
     Attributes:
-        names: of measures.
-        k: their cutoff.
-        always: whether measures that do without a cutoff get it too, all but the reciprocal rank: a first hit below
-            the cutoff counts, unless somebody says mrr@k, or names it and a cutoff for all.
+        names: names of measures.
+        k: default cutoff.
+        always: whether measures that need no cutoff get it too. The reciprocal rank is excepted: a first hit below the
+            cutoff counts, unless the request names mrr@k, or names mrr and a cutoff for all measures.
     """
 
     names: tuple[str, ...]
@@ -342,11 +341,11 @@ class _DefaultMeasures:
     always: bool
 
     def at(self, name: str) -> list[int]:
-        """The cutoffs of a measure that was asked for without one."""
+        """Return the cutoffs of a measure that was requested without one."""
         return [self.k] if needs_cutoff(name) or (self.always and not _uncut(name)) else []
 
     def all(self, cutoffs: Sequence[int]) -> Iterator[MeasureSpec]:
-        """What is measured where no measure was asked for, at the cutoffs that were, or at the usual one."""
+        """Yield the default measures, at the requested cutoffs or at the default one."""
         for name in self.names:
             whole = self.always and _uncut(name)
             if whole:
@@ -371,7 +370,7 @@ def _scoring(request: EvalRequest, usual: _DefaultMeasures) -> ScoringSettings:
 
 
 def _measures(asked: MeasureRequest, usual: _DefaultMeasures) -> list[MeasureSpec]:
-    """Each measure at its own cutoff, at those asked for, or at the usual one."""
+    """Return each measure at its own cutoff, at the requested cutoffs, or at the default one."""
     if asked.names:
         return [one for name in asked.names for one in at_cutoffs(name, asked.cutoffs or usual.at(name))]
     return list(usual.all(asked.cutoffs))

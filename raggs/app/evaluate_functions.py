@@ -1,12 +1,9 @@
-"""Evaluate from Python: what is in memory, and functions, against a golden set.
+"""Evaluation from Python: data in memory and search functions, against a golden set.
 
-The same numbers as `raggs eval` gives for files with the same content: what is given becomes the same columns, and the
-same use case scores them.
+The numbers are the same as those of `raggs eval` for files with the same content, because both use the same code.
 
-A user's own search function as a system: asked each judged question once, and held to what a list of passages is.
-
-The function is its user's own code. Whatever it raises, and whatever it gives that is no list, is told with the
-question at which it happened; nothing is guessed or mended.
+A search function is a system: raggs calls it once per judged question and validates the list of passages that it
+returns. Exceptions and invalid results are reported with the question that caused them; raggs never repairs a result.
 """
 
 from __future__ import annotations
@@ -40,10 +37,10 @@ LIST_REMEDY = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "
 
 
 def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
-    """Functions by the names that reports give them; a single one is called as it is defined.
+    """Return functions by the names that reports use; a single function keeps its own name.
 
     Raises:
-        UsageError: one cannot be called.
+        UsageError: a value is not callable.
     """
     named = dict(search) if isinstance(search, Mapping) else {_name(search): search}
     for name, function in named.items():
@@ -54,16 +51,16 @@ def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
 
 
 def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str], depth: int) -> NamedSystem:
-    """What a function returns for some questions of a golden set; an async one is awaited, a question at a time.
+    """Call a search function for questions of a golden set and return its lists; an async one is awaited per question.
 
     Args:
-        qids: the questions that are asked.
-        depth: how many passages are asked for; what is given beyond is kept.
+        qids: ids of the questions.
+        depth: number of passages to request; additional passages are kept.
 
     Raises:
-        UsageError: the texts of questions are not known.
-        ProviderError: the function raised.
-        DataError: what it gave is no list of passages.
+        UsageError: texts of questions are missing.
+        ProviderError: the function raised an exception.
+        DataError: the function did not return a list of passages.
     """
     texts = _texts(golden, qids)
     if _is_async(search) and in_loop():
@@ -105,7 +102,7 @@ def _is_async(search: Search) -> bool:
 
 
 def _search_one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
-    """What a question was given, as scores that fall."""
+    """Return the passages found for one question, with decreasing scores."""
     about = f"question {qid}"
     with wrap_user_errors(name, about):
         found = ask()
@@ -153,22 +150,22 @@ def _name(search: object) -> str:
     return name if isinstance(name, str) and name.isidentifier() and name != "partial" else "search"
 
 
-DEPTH = 100  # passages that a function is asked for
+DEPTH = 100  # passages that a function is called for
 
 
 @dataclass(frozen=True)
 class EvalInputs:
-    """A golden set and systems as somebody has them in Python.
+    """A golden set and systems, given as Python objects.
 
     Attributes:
-        golden: a run directory or a file of labels, an open set, or the judgments themselves: ``{qid: {doc_id:
-            grade}}``, rows or a table with a query, a passage and a grade each.
-        search: a function of a question's text and k that gives the ids of passages, best first, or pairs of id and
-            score, or a mapping of these; or several by name.
-        runs: lists by name: a path, ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}``, rows or a table; or paths
-            alone, as ``raggs eval --run`` takes them.
-        queries: the texts of the questions by id, rows or a table, where the golden set does not hold them.
-        depth: how many passages a function is asked for; never fewer than the greatest cutoff.
+        golden: a run directory, a file of labels, an open set, or the judgments: ``{qid: {doc_id: grade}}``, or rows or
+            a table with query, passage and grade.
+        search: a function of a question's text and k, or several functions by name. It returns the ids of passages,
+            best first, or pairs of id and score, or a mapping of ids to scores.
+        runs: lists by name: a path, ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}``, rows or a table. Paths
+            without names are accepted, too, as by ``raggs eval --run``.
+        queries: texts of the questions by id, as rows or as a table; needed if the golden set does not hold them.
+        depth: number of passages to request from a function; at least the greatest cutoff.
     """
 
     golden: object
@@ -178,10 +175,10 @@ class EvalInputs:
     depth: int = DEPTH
 
     def opened(self, ends: tuple[int, int] | None = None) -> JudgedSystems:
-        """The set and the systems; every function has been asked.
+        """Return the golden set and the systems, after calling every function.
 
         Raises:
-            RaggsError: what is given cannot be right, or a function failed.
+            RaggsError: an input is invalid, or a function failed.
         """
         golden = open_given(self.golden, self.queries)
         systems = [*_systems(self.runs)]
@@ -199,7 +196,7 @@ class EvalInputs:
 
 
 def open_given(golden: object, queries: object = None) -> GoldenSet:
-    """A golden set from a path, from judgments in memory, or as it is; with texts of questions where they are given.
+    """Return a golden set from a path, from judgments in memory or from an open set, with texts of questions if given.
 
     Raises:
         RaggsError: it cannot be read.
@@ -229,22 +226,22 @@ def evaluate(
     confidence: float = 0.95,
     seed: int = 1,
 ) -> EvalResult:
-    """Score functions and lists against a golden set, as `raggs eval` scores files. Works in notebooks too.
+    """Score functions and lists against a golden set, as `raggs eval` scores files. Works in notebooks.
 
     Args:
         golden, search, runs, queries, depth: see `EvalInputs`.
-        measures: names of measures, with or without a cutoff ("ndcg@10"); the usual ones where left out.
-        cutoffs: of measures named without one; 10 where left out.
-        baseline: the system that all others are tested against.
-        scale: the lowest and the highest grade, where labels do not tell it.
-        relevant: the lowest relevant grade.
-        gains: of some grades.
-        confidence: of intervals and tests, inside 0..1.
-        seed: of the bootstrap.
+        measures: names of measures, with or without a cutoff, e.g. "ndcg@10" [default: the usual measures].
+        cutoffs: cutoffs of measures that are named without one [default: 10].
+        baseline: system that all others are tested against.
+        scale: lowest and highest grade, if the labels do not define them.
+        relevant: lowest relevant grade.
+        gains: gain by grade, for some grades.
+        confidence: confidence level of intervals and tests, between 0 and 1.
+        seed: random seed of the bootstrap.
 
     Raises:
-        UsageError, NotFoundError, DataError: something asked for does not exist, or what is given cannot be right.
-        ProviderError: a function raised; the question is named.
+        UsageError, NotFoundError, DataError: a requested name or file does not exist, or an input is invalid.
+        ProviderError: a function raised an exception; the message names the question.
     """
     named = (measures,) if isinstance(measures, str) else tuple(measures)
     asked = MeasureRequest(named, tuple(cutoffs))
@@ -258,7 +255,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """What is measured and held against what; see `EvalRequest`."""
+    """Measures, scale, analyses and gates of an evaluation; see `EvalRequest`."""
 
     measures: MeasureRequest = field(default_factory=MeasureRequest)
     scale: ScaleRequest = field(default_factory=ScaleRequest)
@@ -267,7 +264,7 @@ class EvalOptions:
 
 
 def evaluate_given(given: EvalInputs, asked: EvalOptions, confidence: float = 0.95, seed: int = 1) -> EvalResult:
-    """Score what is given; wrong names of measures are told before any function is asked.
+    """Score data in memory. Names of measures are validated before any function is called.
 
     Raises:
         RaggsError: as `evaluate`.

@@ -1,6 +1,6 @@
-"""Is an eval.json what its files and options give? What it was made from is recorded, and an audit evaluates it again.
+"""Audit of an eval.json: raggs evaluates the recorded files with the recorded options again and compares the results.
 
-Paths are kept relative to the folder of eval.json, so that it can be moved together with its files.
+Paths are relative to the folder of eval.json, so that you can move it together with its files.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ from raggs.runs.manifests.models import AuditFinding
 from raggs.runs.manifests.store import RunStore
 
 UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
-MAX_NAMED_QUERIES = 3  # queries of a measure whose values differ
-RELATIVE_TOLERANCE = 1e-9  # relative; another processor may round otherwise
-SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})  # of Report: not compared, or by themselves
+MAX_NAMED_QUERIES = 3  # queries named per measure whose values differ
+RELATIVE_TOLERANCE = 1e-9  # rounding may differ between processors
+# fields of the report that are not compared, or are checked separately
+SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})
 FIELDS_COMPARED_IN_DETAIL = frozenset(
     {"golden", "systems", "comparisons", "per_query"}
-)  # of Report: compared in their own way
+)  # fields of the report with a comparison of their own
 MISSING_FILE = "is not there, so nothing of it can be compared"
 
 
 def is_evaluation(path: Path) -> bool:
-    """Whether a path names an eval.json, or a folder that holds one and nothing else that can be audited."""
+    """Return whether a path is an eval.json, or a folder that holds one and nothing else that can be audited."""
     file = _file(path)
     if path.is_dir() and (RunStore(path).exists or labels_in(path) is not None):
         return False
@@ -61,10 +62,10 @@ def is_evaluation(path: Path) -> bool:
 
 
 def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
-    """Every finding, the values that were compared, and what could not be looked at.
+    """Return the findings, the number of compared values, and notes on what could not be checked.
 
     Raises:
-        DataError: it is no eval.json of this version.
+        DataError: the file is not an eval.json of this version.
     """
     file = _file(path)
     report = read_report(file)
@@ -97,14 +98,14 @@ def _file(path: Path) -> Path:
     return path / RESULT if path.is_dir() else path
 
 
-# --- what is recorded -------------------------------------------------------------------------------------------
+# --- recorded inputs ----------------------------------------------------------------------------------------------
 
 
-# --- what is compared -------------------------------------------------------------------------------------------
+# --- comparison ---------------------------------------------------------------------------------------------------
 
 
 def _files(sources: SourcesPart, folder: Path) -> tuple[list[AuditFinding], list[AuditFinding]]:
-    """The files with another content than they had, and those that are not there."""
+    """Return findings for files that have changed and for files that are missing."""
     changed, missing = [], []
     for part in sources.inputs:
         place = folder / part.path
@@ -122,10 +123,10 @@ def _files(sources: SourcesPart, folder: Path) -> tuple[list[AuditFinding], list
 
 
 def _evaluate_again(sources: SourcesPart, folder: Path) -> EvalReport:
-    """The evaluation of the same files by the same options.
+    """Evaluate the recorded files with the recorded options and return the report.
 
     Raises:
-        RaggsError: they cannot be evaluated.
+        RaggsError: the files cannot be evaluated.
     """
     asked = sources.options
     of = {part.role: folder / part.path for part in sources.inputs}
@@ -161,7 +162,7 @@ def _spec(part: InputPart, folder: Path) -> str:
 
 
 def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
-    """A sentence on each thing that differs: system, measure, both values."""
+    """Yield one sentence per difference, with the system, the measure and both values."""
     for name, said in _fields(stored.golden, fresh.golden, {"source"}):
         yield f"golden set: {name} is {said}"
     theirs = {system.name: system for system in fresh.systems}
@@ -190,7 +191,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
 
 
 def _system(stored: SystemPart, fresh: SystemPart, report: EvalReport, again: EvalReport) -> Iterator[str]:
-    """One system: its scores, values by query, and all else that is told of it."""
+    """Yield the differences in one system: scores, values per query, and all other fields."""
     which = f"system {stored.name}"
     for measure in report.measures:
         ours, theirs = stored.scores.get(measure), fresh.scores.get(measure)
@@ -218,7 +219,7 @@ def _values(ours: Mapping[str, Number], theirs: Mapping[str, Number]) -> Iterato
 def _fields(
     ours: BaseModel, theirs: BaseModel, but: frozenset[str] | set[str] = frozenset()
 ) -> Iterator[tuple[str, str]]:
-    """The fields that differ, and both values."""
+    """Yield the name of each field that differs, and both values."""
     for name in type(ours).model_fields:
         one, other = _as_json_value(ours, name), _as_json_value(theirs, name)
         if name not in but and not _is_equal_json(one, other):
@@ -231,12 +232,12 @@ def _both_values(stored: object, fresh: object) -> str:
 
 
 def _as_json_value(part: BaseModel, name: str) -> object:
-    """A field as JSON has it."""
+    """Return the JSON value of a field."""
     return part.model_dump(mode="json", include={name}).get(name)
 
 
 def _is_equal_json(one: object, other: object) -> bool:
-    """Whether two JSON values are equal, numbers up to rounding."""
+    """Return whether two JSON values are equal, with numbers compared up to rounding."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_is_equal_json(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -247,7 +248,7 @@ def _is_equal_json(one: object, other: object) -> bool:
 
 
 def _pages(report: EvalReport, folder: Path) -> Iterator[AuditFinding]:
-    """eval.csv and eval.md beside it, derived again."""
+    """Yield a finding if eval.csv or eval.md in the same folder differs from what the report gives."""
     for name, text in (("eval.csv", per_query_csv(report)), ("eval.md", markdown(lay_out(report)))):
         page = folder / name
         if page.is_file() and page.read_text(encoding="utf-8") != text:
