@@ -101,7 +101,7 @@ def diff(request: DiffRequest) -> DiffReport:
         DataError: a file cannot be right, or the sets have no question in common.
     """
     if request.old.exists() and request.old.resolve() == request.new.resolve():
-        raise UsageError(f"{request.old} and {request.new} are one and the same", remedy="raggs diff OLD NEW")
+        raise UsageError(f"{request.old} and {request.new} are the same set", remedy="raggs diff OLD NEW")
     old, new = _read(request.old), _read(request.new)
     questions, passages = diff_sets.questions(old, new), diff_sets.passages(old, new)
     pairing = IdPairing(diff_sets.alias(questions), diff_sets.alias(passages))
@@ -141,16 +141,18 @@ def _read(path: Path) -> GoldenSide:
         with suppress(RaggsError):
             source = read_report(path).golden.source
         if source:
-            raise UsageError(f"{path} holds scores, made with {source}", remedy=f"name {source} instead") from error
+            raise UsageError(
+                f"{path} contains scores, computed with {source}", remedy=f"name {source} instead"
+            ) from error
         raise
 
 
 def _no_common_query_error(old: GoldenSide, new: GoldenSide) -> DataError:
     here, there = (", ".join(list(side.grades)[:MAX_SHOWN_IDS]) for side in (new, old))
     return DataError(
-        f"has no question in common with {old.part.source}, by id or by text: here {here}, there {there}",
+        f"has no query in common with {old.part.source}, by id or by text: {here} here, {there} there",
         where=new.part.source,
-        remedy="make both name questions in the same way",
+        remedy="use the same query ids in both sets",
     )
 
 
@@ -160,9 +162,9 @@ def _notes(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Iterator[str
             yield f"{word}: {side.part.lacks}"
     if not comparable(old, new):
         one, other = (f"{side.part.lowest} to {side.part.highest}" for side in (old, new))
-        yield f"OLD has grades from {one}, NEW from {other}: which moved cannot be told"
+        yield f"OLD has grades from {one}, NEW from {other}: grades cannot be compared"
     if count := len(pairing.questions) + len(pairing.passages):
-        yield f"{plural(count, 'id')} changed and not the content: compared as the same, but lists name either id"
+        yield f"{plural(count, 'id')} changed, but not the content: they are compared as the same"
 
 
 def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[DecisionsPart | None, tuple[str, ...]]:
@@ -231,25 +233,25 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
         for side in (old, new)
     ]
     if not any(held):
-        return _ScoredSets([], [], (), ("neither is a run, so nothing is said of decisions; --run FILE names systems",))
+        return _ScoredSets([], [], (), ("no verdicts: neither set is a run; name systems with --run FILE",))
     if not all(held):
         systems = list((held[0] or held[1]).values())
-        return _ScoredSets(systems, systems, ("systems: the retrievers of the one run among both",))
+        return _ScoredSets(systems, systems, ("systems: the retrievers of the only run",))
     names = [name for name in held[0] if name in held[1]]
     if not names:
-        return _ScoredSets([], [], (), ("the runs have no retriever in common; --run FILE names systems",))
+        return _ScoredSets([], [], (), ("the runs have no retriever in common; name systems with --run FILE",))
     return _of_both([held[0][name] for name in names], [held[1][name] for name in names])
 
 
 def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
     """Retrievers of two runs: by the lists of NEW, and by those of OLD for the questions that only OLD asks."""
     if old[0].origin.other_corpus(new[0].origin):
-        said = "the runs search other corpora: each retriever is scored under each set by that run's own lists"
+        said = "the runs search different corpora: with each set, a retriever is scored by the lists of that run"
         return _ScoredSets(old, new, (), (said,))
     joined = [replace(after, run=_joined_run(before.run, after.run)) for before, after in zip(old, new, strict=True)]
     alike = old[0].origin.retrieved == new[0].origin.retrieved
-    said = "" if alike else ", for the runs retrieved other lists"
-    return _ScoredSets(joined, joined, (f"systems: the retrievers that both runs hold, by the lists of NEW{said}",))
+    said = "" if alike else ", because the runs retrieved different lists"
+    return _ScoredSets(joined, joined, (f"systems: the retrievers of both runs, with the lists of NEW{said}",))
 
 
 def _joined_run(old: Run, new: Run) -> Run:
@@ -270,9 +272,9 @@ MAX_NAMED_MOVERS = 3  # questions behind a flip
 MAX_LISTED = 10  # questions, and ids in a sentence
 VALUE = 32  # characters of a setting's value
 ORDER_LEGENDS = (
-    Legend("tau_AP", "AP correlation of the new order with the old one: 1 the same, 0 as by chance"),
-    Legend("expected", "overlap of the shared passages if each order were off by its stated doubt alone"),
-    Legend("change", "beyond: less overlap than the stated doubt explains"),
+    Legend("tau_AP", "AP correlation of the new order with the old one: 1 identical, 0 random"),
+    Legend("expected", "overlap of the shared passages if the orders differed only by their stated uncertainty"),
+    Legend("change", "beyond: less overlap than the stated uncertainty explains"),
 )
 
 
@@ -287,7 +289,7 @@ def lay_out_diff(report: DiffReport) -> ReportDocument:
 def _decisions_section(report: DiffReport) -> Section:
     found = report.decisions
     sides = (_side("OLD", report.old), _side("NEW", report.new))
-    same = ("both hold the same judgments",) if report.same else ()
+    same = ("both sets contain the same judgments",) if report.same else ()
     if found is None:
         return Section("Decisions", (*sides, *same))
     head = ("pair", "measure", "OLD", "NEW", "difference, OLD", "difference, NEW")
@@ -298,27 +300,28 @@ def _decisions_section(report: DiffReport) -> Section:
 def flip_sentences(found: DecisionsPart) -> Iterator[str]:
     """How many verdicts differ, and each of them."""
     if not found.verdicts:
-        yield "one system: there is nothing to decide between"
+        yield "one system: no verdicts to compare"
         return
     total, flips = plural(len(found.verdicts), "verdict"), found.flips
-    yield f"{len(flips)} of {total} flip:" if flips else f"no decision changes: none of {total} flips"
+    yield f"{len(flips)} of {total} flip:" if flips else f"no verdict flips (of {total})"
     for each in flips[:MAX_LISTED]:
         old, new = (_verdict_text(*side) for side in ((each.old, each.old_unjudged), (each.new, each.new_unjudged)))
-        how = "reversed" if each.reversed else f"{old} -> {new}"
-        now = f", {each.first} is now {VERDICTS[each.new]}" if each.reversed else ""
-        yield f"  {each.first} against {each.second} on {each.measure}: {how}{now}{_movers(each)}"
+        how = f"reversed ({old} -> {new})" if each.reversed else f"{old} -> {new}"
+        yield f"  {each.first} against {each.second} on {each.measure}: {how}{_movers(each)}"
     if len(flips) > MAX_LISTED:
-        yield f"  … and {len(flips) - MAX_LISTED} more, all of them in diff.json"
+        yield f"  … and {len(flips) - MAX_LISTED} more; see diff.json"
 
 
 def _verdict_text(verdict: Verdict, unjudged: str | None) -> str:
-    """A verdict, and why it is inconclusive where unjudged passages could reverse it."""
+    """A verdict; of an inconclusive one, whether queries are too few or passages unjudged."""
+    if verdict == "unresolvable":
+        return f"{VERDICTS[verdict]} (too few queries)"
     return f"{VERDICTS[verdict]} ({unjudged})" if unjudged else VERDICTS[verdict]
 
 
 def _movers(each: VerdictPart) -> str:
     moved = ", ".join(f"{one.qid} {one.new - one.old:+.2f}" for one in each.moved_by[:MAX_NAMED_MOVERS])
-    return f" (most by {moved})" if moved else ""
+    return f" (largest changes: {moved})" if moved else ""
 
 
 def _flip(each: VerdictPart) -> tuple[str, ...]:
@@ -329,8 +332,8 @@ def _flip(each: VerdictPart) -> tuple[str, ...]:
 
 def _side(word: str, side: SidePart) -> str:
     return (
-        f"{word}: {side.source}, {plural(side.judgments, 'grade')} of {plural(side.queries, 'question')}, "
-        f"fingerprint {side.digest[:12]}"
+        f"{word}: {side.source}, {plural(side.judgments, 'grade')} of {plural(side.queries, 'query')}, "
+        f"digest {side.digest[:12]}"
     )
 
 
@@ -345,26 +348,26 @@ def _sections(report: DiffReport) -> Iterator[Section]:
     yield _figures("Cost", report.cost)
     told = [part for part in report.health if ".interval." not in part.name]
     named = [part.model_copy(update={"name": health_words(part.name)}) for part in told]
-    yield _figures("The judge's health, where it differs", named)
+    yield _figures("Differences in judge health", named)
     yield settings_section("Settings that differ", report.settings)
-    yield settings_section("What else results were made from", report.made)
+    yield settings_section("Other inputs of the results that differ", report.made)
 
 
 def _scores(found: DecisionsPart) -> Section:
-    return Section("Systems under both", table=table_of(found.scores, "system", "measure", "old", "new"))
+    return Section("Scores with both sets", table=table_of(found.scores, "system", "measure", "old", "new"))
 
 
 def _grades(found: GradesPart | None) -> Section:
-    title = "Grades that moved: OLD in rows, NEW in columns"
+    title = "Grades that changed: OLD in rows, NEW in columns"
     if found is None:
         return Section(title, ("no grade can be compared",))
     moved = found.up + found.down
     said = (
-        f"{moved:,} of {plural(found.compared, 'grade')} moved ({format_share(moved, found.compared)}): "
+        f"{moved:,} of {plural(found.compared, 'grade')} changed ({format_share(moved, found.compared)}): "
         f"{found.up:,} up, "
         f"{found.down:,} down, {found.far:,} by two or more; kappa {_estimate(found.kappa, 'z.3f')}",
-        f"{found.to_relevant:,} became relevant, {found.from_relevant:,} are so no longer; {found.added:,} judged in "
-        f"NEW alone, {found.removed:,} in OLD alone",
+        f"{found.to_relevant:,} became relevant, {found.from_relevant:,} not relevant; {found.added:,} are judged only "
+        f"in NEW, {found.removed:,} only in OLD",
     )
     rows = (
         (f"OLD {label}", *(f"{count:,}" if count else "·" for count in row))
@@ -374,32 +377,32 @@ def _grades(found: GradesPart | None) -> Section:
 
 
 def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> Section:
-    title = "Orders that moved"
+    title = "Orders that changed"
     if found is None:
-        return Section(title, ("no question is ranked in both",))
+        return Section(title, ("no query is ranked in both",))
     means = (
         f"tau_AP {_format_or_dash(found.tau_ap)}, RBO {_format_or_dash(found.rbo)}, overlap@{found.k} "
         f"{_format_or_dash(found.overlap)}"
     )
-    said = [f"{means} (means over {plural(found.compared, 'question')})"]
+    said = [f"{means} (means over {plural(found.compared, 'query')})"]
     if not found.tested:
-        return Section(title, (*said, "no question has enough shared passages whose doubt is stated"))
+        return Section(title, (*said, "no query has enough shared passages with a stated uncertainty"))
     names = _list_clause([each.qid for each in questions if each.change == "beyond"])
     said.append(
-        f"of {plural(found.tested, 'question')} whose doubt is stated, {found.beyond} changed beyond it (at most "
-        f"{found.by_chance:.1f} by chance){names}; the heads of what both rank overlap by "
+        f"of {plural(found.tested, 'query')} with a stated uncertainty, {found.beyond} changed beyond it (by chance at "
+        f"most {found.by_chance:.1f}){names}; the top passages that both rank overlap by "
         f"{_format_or_dash(found.shared)}, "
-        f"{_format_or_dash(found.expected)} was to be expected"
+        f"expected {_format_or_dash(found.expected)}"
     )
     return Section(title, tuple(said))
 
 
 def _content(report: DiffReport) -> Section:
-    kinds = (("questions", report.questions), ("passages", report.passages))
+    kinds = (("queries", report.questions), ("passages", report.passages))
     rows = ((name, part.same, *map(len, _lists(part))) for name, part in kinds)
     said = [sentence for name, part in kinds for sentence in _change_sentences(name, part)]
-    head = ("", "same", "added", "removed", "changed", "other id")
-    return Section("Questions and passages", tuple(said), Table.of(head, rows))
+    head = ("", "same", "added", "removed", "changed", "renamed")
+    return Section("Queries and passages", tuple(said), Table.of(head, rows))
 
 
 def _lists(part: ContentPart) -> tuple[Sequence[object], ...]:
@@ -408,12 +411,12 @@ def _lists(part: ContentPart) -> tuple[Sequence[object], ...]:
 
 def _change_sentences(name: str, part: ContentPart) -> Iterator[str]:
     if not part.known:
-        yield f"texts of {name} are not known on both sides: ids alone are compared"
+        yield f"texts of {name} are unknown in one set: only ids are compared"
     for what, found in (("added", part.added), ("removed", part.removed), ("changed", part.changed)):
         if found:
             yield f"{name} {what}{_list_clause([_change_text(each) for each in found])}"
     if part.renamed:
-        yield f"{name} under another id{_list_clause([f'{each.old} -> {each.new}' for each in part.renamed])}"
+        yield f"{name} with another id{_list_clause([f'{each.old} -> {each.new}' for each in part.renamed])}"
 
 
 def _change_text(each: str | ChangedPart) -> str:
@@ -433,9 +436,9 @@ def _moved_questions_section(parts: Sequence[QuestionDiffPart]) -> Section:
     if not moved:
         return Section("")
     ranked = any(each.overlap is not None for each in moved)
-    head = ("question", "grades moved", "mean move", *(("tau_AP", "overlap", "expected", "change") if ranked else ()))
+    head = ("query", "grades changed", "mean change", *(("tau_AP", "overlap", "expected", "change") if ranked else ()))
     table = Table.of(head, (_moved_question_cells(each)[: len(head)] for each in moved))
-    return Section("Questions that moved most", table=table, terms=ORDER_LEGENDS if ranked else ())
+    return Section("Queries that changed most", table=table, terms=ORDER_LEGENDS if ranked else ())
 
 
 def _moved_question_cells(each: QuestionDiffPart) -> tuple[str | None, ...]:
@@ -519,11 +522,11 @@ def compare_runs(first: Path, second: Path) -> RunsReport:
         DataError: a manifest or a ledger is damaged.
     """
     if first.exists() and first.resolve() == second.resolve():
-        raise UsageError(f"{first} and {second} are one and the same", remedy="raggs compare RUN_A RUN_B")
+        raise UsageError(f"{first} and {second} are the same run", remedy="raggs compare RUN_A RUN_B")
     one, two = open_run(first), open_run(second)
     if one.manifest.pipeline != two.manifest.pipeline:
-        said = f"{first} is a run of {one.manifest.pipeline}, {second} one of {two.manifest.pipeline}"
-        raise UsageError(said, remedy="compare runs of one pipeline")
+        said = f"{first} is a run of the pipeline {one.manifest.pipeline}, {second} of {two.manifest.pipeline}"
+        raise UsageError(said, remedy="compare runs of the same pipeline")
     spent = (costs(one.store), costs(two.store))
     return runs_report((str(first), str(second)), (one.manifest, two.manifest), spent)
 
@@ -532,8 +535,8 @@ def lay_out_runs(report: RunsReport) -> ReportDocument:
     """The document of a comparison of runs; nothing is computed here."""
     sections = (
         Section("Stages", table=_stages(report)),
-        Section("Why", tuple(_compare_why(report))),
-        settings_section("What else results were made from", report.made, ("A", "B")),
+        Section("Causes", tuple(_compare_why(report))),
+        settings_section("Other inputs of the results that differ", report.made, ("A", "B")),
     )
     held = tuple(section for section in sections if section.sentences or section.table)
     return ReportDocument("Two runs: A and B", _settings(report), held, ())
@@ -545,13 +548,15 @@ def _settings(report: RunsReport) -> Section:
     said = (
         f"A: {report.first}, {_money(report.total[0])}",
         f"B: {report.second}, {_money(report.total[1])}",
-        f"{differ} of which {counting} can change results" if report.settings else "no setting differs",
+        f"{differ}, {counting} of them affect{'s' if counting == 1 else ''} results"
+        if report.settings
+        else "no setting differs",
     )
     rows = (
         (part.name, _value(part, old=True), _value(part, old=False), "yes" if part.counts else "no")
         for part in sorted(report.settings, key=lambda part: not part.counts)
     )
-    return Section("Settings", said, Table.of(("setting", "A", "B", "can change results"), rows))
+    return Section("Settings", said, Table.of(("setting", "A", "B", "affects results"), rows))
 
 
 def _stages(report: RunsReport) -> Table | None:
@@ -570,7 +575,7 @@ def _compare_why(report: RunsReport) -> Iterator[str]:
     for part in report.stages:
         if part.result == "other":
             more = f"; and {len(part.reasons) - MAX_REASONS} more" if len(part.reasons) > MAX_REASONS else ""
-            reasons = "; ".join(part.reasons[:MAX_REASONS]) or "made from the same, and yet other bytes"
+            reasons = "; ".join(part.reasons[:MAX_REASONS]) or "different bytes from the same inputs"
             yield f"{part.stage}: {reasons}{more}"
 
 

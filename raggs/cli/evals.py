@@ -26,7 +26,16 @@ from raggs.cli.eval_options import (
     StatisticsFlags,
     SubjectFlags,
 )
-from raggs.cli.options import Confidence, Json, Seed, Summary, with_help_sections, with_option_groups
+from raggs.cli.options import (
+    Confidence,
+    Details,
+    Json,
+    Precision,
+    Seed,
+    Summary,
+    with_help_sections,
+    with_option_groups,
+)
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
@@ -200,24 +209,36 @@ def _show_set_difference(found: Apart, *, as_json: bool, details: bool) -> None:
     if isinstance(found, str):
         say(f"note: {found}", err=True)
     elif found is not None:
-        show_diff(found, [], Screen(stderr=True) if as_json else open_console())
+        from dataclasses import replace
+
+        from raggs.app.diff_summary import summarise_diff
+        from raggs.cli.documents import show_summary
+
+        screen = Screen(stderr=True) if as_json else open_console()
+        if details:
+            show_diff(found, screen)
+        else:
+            show_summary(replace(summarise_diff(found), next=""), screen)
 
 
-OldSet = Annotated[Path, typer.Argument(metavar="OLD", help="A run directory, an export, or a file of labels.")]
-NewSet = Annotated[Path, typer.Argument(metavar="NEW", help="The set that is to take its place.")]
+OldSet = Annotated[
+    Path,
+    typer.Argument(metavar="OLD", help="Golden set before the change: a run directory, an export, or a qrels file."),
+]
+NewSet = Annotated[Path, typer.Argument(metavar="NEW", help="Golden set after the change.")]
 Systems = Annotated[
     list[str] | None,
     typer.Option(
         "--run",
         "-r",
         metavar="[NAME=]FILE|RUN",
-        help="A system that is scored under both. [default: the runs' retrievers]",
+        help="System to score with both sets. Repeatable. [default: retrievers of the runs]",
     ),
 ]
 OutFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write diff.json and diff.md there.")
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write diff.json and diff.md to this folder.")
 ]
-FailOnFlip = Annotated[bool, typer.Option("--fail-on-flip", help="Exit with 7 where a verdict flips.")]
+FailOnFlip = Annotated[bool, typer.Option("--fail-on-flip", help="Exit with 7 if a verdict flips.")]
 
 
 def diff(
@@ -227,16 +248,18 @@ def diff(
     measures: Measures = None,
     out: OutFolder = None,
     fail_on_flip: FailOnFlip = False,
+    details: Details = False,
+    precision: Precision = 3,
     confidence: Confidence = 0.95,
     seed: Seed = 1,
     summary: Summary = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two golden sets, and what each says of systems.
+    """Compare two golden sets, and the verdicts on systems that each gives.
 
-    Verdicts that flip come first; then questions, passages, grades and orders that moved,
-    and whether by more than the stated doubt explains. A difference is no failure: exit code 0.
+    Prints the verdicts that flip, the scores with both sets, and which grades, orders and queries changed. A
+    difference is not an error: the exit code is 0.
 
     \b
     Examples:
@@ -246,9 +269,11 @@ def diff(
     """
     from raggs.app.diff import DiffRequest, diff_json, lay_out_diff, write_diff
     from raggs.app.diff import diff as compared
+    from raggs.app.diff_summary import summarise_diff
     from raggs.base.document import markdown
     from raggs.base.errors import PartialError
     from raggs.base.text import plural
+    from raggs.cli.documents import show_summary
     from raggs.cli.eval_options import finite
     from raggs.cli.plain_text import append_summary
     from raggs.cli.screen import open_console
@@ -260,8 +285,12 @@ def diff(
     files = [] if out is None else write_diff(found, out)
     if as_json:
         say_json(diff_json(found))
+    elif details:
+        show_diff(found, open_console())
     else:
-        show_diff(found, files, open_console())
+        show_summary(summarise_diff(found, precision), open_console(), precision)
+    if files and not as_json:
+        say(f"written: {files[0]}, {', '.join(file.name for file in files[1:])}")
     if summary:
         append_summary(markdown(lay_out_diff(found)))
     if fail_on_flip and found.decisions and (flips := found.decisions.flips):
@@ -269,8 +298,8 @@ def diff(
         raise PartialError(told, where=new)
 
 
-def show_diff(found: DiffReport, files: list[Path], screen: Console) -> None:
-    """Print a comparison; nothing is computed here."""
+def show_diff(found: DiffReport, screen: Console) -> None:
+    """Print all sections of a comparison of two golden sets."""
     from raggs.app.diff import lay_out_diff
     from raggs.base.text import escape_controls
     from raggs.cli.documents import show_sweep
@@ -280,31 +309,33 @@ def show_diff(found: DiffReport, files: list[Path], screen: Console) -> None:
     for warning in document.warnings:
         screen.print(Text(hanging("warning: ", escape_controls(warning), screen), style="bold yellow"), soft_wrap=True)
     show_sweep(document, screen)
-    for file in files:
-        say(str(file))
 
 
 def compare(
-    run: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run directory.")],
-    other: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another one.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN_A", help="First run directory.")],
+    other: Annotated[Path, typer.Argument(metavar="RUN_B", help="Second run directory.")],
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two runs' settings, and what each cost.
+    """Compare the settings, results and cost of two runs.
 
-    Setting by setting, with those that can change results first; stage by stage, whether the results
-    are the same bytes, why not, and what they cost. raggs diff compares what the sets say.
+    Prints which settings differ and affect results, and which stages have the same results. To compare the grades and
+    orders of the two golden sets, use raggs diff.
 
     \b
     Example:
       raggs compare runs/before runs/after
     """
     from raggs.app.diff import compare_runs, lay_out_runs
-    from raggs.cli.documents import show_sweep
+    from raggs.app.diff_summary import summarise_runs
+    from raggs.cli.documents import show_summary, show_sweep
     from raggs.cli.screen import open_console
 
     found = compare_runs(run, other)
     if as_json:
         say_json(found.model_dump_json(indent=2))
-    else:
+    elif details:
         show_sweep(lay_out_runs(found), open_console())
+    else:
+        show_summary(summarise_runs(found), open_console())

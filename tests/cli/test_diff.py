@@ -92,7 +92,7 @@ def test_grades_and_settings_that_moved_are_counted(runs: tuple[Path, Path]) -> 
     assert changed["judge.judge.grade_noise"] == (0.25, 0.9)
     assert "workspace" not in changed
     assert {each["stage"] for each in report["made"]} >= {"embed", "retrieve"}  # other questions, another corpus
-    assert any("other corpora" in warning for warning in report["warnings"])
+    assert any("different corpora" in warning for warning in report["warnings"])
 
 
 @pytest.mark.parametrize("columns", [80, 60])
@@ -104,11 +104,11 @@ def test_the_screen_is_never_wider_than_it_is(
     screen = Screen(width=columns)
     screen._force_terminal = True
     with screen.capture() as seen:
-        show_diff(compared(DiffRequest(*runs)), [], screen)
+        show_diff(compared(DiffRequest(*runs)), screen)
     text = re.sub(r"\x1b\[[0-9;]*m", "", seen.get())
     assert max(map(len, (line.rstrip() for line in text.splitlines()))) <= columns
     assert "flip" in next(line for line in text.split("\n") if "verdicts" in line)
-    for part in ("Grades that moved", "Orders that moved", "Coverage", "Settings that differ", "NEW 5"):
+    for part in ("Grades that changed", "Orders that changed", "Coverage", "Settings that differ", "NEW 5"):
         assert part in text
 
 
@@ -119,7 +119,7 @@ def test_a_set_and_its_copy_hold_the_same(runs: tuple[Path, Path], tmp_path: Pat
     assert (report["orders"]["tau_ap"], report["orders"]["beyond"]) == (1.0, 0)
     assert not (report["settings"] or report["made"] or report["health"] or report["warnings"])
     assert not any(each["flipped"] for each in report["decisions"]["verdicts"])
-    assert "both hold the same judgments" in diff(runs[0], tmp_path / "copy").stdout
+    assert "Both sets contain the same judgments." in diff(runs[0], tmp_path / "copy").stdout
 
 
 def labels(folder: Path, name: str, relevant: str, queries: list[str] = QUERIES, high: int = 5) -> Path:
@@ -145,8 +145,11 @@ def test_what_flips_is_named_first_and_may_fail(tmp_path: Path, systems: list[st
     assert said.exit_code == 7
     assert said.stderr == f"raggs: {new}: 2 verdicts of 2 flip\n"
     assert said.stdout.startswith(
-        "2 of 2 verdicts flip:\n  good against poor on mrr: reversed, good is now worse (most by q00 -1.00, q"
+        "2 of 2 verdicts flip.\ngood against poor on mrr: better (+0.500) in OLD, worse (-0.500) in NEW.\n"
     )
+    details = diff(old, new, *systems, "-m", "mrr,ndcg@5", "--details").stdout
+    reversed_ = "good against poor on mrr: reversed (better -> worse) (largest changes: q00 -1.00, q"
+    assert details.startswith(f"2 of 2 verdicts flip:\n  {reversed_}")
     written = json.loads((tmp_path / "out" / "diff.json").read_text())
     assert written["decisions"]["verdicts"][0]["moved_by"][0] == {"qid": "q00", "old": 0.5, "new": -0.5}
     assert [each["reversed"] for each in written["decisions"]["verdicts"]] == [True, True]
@@ -158,9 +161,11 @@ def test_what_flips_is_named_first_and_may_fail(tmp_path: Path, systems: list[st
 
 
 def test_sets_without_texts_or_systems_say_what_is_not_known(tmp_path: Path) -> None:
-    said = diff(labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "poor"))
+    files = (labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "poor"))
+    assert "No system is scored with both sets: name run files with --run." in diff(*files).stdout
+    said = diff(*files, "--details")
     assert said.exit_code == 0
-    for part in ("--run FILE names systems", "ids alone are compared", "no question is ranked in both"):
+    for part in ("name systems with --run FILE", "only ids are compared", "no query is ranked in both"):
         assert part in " ".join(said.stdout.split())
 
 
@@ -169,7 +174,7 @@ def test_other_scales_have_no_grades_that_moved(tmp_path: Path, systems: list[st
     new.write_text("".join(f"{qid} 0 good 1\n{qid} 0 poor 0\n" for qid in QUERIES))
     report = found(old, new, *systems)
     assert report["grades"] is None
-    assert "OLD has grades from 1 to 5, NEW from 0 to 4: which moved cannot be told" in report["notes"]
+    assert "OLD has grades from 1 to 5, NEW from 0 to 4: grades cannot be compared" in report["notes"]
     assert report["decisions"]["measures"] == ["ndcg@10", "recall@10", "mrr@10"]
 
 
@@ -183,12 +188,12 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, runs: tuple[Path, Pa
     scores = raggs_eval("-g", runs[0], "-r", runs[0], "-m", "mrr", "-o", tmp_path / "eval")
     assert scores.exit_code == 0
     for arguments, code, said in (
-        ((runs[0], runs[0] / "."), 2, "one and the same"),
-        ((old, other), 5, "has no question in common with"),
+        ((runs[0], runs[0] / "."), 2, "are the same set"),
+        ((old, other), 5, "has no query in common with"),
         ((old, broken), 5, "nan"),
         ((old, tmp_path / "none"), 4, "none"),
         ((half, runs[1]), 4, "has not run"),
-        ((tmp_path / "eval" / "eval.json", old), 2, f"holds scores, made with {runs[0]}"),
+        ((tmp_path / "eval" / "eval.json", old), 2, f"contains scores, computed with {runs[0]}"),
         ((old, other, "--confidence", "nan"), 2, "--confidence"),
     ):
         result = diff(*arguments)
@@ -212,7 +217,7 @@ def test_a_run_that_stopped_is_compared_as_far_as_it_came(tmp_path: Path, runs: 
     assert report["orders"] is None
     assert report["questions"]["same"] == 8
     assert report["grades"]["compared"] == len(done)
-    assert report["notes"] == ["OLD: stage judge was stopped: 3 queries left out (q05, q06, q07)"]
+    assert report["notes"] == ["OLD: stage judge was stopped: 3 queries omitted (q05, q06, q07)"]
     ranked = next(each for each in report["coverage"] if each["name"] == "questions ranked")
     assert (ranked["old"], ranked["new"]) == (0, 8)
 
@@ -253,10 +258,14 @@ def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tupl
     reasons = stages["judge"]["reasons"]
     assert "config.judge.grade_noise changed (0.25 -> 0.9)" in reasons
     assert not any(reason.startswith("judge.grade_noise") for reason in reasons)  # once is enough
-    shown = invoke("compare", runs[0], other).stdout
-    assert "4 calls, 0.5000 USD" in shown and "4 settings of which 3 can change results" in shown
+    brief = " ".join(invoke("compare", runs[0], other).stdout.split())
+    assert brief.startswith("3 of 4 differing settings affect results: judge.judge.beta, judge.judge.grade_noise, ")
+    assert "Different results: embed, retrieve, merge, judge, prune, rank." in brief
+    assert "B: 4 calls, $0.5000." in brief
+    shown = invoke("compare", runs[0], other, "--details").stdout
+    assert "4 calls, 0.5000 USD" in shown and "4 settings, 3 of them affect results" in shown
     assert "judge: config.judge.beta changed" in shown
-    for wrong, code, said in (((runs[0], runs[0]), 2, "one and the same"), ((runs[0], tmp_path), 4, "no run")):
+    for wrong, code, said in (((runs[0], runs[0]), 2, "are the same run"), ((runs[0], tmp_path), 4, "no run")):
         refused = invoke("compare", *wrong)
         assert (refused.exit_code, said in refused.stderr) == (code, True), refused.stderr
 

@@ -266,15 +266,18 @@ def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(
     result = raggs_eval(*asked)
     assert result.exit_code == 7
     assert "mrr of a went from 1.0000 to 0.6667 on 3 queries of both sets" in result.stderr
-    for said in ("OLD: qrels, 6 grades", "NEW: other, 6 grades", "Grades that moved", "questions added: q4"):
-        assert said in result.stdout
+    assert "Judgments: 6 in OLD, 6 in NEW; 1 shared differ (20%)." in result.stdout
+    assert "Content: 1 query added." in result.stdout
+    details = raggs_eval(*asked, "--details").stdout
+    for said in ("OLD: qrels, 6 grades", "NEW: other, 6 grades", "Grades that changed", "queries added: q4"):
+        assert said in details
     shown = raggs_eval(*asked, "--json")
     assert json.loads(shown.stdout)["golden"]["source"] == "other"
-    assert "Grades that moved" in shown.stderr
+    assert "Judgments: 6 in OLD, 6 in NEW" in shown.stderr
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "summary.md"))
     raggs_eval(*asked, "--summary")
     told = (here / "summary.md").read_text()
-    assert told.index("## Gates") < told.index("# Evaluation") < told.index("Grades that moved")
+    assert told.index("## Gates") < told.index("# Evaluation") < told.index("Grades that changed")
     same = raggs_eval("-g", "qrels", *asked[2:], "--summary")
     assert "Grades that moved" not in same.stdout + (here / "summary.md").read_text().removeprefix(told)
     assert raggs_eval("-g", "other", "-r", "a", "--across-sets").exit_code == 2

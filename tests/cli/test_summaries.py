@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import invoke
+from support.project import make_project
 from support.scoring import QRELS, RUN, write
 from support.sweeping import SweepProject, make_sweep
 
@@ -141,3 +142,36 @@ def test_limits_that_no_system_meets_name_the_nearest_and_the_flag(
     needed = command.partition("--max-usd-per-1k ")[2]
     assert not sweep_summary(project, "--max-usd-per-1k", needed, "--target", 0.1)[0].startswith("No system")
     assert "--target" not in command
+
+
+def test_a_diff_leads_with_the_verdicts_that_flip(here: Path) -> None:
+    judged = (here / "many").read_text()
+    (here / "turned").write_text(judged.replace(" good 5", " good 1").replace(" poor 1", " poor 5"))
+    runs = [word for name in ("first", "best", "same", "worst", "half", LONG) for word in ("-r", name)]
+    lines = summary("diff", "many", "turned", *runs)
+    assert lines[0] == "28 of 60 verdicts flip."
+    assert lines[1].startswith("first against best on ndcg@10: worse (-0.")
+    assert "better (+0." in " ".join(lines[1:3])
+    same = summary("diff", "many", "many2" if (here / "many2").write_text(judged) else "", *runs)
+    assert same[0] == "No verdict flips: 60 comparisons of 6 systems agree."
+    assert "Both sets contain the same judgments." in same
+    assert [line.split()[0] for line in same if "+0.000" in line][:2] == ["first", "best"]
+
+
+def test_a_comparison_of_runs_says_that_leaving_rank_out_affects_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = make_project(tmp_path, queries=4)
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
+    project.change(name="norank", rank=None)
+    config = project.config.read_text()
+    project.config.write_text(config if "rank: null" in config else config + "rank: null\n")
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
+    runs = sorted((path.parent for path in tmp_path.rglob("manifest.json")), key=lambda path: path.name == "norank")
+    lines = summary("compare", *(path.relative_to(tmp_path) for path in runs))
+    assert lines[0] == "1 of 2 differing settings affects results: rank."
+    assert lines[1] == "Same results: embed, retrieve, merge, judge, prune. Only in one run: rank."
+    head = next(line for line in lines if line.startswith("setting"))
+    assert head.split() == ["setting", "A", "B", "affects", "results"]
+    assert next(line for line in lines if line.startswith("rank ")).split()[-2:] == ["null", "yes"]
