@@ -1,12 +1,6 @@
-"""Figures of two sets beside each other: what they cover, what they cost, and how their judges did.
+"""Comparison of two golden sets and of two runs: figures, verdicts on systems, settings, results and cost.
 
-What the figures of a judge's health are called where two sets are compared; JSON keeps their places in the locks.
-
-What two sets say of the same systems: the verdict on each pair under both, and which of them differ.
-
-Two runs' configurations, setting by setting, with what the stages made of them and what each cost.
-
-Settings that differ between two runs, and what else their results were made from, stage by stage.
+Names of figures in tables are set here; JSON keeps their paths in the locks.
 """
 
 from __future__ import annotations
@@ -50,18 +44,18 @@ FiguresByName = Mapping[str, float | None]
 
 
 def figure_parts(old: FiguresByName, new: FiguresByName) -> tuple[FigurePart, ...]:
-    """A part for each figure that one of both has."""
+    """Return one part per figure that either side has."""
     names = dict.fromkeys([*old, *new])
     return tuple(FigurePart(name=name, old=old.get(name), new=new.get(name)) for name in names)
 
 
 def differing_figures(parts: Iterable[FigurePart]) -> tuple[FigurePart, ...]:
-    """Those that are not the same in both."""
+    """Return the figures that differ."""
     return tuple(part for part in parts if part.old != part.new)
 
 
 def coverage(side: GoldenSide) -> dict[str, float | None]:
-    """How much was judged, and with what result."""
+    """Return the counts of judged queries and passages, and of grades per query."""
     counts = Counter(grade for judged in side.grades.values() for grade in judged.values())
     queries = len(side.grades)
     stages = {} if side.manifest is None else side.manifest.stages
@@ -87,7 +81,7 @@ def cost(side: GoldenSide) -> dict[str, float | None]:
 
 
 def health(side: GoldenSide) -> dict[str, float | None]:
-    """Every figure of the judge's health, by its place in the locks; empty for files."""
+    """Return every figure of the judge's health by its path in the locks; empty for files."""
     return dict(_health(side.manifest)) if side.manifest else {}
 
 
@@ -165,7 +159,7 @@ SOURCES = "judge.sources."
 
 
 def health_words(place: str) -> str:
-    """A figure in words by its place in the locks; one that nobody has named yet with spaces for its dots."""
+    """Return the name of a figure by its path in the locks; for an unknown one the path with spaces instead of dots."""
     if place.startswith(SOURCES):
         return f"grades by {place.removeprefix(SOURCES)}"
     return next(_label_candidates(place), place.replace(".", " "))
@@ -190,15 +184,14 @@ OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
 
 @dataclass(frozen=True)
 class ScoreColumn:
-    """Values of the systems under one set on one measure.
+    """Values of the systems on one measure with one of the sets.
 
     Attributes:
-        qids: of the queries.
-        values: by system, shape (queries,), NaN where the measure is not defined.
+        qids: query ids.
+        values: by system, shape (queries,), NaN if the measure is not defined.
         higher: whether more is better.
-        ends: by pair of systems that show unjudged passages, how far these could move the first minus the second, with
-            more being better.
-        why: by the same pairs, how much of the tops is unjudged.
+        ends: bounds of the difference of a pair of systems, if unjudged passages could move it; more is better.
+        why: by pair, the unjudged share of the tops.
     """
 
     qids: tuple[str, ...]
@@ -216,7 +209,7 @@ def decisions_part(
     seed: int,
     notes: Sequence[str] = (),
 ) -> DecisionsPart:
-    """Every pair of systems on every measure; both sides hold the same measures and systems.
+    """Return the verdicts on every pair of systems on every measure; both sides have the same measures and systems.
 
     The p values of a measure are corrected over its pairs (Holm).
     """
@@ -242,7 +235,7 @@ def _verdicts(measure: str, old: ScoreColumn, new: ScoreColumn, confidence: floa
 
 
 def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tuple[MovePart, ...]:
-    """The questions that moved the difference most, in the way in which its mean over them moved."""
+    """Return the queries that moved the difference most, in the direction in which the mean moved."""
     sides = [
         dict(zip(side.qids, (side.values[first] - side.values[second]).tolist(), strict=True)) for side in (old, new)
     ]
@@ -254,7 +247,7 @@ def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tupl
 
 
 def compare_pairs(column: ScoreColumn, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
-    """Every pair of systems, with Holm's correction over all of them; more is better in what comes of it."""
+    """Return the comparison of every pair of systems, with Holm's correction over all pairs; more is better."""
     sign = 1.0 if column.higher else -1.0
     pairs = list(combinations(column.values, 2))
     if not pairs:
@@ -310,20 +303,20 @@ def _score(name: str, measure: str, old: ScoreColumn, new: ScoreColumn) -> Score
 
 
 VALUE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
-LOCATIONS = {"workspace"}  # where a run lies is nothing about it
+LOCATIONS = {"workspace"}  # The location of a run does not affect its results.
 REPORTED_ELSEWHERE = {"config", "inputs"}  # by the settings, and by the stage that wrote them
 
 
 def settings(old: RunManifest, new: RunManifest) -> tuple[SettingDiffPart, ...]:
-    """Every setting that differs, whether or not it can change a result."""
+    """Return every setting that differs, whether or not it affects results."""
     before, after = ({key: value for key, value in side.config.items() if key not in LOCATIONS} for side in (old, new))
     return tuple(SettingDiffPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
 
 
 def by_name(value: object) -> object:
-    """A tree whose lists of adapters are read by their names, so that one that was added does not shift the others.
+    """Return the tree with lists of adapters as mappings by name, so that an added one does not shift the others.
 
-    Lists of other things are read by their places.
+    Other lists become mappings by index.
     """
     if isinstance(value, Mapping):
         return {key: by_name(entry) for key, entry in value.items()}
@@ -342,10 +335,10 @@ def _label(entry: object) -> str:
 def stage_input_diffs(
     old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]
 ) -> tuple[StageInputDiffPart, ...]:
-    """What differs of all else that the stages' results depend on: code, prompts, corpus, models, packages.
+    """Return the other inputs of the stages that differ: code, prompts, corpus, models, packages.
 
     Args:
-        told: the settings that differ, which adapters repeat among what they depend on.
+        told: the settings that differ; adapters repeat them in their components.
     """
     known = {_sign(part) for part in told}
     parts = [
@@ -362,7 +355,7 @@ def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
 
 
 def _sign(part: SettingDiffPart) -> tuple[str, str]:
-    """The last word of its place, and the values."""
+    """Return the last part of the name, and the values."""
     return part.name.rpartition(".")[2], canonical_json([part.old, part.new])
 
 
@@ -372,7 +365,7 @@ def _values(found: ComponentChanged) -> dict[str, JsonValue]:
     return {"name": found.component, "change": change, "old": old, "new": new}
 
 
-INPUTS = ("corpus", "queries")  # sections of a configuration that count by what they read
+INPUTS = ("corpus", "queries")  # Sections of a configuration that count by the content of their files.
 OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components that no setting names
 SETTING_PLACES = {
     "judge": "judge.judge",
@@ -395,7 +388,7 @@ class RunSetting(SettingDiffPart):
 
 
 class SpentPart(Frozen):
-    """What a stage, or all of them, cost over all invocations."""
+    """Cost of a stage, or of all stages, over all invocations."""
 
     calls: int
     usd: float
@@ -429,7 +422,7 @@ class RunsReport(Frozen):
 def runs_report(
     places: tuple[str, str], manifests: tuple[RunManifest, RunManifest], spent: tuple[LedgerTotals, LedgerTotals]
 ) -> RunsReport:
-    """Compare two runs of one pipeline by what their manifests and ledgers say."""
+    """Compare the manifests and ledgers of two runs of the same pipeline."""
     one, two = manifests
     told = settings(one, two)
     counting = set(_counting(one, two))
@@ -445,9 +438,10 @@ def runs_report(
 
 
 def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
-    """Yield the places of the settings that can change a result, and of the sections that count by their content.
+    """Yield the paths of settings that affect results, and of sections that count by their content.
 
-    Of a stage that both runs have done, its components say so; of another one, its settings that are no `Effort`.
+    For a stage that both runs finished, its components decide. For another stage, all settings that are not an
+    `Effort`.
     """
     order = [name for name in load_pipeline(one.pipeline).order if name in one.config or name in two.config]
     undone = [name for name in order if name not in one.stages or name not in two.stages]
@@ -457,7 +451,7 @@ def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
             continue
         sections = [side.config.get(stage) for side in (one, two)]
         if None in sections:
-            yield stage  # left out in one of them
+            yield stage  # Only one of the runs has this section.
         else:
             first, second = (by_name(_causes_in(one.pipeline, stage, section)) for section in sections)
             found = differences(first, second)
@@ -517,7 +511,7 @@ def _causes_in(pipeline: str, stage: str, section: object) -> object:
 
 
 def _counts(name: str, counting: set[str]) -> bool:
-    """Whether a setting, what holds it, or what it holds is among those that count."""
+    """Return whether a setting, its parent or one of its children is in `counting`."""
     parts = name.split(".")
     inside = any(".".join(parts[:count]) in counting for count in range(1, len(parts) + 1))
     return inside or any(place.startswith(f"{name}.") for place in counting)
@@ -541,7 +535,7 @@ def _stage(
 
 
 def _reasons(one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[str]:
-    """Each difference once: adapters repeat their settings among what they depend on."""
+    """Yield each difference once, since adapters repeat their settings in their components."""
     told: set[tuple[str, str, str]] = set()
     for found in differences(by_name(one), by_name(two)):
         sign = found.component.rpartition(".")[2], repr(found.old), repr(found.new)

@@ -1,24 +1,14 @@
-"""What a comparison of two golden sets, or of two runs, found. A number that is not defined is null.
+"""Report of a comparison of two golden sets, and the computation of its parts. A number that is not defined is null.
 
-The form is versioned by `v`; fields are added, not renamed. OLD comes first everywhere.
+The schema is versioned by `v`. Fields are added and never renamed. OLD always comes first.
 
-One of the two golden sets, read once into what a comparison needs of it; texts are kept as hashes.
+Queries and passages are compared by id and by content, so that renamed ones are found. Texts are kept as hashes. Ids of
+the new set are mapped to those of the old one.
 
-Questions that both sets judge, with the ids of the new set put into the words of the old one.
-
-Grades and orders question by question: what moved in which, the most moved first.
-
-Questions and passages by their content: what is new, gone, changed, or the same under another id.
-
-Grades that moved: the table of old against new, agreement beyond chance, and by question.
-
-Orders that moved, and whether more than their own doubt explains.
-
-A ranking states a score and its standard error for each passage. If nothing had changed, the new score of a passage
-would lie around the old one with the errors of both, so orders drawn in that way say how much of the head of `k` two
-rankings of the same truth share. Less than all but `1 - confidence` of the draws share is a change beyond doubt.
-Passages that one set alone ranks are no matter of doubt: only shared ones are drawn, and where there are no more than
-`k` of them, the upper half is their head.
+Orders are compared with their stated uncertainty. A ranking states a score and a standard error per passage. If nothing
+had changed, the new score would differ from the old one by both errors. Draws with these errors show how much of the
+top `k` two rankings of the same truth share. An overlap below all but `1 - confidence` of the draws is a change beyond
+the stated uncertainty. Only shared passages are drawn. If there are at most `k` of them, their upper half is compared.
 """
 
 from __future__ import annotations
@@ -93,7 +83,7 @@ class ContentPart(Frozen):
 
 
 class EstimatePart(Frozen):
-    """A figure with the ends of its interval; null ends where there is too little for one."""
+    """A figure with its interval; bounds are null if the data are too few."""
 
     value: Number
     low: Number = None
@@ -162,7 +152,7 @@ class ScoreDiffPart(Frozen):
 
 
 class MovePart(Frozen):
-    """What one question says of two systems."""
+    """Difference of two systems on one query, with both sets."""
 
     qid: str
     old: float = Field(description="value of the first less that of the second, in the old set")
@@ -170,7 +160,7 @@ class MovePart(Frozen):
 
 
 class VerdictPart(Frozen):
-    """Two systems on one measure: what each set says of them, from the side of `first`."""
+    """Verdicts on two systems on one measure with each set, about `first`."""
 
     first: str
     second: str
@@ -261,11 +251,11 @@ SIZE = 16  # bytes of a text's hash
 
 @dataclass(frozen=True)
 class RankedQuestion:
-    """The order of one question.
+    """The order of one query.
 
     Attributes:
-        docs: best first.
-        score, sigma: shape (passages,), of the ranking; sigma is 0 where none was stated.
+        docs: passage ids, best first.
+        score, sigma: shape (passages,), score and standard error; sigma is 0 if none is stated.
     """
 
     docs: tuple[str, ...]
@@ -275,16 +265,16 @@ class RankedQuestion:
 
 @dataclass(frozen=True)
 class GoldenSide:
-    """A golden set.
+    """One of the two golden sets.
 
     Attributes:
-        part: what it is, for reports.
+        part: description of the set for reports.
         judgments: its grades as columns.
-        grades: by question, the grade of each passage that has one.
-        questions: by id; empty where only labels are known.
-        texts: by id, a hash of the content of each passage of the pools; empty where texts are not at hand.
-        orders: by question; empty where nothing was ranked.
-        top: how many ranks of an order are meant to be sure.
+        grades: by query, the grade of each judged passage.
+        questions: queries by id; empty if only labels are known.
+        texts: content hash of each pooled passage by id; empty if the texts are unknown.
+        orders: by query; empty without a ranking.
+        top: number of ranks that the ranking had to settle.
         manifest, costs: of a run; None for files.
     """
 
@@ -385,16 +375,16 @@ class IdPairing:
     passages: Mapping[str, str] = field(default_factory=dict)
 
     def shared(self, old: GoldenSide, new: GoldenSide) -> dict[str, str]:
-        """By old id, the new one: the questions that both judge, sorted."""
+        """Return the new id by old id of all queries that both sets judge, sorted."""
         found = {self.questions.get(qid, qid): qid for qid in new.grades}
         return {qid: found[qid] for qid in sorted(found) if qid in old.grades}
 
     def grades(self, new: GoldenSide, qid: str) -> dict[str, int]:
-        """The grades of a question of the new set, by old ids."""
+        """Return the grades of a query of the new set, by old ids."""
         return {self.passages.get(doc, doc): grade for doc, grade in new.grades[qid].items()}
 
     def order(self, new: GoldenSide, qid: str) -> RankedQuestion | None:
-        """The order of a question of the new set, by old ids."""
+        """Return the order of a query of the new set, by old ids."""
         found = new.orders.get(qid)
         if found is None or not self.passages:
             return found
@@ -406,9 +396,9 @@ H = TypeVar("H", bound=Hashable)
 
 
 def questions(old: GoldenSide, new: GoldenSide) -> ContentPart:
-    """The questions that a run asks, or that have a label in files; where both sets hold their texts, also by these.
+    """Compare the queries of a run, or the labelled queries of files; by text, too, if both sets contain the texts.
 
-    A file of questions beside labels may hold those of other sets too.
+    A file of queries next to labels may also contain queries of other sets.
     """
     known = bool(old.questions and new.questions)
     before, after = (_asked_questions(side) for side in (old, new))
@@ -426,7 +416,7 @@ def _asked_questions(side: GoldenSide) -> dict[str, Query | None]:
 
 
 def passages(old: GoldenSide, new: GoldenSide) -> ContentPart:
-    """The passages of the pools; of sets without texts, those with a grade."""
+    """Compare the pooled passages; for sets without texts, the graded ones."""
     known = bool(old.texts and new.texts)
     if not known:
         sides = ({doc: b"" for judged in side.grades.values() for doc in judged} for side in (old, new))
@@ -438,17 +428,17 @@ def passages(old: GoldenSide, new: GoldenSide) -> ContentPart:
 
 
 def alias(part: ContentPart) -> dict[str, str]:
-    """By id of the new set, that of the old one, where these differ."""
+    """Return the old id by new id of renamed items."""
     return {each.new: each.old for each in part.renamed}
 
 
 def _normalised_texts(found: Mapping[str, Query | None]) -> dict[str, str]:
-    """The words of each question, in whatever spacing they stand."""
+    """Return the text of each query with normalised white space."""
     return {qid: one_line(query.text) for qid, query in found.items() if query is not None}
 
 
 def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
-    """By new id, the old one: of what each side alone names, pairs of the same content, in the order of their ids."""
+    """Return the old id by new id of items with the same content, among those whose id only one side has."""
     gone: dict[H, list[str]] = {}
     for name in sorted(before.keys() - after.keys(), reverse=True):
         gone.setdefault(before[name], []).append(name)
@@ -481,12 +471,12 @@ def _content_part(
 
 @dataclass(frozen=True)
 class SharedGrades:
-    """Grades of the same passages for the same questions.
+    """Grades of the same passages for the same queries.
 
     Attributes:
         old, new: shape (pairs,).
-        qids: shape (pairs,), the question of each, by its old id.
-        added, removed: how many passages of these questions one set alone judged.
+        qids: shape (pairs,), old query id of each pair.
+        added, removed: number of passages of these queries that only one set judged.
     """
 
     old: Ints
@@ -496,12 +486,12 @@ class SharedGrades:
     removed: int
 
     def of(self, places: range) -> tuple[int, int, float]:
-        """How many grades there are at some places, how many moved, and the mean move."""
+        """Return the number of grades at some places, the number that changed, and their mean change."""
         steps = self.new[places.start : places.stop] - self.old[places.start : places.stop]
         return len(steps), int((steps != 0).sum()), float(steps.mean()) if len(steps) else float("nan")
 
     def places(self) -> dict[str, range]:
-        """Where each question's grades are: they stand together."""
+        """Return the slice of each query's grades."""
         found: dict[str, range] = {}
         for place, qid in enumerate(self.qids):
             begin = found[qid].start if qid in found else place
@@ -510,13 +500,13 @@ class SharedGrades:
 
 
 def comparable(old: GoldenSide, new: GoldenSide) -> bool:
-    """Whether grades of both are on the same scale."""
+    """Return whether both sets use the same scale."""
     scales = [(side.part.lowest, side.part.highest) for side in (old, new)]
     return scales[0] == scales[1]
 
 
 def shared_grades(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> SharedGrades:
-    """The grades of both sets, question by question."""
+    """Return the grades that both sets contain, sorted by query."""
     pairs: list[tuple[str, int, int]] = []
     added = removed = 0
     for qid, there in pairing.shared(old, new).items():
@@ -530,10 +520,10 @@ def shared_grades(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Share
 
 
 def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, seed: int) -> GradesPart | None:
-    """What moved; None where nothing can be compared.
+    """Return the changes of grades; None if no grade can be compared.
 
     Args:
-        side: one of the sets, whose scale both have.
+        side: one of the sets; both use its scale.
     """
     if not len(found.old):
         return None
@@ -560,7 +550,7 @@ def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, see
 
 
 def _kappa(found: SharedGrades, labels: tuple[int, ...], confidence: float, seed: int) -> EstimatePart:
-    """Over questions where there are as many grades as most sets have; else over passages."""
+    """Return kappa with an interval over queries, or over passages if the queries are too many or too small."""
     if len(labels) <= len(GRADES):
         shift = GRADES[0] - labels[0]
         checked = check_labels(found.old + shift, found.new + shift, found.qids, confidence=confidence, seed=seed).kappa
@@ -575,18 +565,18 @@ def _kappa(found: SharedGrades, labels: tuple[int, ...], confidence: float, seed
 
 MAX_DEPTH = 20
 ORDER_DRAWS = 400
-MIN_SHARED_PASSAGES = 4  # shared passages; of fewer, the upper half says nothing
+MIN_SHARED_PASSAGES = 4  # With fewer shared passages, the upper half is too small to compare.
 
 
 @dataclass(frozen=True)
 class OrderMove:
-    """One question's orders.
+    """Comparison of the orders of one query.
 
     Attributes:
         tau_ap, rbo, overlap: see `OrdersPart`.
-        shared: overlap of the heads of the shared passages; NaN where it was not tested.
-        expected: its mean over the draws; NaN where it was not tested.
-        beyond: whether it lies below what the draws allow; None where it was not tested.
+        shared: overlap of the tops of the shared passages; NaN if not tested.
+        expected: its mean over the draws; NaN if not tested.
+        beyond: whether the overlap is below what the draws allow; None if not tested.
     """
 
     tau_ap: float
@@ -598,7 +588,7 @@ class OrderMove:
 
 
 def depth(old_top: int, new_top: int) -> int:
-    """How many ranks both sets mean to be sure of, at most `MAX_DEPTH`."""
+    """Return the number of ranks that both rankings had to settle, at most `MAX_DEPTH`."""
     return min(old_top, new_top, MAX_DEPTH)
 
 
@@ -671,12 +661,12 @@ class GradeMoves:
 
 
 def grade_moves(old: GoldenSide, new: GoldenSide, pairing: IdPairing, *, confidence: float, seed: int) -> GradeMoves:
-    """Compare the questions that both judge.
+    """Compare grades and orders of the queries that both sets judge.
 
     Args:
-        pairing: which ids of the new set mean which of the old one.
-        confidence: of the intervals, and of what is beyond doubt; in 0..1.
-        seed: of every draw.
+        pairing: old ids of renamed queries and passages.
+        confidence: of the intervals and of the test for a change of order, inside 0..1.
+        seed: random seed of all draws.
     """
     shared, k = pairing.shared(old, new), depth(old.top, new.top)
     orders: dict[str, OrderMove] = {}

@@ -1,12 +1,11 @@
-"""Conditions that a CI job sets: a mean that must be reached, a result that must not get worse.
+"""Gates for CI: limits on means, no regression against an earlier result, and their output as JUnit XML.
 
-A gate is judged after everything is written, so a failed one loses nothing. A gate that could not look at something
-has failed: what an earlier result holds and this one does not is named, never passed over. If unjudged passages could
-reverse the outcome of a limit or of a comparison, it is inconclusive, and a setting says whether that fails.
+Gates are checked after all files are written, so that a failed gate loses nothing. A gate that cannot check a system,
+a measure or a query fails and names it. An outcome that unjudged passages could reverse is inconclusive; a setting
+decides whether it fails.
 
-A report as JUnit XML, which CI servers show: a case for each gate, and for each measure of each system.
-
-What is no character of XML is written as an escape: names come from others' files.
+The JUnit XML has one test case per gate, and per measure of each system. Characters that XML forbids are escaped, since
+names come from users' files.
 """
 
 from __future__ import annotations
@@ -50,16 +49,16 @@ UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")  # no
 
 @dataclass(frozen=True)
 class Gates:
-    """What a result must hold.
+    """Conditions that a result must meet.
 
     Attributes:
         limits: by canonical measure.
-        before: an earlier result, as it was before this one is written, perhaps over it.
-        where: its file.
-        drop: what a mean may lose against it.
-        across: whether the earlier result may be one on other judgments.
-        inconclusive: whether an outcome that unjudged passages could reverse fails.
-        study: what the result was made of, where unjudged passages are looked for; None where it is not known.
+        before: the earlier result, read before this result is written, possibly to the same file.
+        where: path of the earlier result.
+        drop: largest accepted drop of a mean.
+        across: whether the earlier result may have other judgments.
+        inconclusive: whether an inconclusive outcome fails.
+        study: the study of the result, to look up unjudged passages; None if not known.
     """
 
     limits: Mapping[str, float]
@@ -71,10 +70,10 @@ class Gates:
     study: Study | None = None
 
     def outcomes(self, report: EvalReport) -> tuple[GateOutcome, ...]:
-        """What each of them says of a result.
+        """Return the outcome of each gate.
 
         Raises:
-            DataError: it cannot be compared with the earlier one.
+            DataError: the result cannot be compared with the earlier one.
         """
         found = list(limits_kept(report, self.limits, self.study))
         if self.before is not None:
@@ -97,15 +96,15 @@ class Gates:
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """What a gate says of one measure of one system.
+    """Outcome of a gate for one measure of one system.
 
     Attributes:
-        gate: what was asked, in words.
-        said: a sentence.
-        failed: whether it is not met.
-        system, measure: empty where it is about several.
-        inconclusive: whether unjudged passages could reverse it, either way.
-        remedy: what has these passages judged; empty where it is conclusive.
+        gate: the condition in words.
+        said: the outcome as a sentence.
+        failed: whether the condition is not met.
+        system, measure: empty if the outcome is about several.
+        inconclusive: whether unjudged passages could reverse the outcome.
+        remedy: how to get these passages judged; empty if the outcome is conclusive.
     """
 
     gate: str
@@ -129,9 +128,9 @@ def settle(outcomes: Iterable[GateOutcome], report: EvalReport) -> None:
 
 
 def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | None = None) -> Iterator[GateOutcome]:
-    """Each system held against each limit, by its score as reported: an unjudged passage counts as not relevant there.
+    """Check each system against each limit; unjudged passages count as not relevant.
 
-    If grades for unjudged passages could move the score across the limit, the outcome is inconclusive.
+    If grades for unjudged passages could move a score across its limit, the outcome is inconclusive.
     """
     for measure, limit in limits.items():
         if measure not in report.measures:  # samples have cutoffs of their own
@@ -142,7 +141,7 @@ def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | 
 
 
 def _if_judged(found: GateOutcome, study: Study, limit: float) -> GateOutcome:
-    """The outcome of a limit; an inconclusive one if grades for unjudged passages could move the score across it."""
+    """Return the outcome of a limit, inconclusive if grades for unjudged passages could move the score across it."""
     shown = None if UNGATED.match(found.measure) else study.shown(found.system)
     if shown is None or not (parts := unjudged_in(named := parse_measure(found.measure), {found.system: shown.top})):
         return found
@@ -172,11 +171,11 @@ def _limited(system: SystemPart, measure: str, limit: float, *, higher: bool) ->
 
 
 def read_report(path: Path) -> EvalReport:
-    """An eval.json.
+    """Return the report in an eval.json.
 
     Raises:
-        NotFoundError: it is missing.
-        DataError: it is none.
+        NotFoundError: the file is missing.
+        DataError: the file is not an eval.json.
     """
     try:
         with replayable(path) as file:
@@ -200,20 +199,20 @@ def regression_outcomes(
     across: bool = False,
     study: Study | None = None,
 ) -> Iterator[GateOutcome]:
-    """Whether each measure of each system got worse: by more than `drop` in the mean, or significantly.
+    """Check each measure of each system for a regression: a mean drop above `drop`, or a significant difference.
 
-    So has whatever the earlier result holds and this one lacks: a system, a measure, values of queries.
+    Systems, measures and values of queries that only the earlier result has count as failed.
 
     Args:
         report: the result.
-        before: an earlier one on the same judgments. Systems are matched by name, single ones in any case.
-        drop: what the mean may lose.
-        where: the earlier result's file.
-        across: whether it may be one on other judgments; queries that both measured are compared then.
-        study: what the result was made of, where unjudged passages are looked for.
+        before: the earlier result on the same judgments. Systems are matched by name; single ones always match.
+        drop: largest accepted drop of the mean.
+        where: path of the earlier result.
+        across: whether the judgments may differ; then the queries of both are compared.
+        study: the study of the result, to look up unjudged passages.
 
     Raises:
-        DataError: other judgments, gains or rules, or no system, measure or query in common.
+        DataError: judgments, gains or rules differ, or no system, measure or query is shared.
     """
     apart = report.golden.digest != before.golden.digest
     if apart and not across:
@@ -250,7 +249,7 @@ def _other_set(report: EvalReport, before: EvalReport, where: Path | None) -> Da
 
 
 def _incomparable_reason(report: EvalReport, before: EvalReport) -> str:
-    """What makes values of two results incomparable, whatever the judgments; empty where nothing does."""
+    """Return why values of two results cannot be compared on any judgments; empty if they can."""
     ours, theirs = report.golden, before.golden
     scales = [(side.lowest, side.highest, side.relevant, side.gains) for side in (ours, theirs)]
     if scales[0][:2] != scales[1][:2]:
@@ -269,7 +268,7 @@ def _incomparable_reason(report: EvalReport, before: EvalReport) -> str:
 
 
 def _projection_difference(before: EvalReport, report: EvalReport) -> str:
-    """What tells two results apart where grades were carried over to other passages in one of them."""
+    """Return how the projection of grades differs between two results."""
     then, now = ({rule_words(each.projection) for each in side.systems if each.projection} for side in (before, report))
     if not then or not now:
         return "" if then == now else f"{'with' if then else 'without'} --project"
@@ -283,7 +282,7 @@ def _gain_list(gains: Sequence[float]) -> str:
 def _not_compared(
     before: EvalReport, pairs: Sequence[tuple[SystemPart, SystemPart]], measures: Sequence[str]
 ) -> list[str]:
-    """A sentence for the systems, and one for the measures, that only the earlier result has."""
+    """Yield one outcome for the systems and one for the measures that only the earlier result has."""
     met = {theirs.name for _, theirs in pairs}
     systems = [system.name for system in before.systems if system.name not in met]
     return [
@@ -294,7 +293,7 @@ def _not_compared(
 
 
 def _common(report: EvalReport, name: str, before: EvalReport, earlier: str, measure: str) -> list[str]:
-    """The queries that have a value in both results, sorted."""
+    """Return the queries with a value in both results, sorted."""
     return sorted(_values(report, name, measure).keys() & _values(before, earlier, measure).keys())
 
 
@@ -340,19 +339,19 @@ class _Change:
         return _common(self.report, self.name, self.before, self.earlier, self.measure)
 
     def compared(self, differences: Floats) -> Comparison:
-        """By query, more is better."""
+        """Return the comparison of values by query; more is better."""
         none = np.zeros(len(differences))
         alpha = 1.0 - self.report.confidence
         return compare(differences, none, seed=self.report.seed, alpha=alpha, tests=("randomisation",))
 
     def is_worse(self, differences: Floats) -> bool:
-        """Whether differences are a regression."""
+        """Return whether differences are a regression, and the sentence on it."""
         found = self.compared(differences)
         return -found.difference.mean > self.drop or (found.verdict == "loss" and not found.negligible)
 
 
 def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
-    """What the gate says of one measure of one system."""
+    """Return the outcome of the gate for one measure of one system."""
     outcome = partial(GateOutcome, gate, system=change.name, measure=change.measure)
     now, then, qids, measure, name = change.now, change.then, change.qids, change.measure, change.name
     if not qids and (now or then):
@@ -385,7 +384,7 @@ def _sources(change: _Change) -> dict[str, str]:
 
 
 def _differences(change: _Change) -> Floats:
-    """By query of the judgments, NaN where one of both has no value."""
+    """Return the differences by query; NaN if one side has no value."""
     if change.study is None:
         return np.empty(0)
     pairs = ((change.now.get(qid), change.then.get(qid)) for qid in change.study.judgments.qrels.qids)
@@ -394,7 +393,7 @@ def _differences(change: _Change) -> Floats:
 
 
 def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceBounds | None]:
-    """How much of both tops is unjudged, and how far that could move each query's difference; more is better."""
+    """Return the unjudged shares of both tops, and the bounds of each query's difference; more is better."""
     ours = None if change.study is None else change.study.shown(change.name)
     try:
         named = parse_measure(change.measure)
@@ -426,7 +425,7 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
 
 
 def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None:
-    """The earlier lists, as far as they are held, by the judgments of these; None where they have other judgments."""
+    """Return the stored earlier lists scored by the current judgments; None if the judgments differ."""
     lists = change.before.shown.get(change.earlier)
     parts = [next(each for each in side.systems if each.name == name).projection
              for side, name in ((change.report, change.name), (change.before, change.earlier))]  # fmt: skip
@@ -441,7 +440,7 @@ def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None
 def _known_list_bounds(
     named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages, stands: Floats
 ) -> DifferenceBounds:
-    """The bounds of a difference; what the earlier lists hold below the ranks that are held counts as it did."""
+    """Return bounds of the difference from known earlier lists; ranks below the stored ones keep their effect."""
     found = difference_ends(named, ours, theirs)
     with np.errstate(invalid="ignore"):
         rest = stands - (named.values(ours.hits) - named.values(theirs.hits))
@@ -450,7 +449,7 @@ def _known_list_bounds(
 
 
 def _unknown_list_bounds(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Change) -> DifferenceBounds:
-    """The same if the earlier lists are not known: any value counts for a query where they hold unjudged passages."""
+    """Return bounds of the difference without the earlier lists: a query with unjudged passages may have any value."""
     low, high = named.measure.RANGE
     qids = ours.hits.qrels.qids
     values = np.array([np.nan if (value := change.then.get(qid)) is None else value for qid in qids])
@@ -459,12 +458,12 @@ def _unknown_list_bounds(named: MeasureSpec, ours: ShownPassages, earlier: Flags
 
 
 def _earlier_unjudged_shares(change: _Change, named: MeasureSpec) -> Mapping[str, Number]:
-    """By query, the unjudged share of the earlier result's top."""
+    """Return the unjudged share of the earlier top by query."""
     return _values(change.before, change.earlier, f"holes@{named.measure.k}")
 
 
 def _holes(change: _Change, named: MeasureSpec) -> Flags:
-    """The queries of the judgments on which the earlier result shows unjudged passages."""
+    """Return the queries for which the earlier result shows unjudged passages."""
     if change.study is None:
         return np.zeros(0, dtype=bool)
     open_ = _earlier_unjudged_shares(change, named)
@@ -475,7 +474,7 @@ NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 
 
 def junit_xml(report: EvalReport, outcomes: Sequence[GateOutcome]) -> bytes:
-    """The XML: first the gates, then a suite for each system; a measure without a value was skipped."""
+    """Return the XML: the gates, then one suite per system. A measure without a value is skipped."""
     root = Element("testsuites", name="raggs eval")
     if outcomes:
         suite = _suite(root, "gates")
@@ -489,7 +488,7 @@ def junit_xml(report: EvalReport, outcomes: Sequence[GateOutcome]) -> bytes:
 
 
 def junit_of_refusal(what: str, why: str) -> bytes:
-    """The XML of an evaluation that was refused: one gate, which says why, and no score."""
+    """Return the XML of an evaluation that raised an error: one failed gate with the reason, and no scores."""
     root = Element("testsuites", name="raggs eval")
     _gate(_suite(root, "gates"), GateOutcome(what, why, True))
     return _written_out(root)

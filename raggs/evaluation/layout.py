@@ -19,10 +19,10 @@ from raggs.metrics.names import glossary
 
 
 def lay_out(report: EvalReport) -> ReportDocument:
-    """The document of a report; nothing is computed here.
+    """Return the document of a report. Nothing is computed.
 
     Raises:
-        UsageError: the report holds what an analysis found that is not installed here.
+        UsageError: the report contains findings of an analysis that is not installed.
     """
     analyses: list[Analysis] = [REGISTRY.load(name)() for name in dict.fromkeys((*REGISTRY.builtin, *report.analyses))]
     sections = tuple(section for analysis in analyses if (section := analysis.section(report)))
@@ -38,12 +38,12 @@ def lay_out(report: EvalReport) -> ReportDocument:
 
 
 def _terms(report: EvalReport) -> tuple[Legend, ...]:
-    """What the measures shown are."""
+    """Return the definitions of the measures in the report."""
     return tuple(Legend(name, said) for name, said in glossary(report.measures).items())
 
 
 def _scores(report: EvalReport) -> Table:
-    """A row for each measure, a column for each system; and the queries in the mean where that is not all of them."""
+    """Return one row per measure and one column per system, plus the number of valid queries if it is not all."""
     partial = any(score.valid < report.golden.queries for _, score in _all_scores(report))
     head = ("measure", *(system.name for system in report.systems), *(["valid queries"] if partial else []))
     return Table(head, tuple(_row(report, measure, partial) for measure in report.measures))
@@ -58,7 +58,7 @@ def _row(report: EvalReport, measure: str, partial: bool) -> Row:
 
 
 def _best_mean(report: EvalReport, measure: str, means: list[Number]) -> Number:
-    """The best mean; none where there is nothing to be better than."""
+    """Return the best mean; None for a single system."""
     better: Callable[[list[float]], float] = max if report.higher_is_better[measure] else min
     known = [mean for mean in means if mean is not None]
     return better(known) if known and len(means) > 1 else None
@@ -74,7 +74,7 @@ def _cell(score: ScorePart, mark: str, best: bool) -> Cell:
 
 
 def _valid(report: EvalReport, scores: list[ScorePart]) -> str:
-    """``26 of 28``; where systems differ, one number each, in their order."""
+    """Return ``26 of 28``; if systems differ, one number each, in their order."""
     counts = [score.valid for score in scores]
     said = str(counts[0]) if len(set(counts)) == 1 else "/".join(map(str, counts))
     return f"{said} of {report.golden.queries}"
@@ -103,23 +103,23 @@ def write_report(report: EvalReport, folder: Path) -> list[Path]:
 
 
 def report_json(report: EvalReport) -> str:
-    """All that is known, as `raggs schema eval` describes it."""
+    """Return the report as JSON; `raggs schema eval` describes it."""
     return report.model_dump_json(indent=2)
 
 
 def per_query_head(report: EvalReport) -> list[str]:
-    """The titles of `per_query_rows`."""
+    """Return the column titles of `per_query_rows`."""
     return ["system", "qid", *report.measures]
 
 
 def per_query_rows(report: EvalReport) -> Iterator[tuple[str, str, list[Number]]]:
-    """System, query and a value for each measure, None where it is not defined; queries sorted."""
+    """Yield system, query and a value per measure, None if not defined; queries are sorted."""
     for system, by_measure in report.per_query.items():
         for qid in sorted({qid for values in by_measure.values() for qid in values}):
             yield system, qid, [by_measure[measure].get(qid) for measure in report.measures]
 
 
 def per_query_csv(report: EvalReport) -> str:
-    """A row for each system and query, a column for each measure; an empty cell is "not defined"."""
+    """Return one CSV row per system and query and one column per measure; an empty cell means "not defined"."""
     rows = ((system, qid, *values) for system, qid, values in per_query_rows(report))
     return csv_text(per_query_head(report), rows)

@@ -1,4 +1,4 @@
-"""The words that explain numbers: one wording for the screen, for files, and for whoever builds a page of them."""
+"""Sentences and labels of evaluation results, shared by screen, files and reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
 
 
 def judgments(golden: GoldenPart) -> str:
-    """What was scored against."""
+    """Return a sentence on the golden set."""
     return (
         f"{golden.source}: {golden.judgments:,} labels for {golden.queries:,} queries, grades {golden.lowest} to "
         f"{golden.highest}, relevant from {golden.relevant}"
@@ -45,13 +45,13 @@ def judgments(golden: GoldenPart) -> str:
 
 
 def interval_words(report: EvalReport) -> str:
-    """What an interval of a mean is about."""
+    """Return a description of the intervals of means."""
     over = "queries and labels" if report.label_uncertainty else "queries"
     return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"
 
 
 def difference_sentence(part: ComparisonPart) -> str:
-    """A difference with all that a verdict rests on."""
+    """Return a difference with its interval, p value, and the queries won, tied and lost."""
     p = part.corrected.get("randomisation")
     tested = "" if p is None else f", p {score(p)} after Holm's correction"
     return (
@@ -62,7 +62,7 @@ def difference_sentence(part: ComparisonPart) -> str:
 
 
 def would_tell(part: ComparisonPart) -> str:
-    """How many queries would resolve an open difference; empty where it is not open, or nothing would."""
+    """Return how many queries would resolve an inconclusive difference; empty if it is conclusive or none would."""
     open_ = part.verdict == "unresolvable" and part.queries_needed
     return f"{part.queries_needed:,} queries would tell" if open_ else ""
 
@@ -73,7 +73,7 @@ def inconclusive(part: UnjudgedPart) -> str:
 
 
 def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:
-    """How much of the tops is unjudged, in a clause."""
+    """Return the unjudged shares of the tops as a clause."""
     shares = [f"{_share(part.share)} of the top {part.cutoff} of {part.system}" for part in parts]
     return f"{' and '.join(shares)} {'is' if len(shares) == 1 else 'are'} unjudged"
 

@@ -1,7 +1,7 @@
-"""From systems and a golden set to the report: the scores, then what each analysis adds. Nothing is printed.
+"""Build the report of an evaluation: scores of the systems, then the findings of each analysis. Nothing is printed.
 
-What a report says of a golden set that was carried over to passages cut in another way: by which rule, onto how many
-passages, and how much of what was retrieved is judged at all.
+If grades are projected onto other chunks, the report also states the rule, the number of graded passages, and how much
+of the retrieved text is judged.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.stats.intervals import Interval
 
-MAX_UNREPORTED_LOSS = 0.05  # of the judged characters; what is lost at cuts is white space
+MAX_UNREPORTED_LOSS = 0.05  # Share of the judged characters; less is usually white space at chunk boundaries.
 COARSE_GRADES_BELOW = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus
 
 
 def projection_part(projection: Projection, hits: Hits, cutoff: int) -> ProjectionPart:
-    """What is to be known of a projection, and of a system's lists up to a cutoff."""
+    """Return the description of a projection, and of a system's lists up to a cutoff."""
     rule, found = projection.rule, projection.projected
     return ProjectionPart(
         corpus=projection.origin.corpus,
@@ -48,7 +48,7 @@ def projection_part(projection: Projection, hits: Hits, cutoff: int) -> Projecti
 
 
 def projections(report: EvalReport) -> Iterator[str]:
-    """A sentence on the rule, and one for all systems on which the set fell alike."""
+    """Yield a sentence on the rule, and one for each group of systems with the same projected grades."""
     parts = {system.name: system.projection for system in report.systems if system.projection}
     for rule in dict.fromkeys(rule_words(part) for part in parts.values()):
         yield f"projected: {rule}"
@@ -59,7 +59,7 @@ def projections(report: EvalReport) -> Iterator[str]:
 
 
 def finer_note(part: SystemPart) -> str:
-    """What a reader must know of a system whose passages are parts of judged ones; empty where they are not."""
+    """Return a note if a system's chunks are parts of judged ones; else an empty text."""
     found = part.projection
     if found is None or found.length >= COARSE_GRADES_BELOW * found.judged_length:
         return ""
@@ -71,7 +71,7 @@ def finer_note(part: SystemPart) -> str:
 
 
 def rule_words(part: ProjectionPart) -> str:
-    """The rule as a clause."""
+    """Return the projection rule as a clause."""
     share = f"{part.least:.0%}"
     earned = {
         "cover": f"the highest grade of {share} of its judged characters, or of a judged passage it holds {share} of",
@@ -84,7 +84,7 @@ def rule_words(part: ProjectionPart) -> str:
 
 
 def _projection_sentence(part: ProjectionPart) -> str:
-    """How the set fell on a corpus."""
+    """Return a sentence on the projected grades of a corpus."""
     onto = f" onto the corpus {part.corpus[:12]}" if part.corpus else ""
     lost = f", {part.lost:.0%} of the judged text in no passage" if part.lost > MAX_UNREPORTED_LOSS else ""
     return f"{plural(part.passages, 'passage')} with a grade and {plural(part.holes, 'hole')}{onto}{lost}"
@@ -97,11 +97,11 @@ def _share(share: Number) -> str:
 def make_report(
     judgments: Judgments, systems: Sequence[NamedSystem], scoring: ScoringSettings, analyses: Sequence[Analysis] = ()
 ) -> EvalReport:
-    """Score every system and ask each analysis.
+    """Score every system and run each analysis.
 
     Raises:
-        DataError: no query in common, or a measure or analysis that the labels do not allow.
-        UsageError: an analysis lacks what it needs.
+        DataError: no query in common, or the labels do not allow a measure or an analysis.
+        UsageError: an analysis lacks a required input.
     """
     return study_and_report(judgments, systems, scoring, analyses)[1]
 
@@ -109,7 +109,7 @@ def make_report(
 def study_and_report(
     judgments: Judgments, systems: Sequence[NamedSystem], scoring: ScoringSettings, analyses: Sequence[Analysis] = ()
 ) -> tuple[Study, EvalReport]:
-    """As `make_report`, with the study that the report was made of.
+    """Return the study and its report; see `make_report`.
 
     Raises:
         DataError, UsageError: as `make_report`.
@@ -124,7 +124,7 @@ def study_and_report(
 
 
 def _scores(study: Study, systems: Sequence[NamedSystem]) -> EvalReport:
-    """The report before any analysis."""
+    """Return the report before any analysis."""
     scoring = study.scoring
     parts = tuple(_system(study, system) for system in systems)
     return EvalReport(
@@ -150,7 +150,7 @@ def _scores(study: Study, systems: Sequence[NamedSystem]) -> EvalReport:
 
 
 def golden_part(judgments: Judgments) -> GoldenPart:
-    """What a report says of the judgments."""
+    """Return the description of the judgments."""
     scale = judgments.qrels.scale
     return GoldenPart(
         source=judgments.source,
@@ -178,7 +178,7 @@ def _system(study: Study, system: NamedSystem) -> SystemPart:
 
 
 def score_part(interval: Interval) -> ScorePart:
-    """A mean with its interval."""
+    """Return a mean with its interval."""
     return ScorePart(
         mean=finite_or_none(interval.mean),
         low=finite_or_none(interval.low),
@@ -193,7 +193,7 @@ def _sources(study: Study) -> Iterator[str]:
 
 
 def _notes(part: SystemPart, study: Study) -> Iterator[str]:
-    """What a reader must know before believing a system's numbers."""
+    """Yield notes that limit the interpretation of a system's scores."""
     if part.missing:
         said = plural(part.missing, "judged query")
         yield f"{part.name} has no list for {said}: each scores 0 (as trec_eval -c)"

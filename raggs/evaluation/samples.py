@@ -49,16 +49,16 @@ def merged_by_cutoff(
     cutoffs: Mapping[int | None, frozenset[str]],
     analyses: Sequence[Analysis] = (),
 ) -> EvalReport:
-    """A report where each sample is scored at its own cutoff, where it has one.
+    """Return a report in which each sample is scored at its own cutoff, if it has one.
 
-    The measures are then called ``name@k`` with the letter k, for cutoffs differ.
+    The measures are then called ``name@k`` with the letter k, because cutoffs differ.
 
     Args:
-        judgments: the samples' expected passages.
-        system: what was returned.
-        scoring: how to score those without a cutoff of their own.
-        cutoffs: the samples by their own cutoff; those without one by None.
-        analyses: asked at the cutoffs of `scoring`.
+        judgments: expected passages of the samples.
+        system: the retrieved passages.
+        scoring: settings for samples without a cutoff.
+        cutoffs: samples by their cutoff; None for samples without one.
+        analyses: run at the cutoffs of `scoring`.
 
     Raises:
         DataError, UsageError: as `make_report`.
@@ -112,22 +112,22 @@ FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes"
 
 
 def read_facets(path: Path) -> dict[str, str]:
-    """The facet of each passage, ``doc_id<TAB>facet`` a line.
+    """Return the facet of each passage, from lines of ``doc_id<TAB>facet``.
 
     Raises:
-        NotFoundError, DataError: the file is missing, or a line cannot be right.
+        NotFoundError, DataError: the file is missing, or a line is invalid.
     """
     return {doc_id: facet for _, doc_id, facet in _pairs(path, FACET)}
 
 
 def read_correct(path: Path) -> dict[str, dict[str, bool]]:
-    """Whether the answer to each query was right, by system; "" stands for all systems.
+    """Return whether the answer to each query was correct, by system; "" means all systems.
 
-    A file is lines of ``qid<TAB>0|1``, or JSON lines (``.jsonl``) of `system`, `qid` and `correct`. An answer whose
-    `correct` is null is not known.
+    The file has lines of ``qid<TAB>0|1``, or JSON lines (``.jsonl``) with `system`, `qid` and `correct`. An answer
+    whose `correct` is null counts as unknown.
 
     Raises:
-        NotFoundError, DataError: the file is missing, or a line cannot be right.
+        NotFoundError, DataError: the file is missing, or a line is invalid.
     """
     if path.suffix == ".jsonl":
         return _by_system(path)
@@ -180,10 +180,10 @@ def fold_text(text: str) -> str:
 
 
 def answer_rank(answer: str, texts: Iterable[str]) -> float:
-    """The first rank (from 1) whose text contains `answer`; inf for none.
+    """Return the first rank (from 1) whose text contains `answer`; inf if none does.
 
     Raises:
-        DataError: the answer is empty, and so would be found in every text.
+        DataError: the answer is empty, so every text would contain it.
     """
     wanted = fold_text(answer)
     if not wanted:
@@ -199,7 +199,7 @@ OUTPUT_FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7"
 
 @dataclass(frozen=True)
 class ExpectedSample:
-    """What is expected of one question."""
+    """Expected passages of one query."""
 
     gains: Mapping[str, float]
     k: int | None
@@ -212,9 +212,9 @@ class SampleSet:
 
     Attributes:
         judgments: the expected passages.
-        system: what was returned.
-        cutoffs: the samples by their own cutoff; those without one by None.
-        answer_rank: by sample, where the expected answer first stands; empty where no sample has one.
+        system: the retrieved passages.
+        cutoffs: samples by their cutoff; None for samples without one.
+        answer_rank: by sample, the first rank that contains the expected answer; empty if no sample has one.
     """
 
     judgments: Judgments
@@ -300,7 +300,7 @@ def _entries(path: Path) -> list[object]:
 
 
 def _json(text: str) -> object:
-    """The value of a JSON text, None where it is none: to YAML, 1e-05 would be a word."""
+    """Return the value of a JSON text; None if it is not JSON. YAML would read 1e-05 as a string."""
     try:
         value: object = decode_json(text)
     except ValueError:
@@ -328,7 +328,7 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
 
 
 def _id(value: object) -> str | None:
-    """An id as text; None where YAML made something else of it, whose spelling is lost."""
+    """Return an id as text; None if YAML converted it, so that its spelling is lost."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 

@@ -1,15 +1,12 @@
-"""What every analysis works on: the golden set, where each system put the judged passages, and its values.
+"""Scored systems and their golden set: the common input of all analyses.
 
-Everything that costs a pass over a run is done here, once; an analysis only reads.
+Everything that needs a pass over a run is computed here once.
 
-What unjudged passages could make of verdicts: the bounds of differences, and what a report says of them.
+The module also computes how far unjudged passages could move a difference (`raggs.metrics.unjudged`); the rule is
+`raggs.stats.comparison.could_reverse`.
 
-The rule itself is `raggs.stats.comparison.could_reverse`, and the bounds are those of `raggs.metrics.unjudged`.
-
-Whether a system and the judgments are about the same passages: what tells that scores say nothing.
-
-Runs say which corpus they searched; files do not, so lists that hardly meet the judgments are a reason to doubt. A
-list of another corpus scores near nothing, and advice to retrieve better would be advice to do the wrong thing.
+It warns if scores are meaningless. Runs record the corpus that they searched, but files do not. If lists hardly contain
+judged passages, they are probably from another corpus; then advice to improve retrieval would be wrong.
 """
 
 from __future__ import annotations
@@ -44,12 +41,12 @@ DEEPER = "judge deeper pools: raggs run --set merge.depth=N, with N above the ru
 def ends_between(
     named: MeasureSpec, ours: ShownPassages | None, theirs: ShownPassages | None
 ) -> DifferenceBounds | None:
-    """How far unjudged passages could move each query's difference; None if neither system shows any.
+    """Return how far unjudged passages could move each query's difference; None if neither system shows any.
 
-    The difference is turned round where lower is better, so that more is always better.
+    Differences are negated if lower is better, so that more is always better.
 
     Args:
-        ours, theirs: the systems; None where unjudged passages say nothing.
+        ours, theirs: the systems; None if unjudged passages carry no information.
     """
     if ours is None or theirs is None or not unjudged_in(named, {"ours": ours.top, "theirs": theirs.top}):
         return None
@@ -58,7 +55,7 @@ def ends_between(
 
 
 def unjudged_in(named: MeasureSpec, tops: Mapping[str, TopPassages]) -> tuple[UnjudgedTopPart, ...]:
-    """The systems that show unjudged passages within the reach of a measure, those with the most first."""
+    """Return the systems that show unjudged passages within the depth of a measure, largest share first."""
     found = []
     for system, top in tops.items():
         k = unjudged_depth(named, top.depth)
@@ -78,11 +75,11 @@ def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: DifferenceBounds, sign:
 
 
 def judging_remedy(tops: Iterable[UnjudgedTopPart], sources: Mapping[str, str], golden: str) -> str:
-    """The command that has the unjudged passages of systems pooled and judged.
+    """Return the command with which the unjudged passages of systems are pooled and judged.
 
     Args:
         sources: by system, its file or run directory.
-        golden: the source of the judgments.
+        golden: source of the judgments.
     """
     others = [(part.system, sources.get(part.system, "")) for part in tops]
     named = [_retriever(system, source) for system, source in others if source != golden]
@@ -90,7 +87,7 @@ def judging_remedy(tops: Iterable[UnjudgedTopPart], sources: Mapping[str, str], 
 
 
 def _retriever(system: str, source: str) -> str:
-    """What pools a system's lists."""
+    """Return the retriever setting that pools the lists of a system."""
     if Path(source).is_file():
         return f"{{type: runfile, path: {shlex.quote(source)}}}"
     return f"the retriever {system} of {source}" if Path(source).is_dir() else f"the lists of {system} as a run file"
@@ -106,17 +103,17 @@ MAX_SHOWN_IDS = 3
 
 @dataclass(frozen=True)
 class ScoringSettings:
-    """How lists are scored.
+    """Settings of scoring.
 
     Attributes:
-        measures: what is measured.
-        cutoffs: those that analyses with a cutoff look at; at least one.
-        ties: the order of equal scores, as trec_eval's or as in the file.
-        condensed: whether unjudged passages are left out of the lists.
+        measures: measures to compute.
+        cutoffs: cutoffs of analyses that need one; at least one.
+        ties: order of equal scores, as in trec_eval or as in the file.
+        condensed: whether unjudged passages are removed from the lists.
         confidence: of intervals and tests, inside 0..1.
-        seed: of the bootstrap and of every draw.
-        facets: the facet of a passage, over those that the golden set names.
-        answer_rank: by query, the first rank whose text holds the answer, inf for none; None where texts are not known.
+        seed: random seed of the bootstrap and all draws.
+        facets: facet by passage; overrides those of the golden set.
+        answer_rank: by query, the first rank whose text contains the answer, inf for none; None if texts are unknown.
     """
 
     measures: Sequence[MeasureSpec]
@@ -131,17 +128,17 @@ class ScoringSettings:
 
 @dataclass(frozen=True)
 class Study:
-    """Systems that were scored against a golden set.
+    """Systems scored against a golden set.
 
     Attributes:
-        judgments: what is scored against.
-        scoring: how they were scored.
-        hits: by system, where it put the judged passages.
-        values: by system, its values of every measure.
-        makers: the systems that the golden set was pooled from, and whether the set itself says so.
-        derived: the systems that are made of others.
+        judgments: the judgments of the golden set.
+        scoring: settings of scoring.
+        hits: by system, the ranks of judged passages.
+        values: by system, the values of every measure.
+        makers: systems that the golden set was pooled from; the value is whether the set itself records that.
+        derived: systems that are derived from others, such as fusions.
         sources: by system, its file or run directory.
-        tops: by system, the top of its lists; empty where unjudged passages are left out, or not relevant by custom.
+        tops: by system, the top of its lists; empty if lists are condensed or no passage is judged not relevant.
     """
 
     judgments: Judgments
@@ -154,7 +151,7 @@ class Study:
     tops: Mapping[str, TopPassages] = field(default_factory=dict)
 
     def shown(self, system: str) -> ShownPassages | None:
-        """A system with the top of its lists; None where unjudged passages say nothing."""
+        """Return a system with the top of its lists; None if unjudged passages carry no information."""
         return ShownPassages(self.hits[system], self.tops[system]) if system in self.tops else None
 
     @property
@@ -200,11 +197,11 @@ def _tops(
 
 
 def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: ScoringSettings) -> TopPassages | None:
-    """The top of a system's lists to the deepest cutoff; None where unjudged passages say nothing.
+    """Return the top of a system's lists up to the largest cutoff; None if unjudged passages carry no information.
 
     Args:
-        judgments: the golden set, as it was judged.
-        hits: of the run.
+        judgments: the golden set as it was judged.
+        hits: ranks of judged passages in the run.
     """
     if scoring.condensed or not judges_both(judgments.qrels):
         return None
@@ -215,9 +212,9 @@ def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: ScoringSettings)
 def _is_pooled_from(
     judgments: Judgments, system: NamedSystem, hits: Mapping[str, Hits], scoring: ScoringSettings
 ) -> bool | None:
-    """Whether the set says that it was pooled from a system; None where it was not, as far as its lists show.
+    """Return whether the set records that it was pooled from a system; None if its lists show that it was not.
 
-    A set that was projected has the pool of no system that is cut in another way.
+    A projected set was not pooled from systems with other chunks.
     """
     if system.projection:
         return None
@@ -227,10 +224,10 @@ def _is_pooled_from(
 
 
 def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings) -> Hits:
-    """Where a system put the judged passages, or those with a projected grade, as `scoring` says of its lists.
+    """Return the ranks of the judged passages of a system, or of passages with projected grades.
 
     Raises:
-        DataError: no query in common, or lists of another corpus.
+        DataError: no query in common, or the lists are from another corpus.
     """
     projection = system.projection
     judgments = projection.judgments if projection else judgments
@@ -256,10 +253,10 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
 
 
 def mean(values: Floats) -> Number:
-    """The mean over the queries where a measure is defined; None without any.
+    """Return the mean over queries with a defined value; None without any.
 
     Args:
-        values: shape (queries,), NaN where the measure is not defined.
+        values: shape (queries,), NaN if the measure is not defined.
     """
     valid = values[np.isfinite(values)]
     return float(valid.mean()) if len(valid) else None
@@ -269,9 +266,9 @@ def _shorten_ids(qids: Sequence[str]) -> str:
     return ", ".join(qids[:MAX_SHOWN_IDS]) + (", …" if len(qids) > MAX_SHOWN_IDS else "") or "none"
 
 
-HOLES = 0.5  # of the shown passages; above it, most of what a score is about is not known
+HOLES = 0.5  # Share of the shown passages; above it, scores mean little.
 MIN_MET_SHARE = 0.1  # of the queries with a list, those where it holds a judged passage
-HARM_NOTE_FROM = 0.1  # holes beside which harm says so
+HARM_NOTE_FROM = 0.1  # Share of holes from which a note limits harm@k.
 
 OTHER_CORPUS_REMEDY = (
     "evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
@@ -297,9 +294,9 @@ def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
 
 
 def doubt_of(study: Study, system: str) -> str:
-    """Why the scores of a system say little; empty where nothing speaks for that.
+    """Return why the scores of a system mean little; empty if there is no reason.
 
-    Labels that are all relevant leave the rest unjudged by custom, so that holes tell nothing beside them.
+    If all labels are relevant, unjudged passages are not relevant by convention, so holes carry no information.
     """
     hits, k = study.hits[system], min(study.scoring.cutoffs)
     if hits.reading is not None:
@@ -316,7 +313,7 @@ def doubt_of(study: Study, system: str) -> str:
 
 
 def foreign_lists_warning(source: str, system: str, hits: Hits) -> str:
-    """That the lists of a system hardly meet the judgments of a set; empty where they do."""
+    """Return a warning if the lists of a system hardly contain judged passages; else an empty text."""
     met = met_share(hits)
     if met >= MIN_MET_SHARE:
         return ""
@@ -327,7 +324,7 @@ def foreign_lists_warning(source: str, system: str, hits: Hits) -> str:
 
 
 def _unreached(study: Study, system: str, hits: Hits, k: int) -> str:
-    """The same of a set whose grades were carried over to the system's own corpus, so that it is no stranger."""
+    """Return the same warning for grades that were projected onto the system's own corpus."""
     holes = holes_at(hits, k)
     if holes is None or holes <= HOLES:
         return ""
@@ -338,19 +335,19 @@ def _unreached(study: Study, system: str, hits: Hits, k: int) -> str:
 
 
 def met_share(hits: Hits) -> float:
-    """Of the queries with a list, the share where it holds a judged passage at any rank."""
+    """Return the share of queries with results whose list contains a judged passage."""
     met = np.bincount(hits.query, minlength=len(hits.length)) > 0
     return float(met[hits.returned].mean())
 
 
 def holes_at(hits: Hits, k: int) -> Number:
-    """The mean share of unjudged passages in the top k of the queries with a list."""
+    """Return the mean share of unjudged passages in the top k, over queries with results."""
     found = parse_measure(f"holes@{k}").values(hits)[hits.returned]
     return float(found.mean()) if len(found) else None
 
 
 def harmless_note(study: Study, system: str) -> str:
-    """What harm@k leaves out, where that is much; empty where harm was not asked for."""
+    """Return a note if harm@k omits many unjudged passages; empty if harm was not requested."""
     asked = [named for named in study.scoring.measures if named.measure.NAME == "harm" and named.measure.k]
     for named in asked:
         holes = holes_at(study.hits[system], named.measure.cutoff)
@@ -363,6 +360,6 @@ def harmless_note(study: Study, system: str) -> str:
 
 
 def judges_both(qrels: Qrels) -> bool:
-    """Whether passages were judged not relevant, too. Otherwise an unjudged passage is not relevant by custom."""
+    """Return whether some passages are judged not relevant. If not, unjudged ones are not relevant by convention."""
     judged = qrels.grade[qrels.grade >= 0]
     return bool((judged < qrels.scale.relevant).any())

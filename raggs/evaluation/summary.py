@@ -21,14 +21,14 @@ DETAILS = "--details: all measures, intervals, ceilings (PROC), ties, definition
 
 @dataclass(frozen=True)
 class SummaryContext:
-    """What a summary needs in addition to the report.
+    """Inputs of a summary that are not in the report.
 
     Attributes:
         measures: canonical names of the measures that the user named; empty for the default measures.
         comparisons: comparisons with one baseline on the primary measure.
         makers: systems that the golden set was pooled from; the value is whether the set itself records that.
         lacks: why the golden set is incomplete; empty if it is complete.
-        outcomes: number of gates, and how many of them fail.
+        outcomes: number of gates, and number of failed gates.
         digits: decimals of scores in sentences.
     """
 
@@ -73,7 +73,7 @@ def shown_measures(report: EvalReport, named: Sequence[str] = ()) -> list[str]:
 
 
 def _cutoff(measure: str) -> int:
-    """The cutoff of a measure; 0 for one without, and for ``@k``, by which each sample has its own."""
+    """Return the cutoff of a measure; 0 without one, and for ``@k``, which stands for the cutoff of each sample."""
     found = re.search(r"@(\d+)", measure)
     return int(found[1]) if found else 0
 
@@ -146,7 +146,7 @@ def grouped_verdicts(parts: Sequence[ComparisonPart], digits: int) -> Iterator[s
 
 
 def _size(part: ComparisonPart, digits: int) -> str:
-    """The size of a difference with its interval, without sign: ``0.084 [0.020, 0.150]``."""
+    """Return the absolute difference with its interval: ``0.084 [0.020, 0.150]``."""
     value, low, high = part.difference or 0.0, part.low, part.high
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
@@ -187,7 +187,13 @@ def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
 
 
 def _pool_sentence(makers: Sequence[str], stated: bool, count: int) -> str:
-    """What a pool limits; `stated`: whether the set itself records its pool; `count`: number of systems."""
+    """Return the sentence on the pool.
+
+    Args:
+        makers: systems that the set was pooled from.
+        stated: whether the set itself records its pool.
+        count: number of systems in the evaluation.
+    """
     names = _names(makers) if len(makers) <= MAX_NAMES else f"{len(makers)} of the {count} systems"
     origin = f"The pool {'' if stated else 'probably '}comes from {names}"
     if len(makers) == count:

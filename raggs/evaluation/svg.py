@@ -1,11 +1,7 @@
-"""Drawing without a library: scales, ticks, marks and labels, as one SVG file that stands alone.
+"""Plots as self-contained SVG, without a plotting library: curves and forest plots.
 
-Same input, same bytes. Every text is escaped, since names are a user's. Colours follow the reader's light or dark
-screen, and nothing is told by colour alone.
-
-Lines over a number: what several things score as it grows. Each is numbered at its end, and named below.
-
-A forest plot: a dot with its interval for each of several things, in rows; grey where it may be chance.
+The output is deterministic. Texts are escaped, because names come from users. Colours follow the light or dark mode of
+the reader, and no information depends on colour alone.
 """
 
 from __future__ import annotations
@@ -42,12 +38,12 @@ STYLE = """
 
 @dataclass(frozen=True)
 class AxisScale:
-    """From values to places.
+    """Scale from values to positions in the drawing.
 
     Attributes:
-        low, high: the values at its ends; low < high.
-        start, end: where these are in the drawing; `end` may be the smaller one.
-        log: whether equal ratios are equally far.
+        low, high: values at the ends; low < high.
+        start, end: positions of the ends; `end` may be smaller than `start`.
+        log: whether the scale is logarithmic.
     """
 
     low: float
@@ -58,7 +54,7 @@ class AxisScale:
 
     @classmethod
     def of(cls, values: Iterable[float], start: float, end: float, *, log: bool = False) -> AxisScale:
-        """A scale around values, logarithmic where that is allowed and they lie far apart."""
+        """Return a scale around values; logarithmic if that is allowed and the values span a wide range."""
         found = sorted(values)
         low, high = found[0], found[-1]
         if log and low > 0 and high / low >= LOG_SCALE_FROM:
@@ -68,7 +64,7 @@ class AxisScale:
         return cls(low - room, high + room, start, end)
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """Return the position of a value."""
         low, high, own = (math.log(each) if self.log else each for each in (self.low, self.high, value))
         return self.start + (own - low) / (high - low) * (self.end - self.start)
 
@@ -110,15 +106,15 @@ class Drawing:
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{_class(kind)}{end}>{clean(words)}</text>')
 
     def line(self, x: float, y: float, to_x: float, to_y: float, kind: str) -> None:
-        """A straight line."""
+        """Draw a straight line."""
         self._parts.append(f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"{_class(kind)}/>')
 
     def path(self, points: Sequence[tuple[float, float]], kind: str) -> None:
-        """A line through points."""
+        """Draw a line through points."""
         self._parts.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in points)}"{_class(kind)}/>')
 
     def dot(self, x: float, y: float, kind: str, name: str, radius: float = 4) -> None:
-        """A mark, with a name that is shown to whoever points at it."""
+        """Draw a dot with a tooltip."""
         told = f"<title>{clean(name)}</title>"
         self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"{_class(kind)}>{told}</circle>')
 
@@ -139,7 +135,7 @@ class Drawing:
         self.text(left, top - 8, titles[1], "soft")
 
     def svg(self) -> str:
-        """The file."""
+        """Return the SVG file."""
         size = f'viewBox="0 0 {WIDTH} {self._height:g}" width="100%" style="max-width:{WIDTH * 1.25:g}px"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{self._title}">'
         page = f'<rect width="{WIDTH}" height="{self._height:g}" class="page"/>'
@@ -147,18 +143,18 @@ class Drawing:
 
 
 def inlined(svg: str) -> str:
-    """A file of `Drawing.svg` as part of a page, whose own style then says what its classes look like."""
+    """Return an SVG file for embedding in a page, whose style then applies to its classes."""
     head, _, rest = svg.partition(f"<style>{STYLE}</style>\n")
     return re.sub(r' width="100%" style="[^"]*"', "", head) + rest
 
 
 def clean(words: str) -> str:
-    """A text that is no markup, and holds nothing that XML forbids."""
+    """Return a text escaped for XML, without characters that XML forbids."""
     return escape(FORBIDDEN.sub("\ufffd", escape_controls(words)), quote=True)
 
 
 def shortened(words: str, letters: int) -> str:
-    """A long text without its middle."""
+    """Return a long text with its middle replaced by an ellipsis."""
     if len(words) <= letters:
         return words
     head = (letters - 1) * 2 // 3
@@ -182,13 +178,13 @@ class Box:
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Whether they overlap."""
+        """Return whether two boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
 
 def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -> tuple[float, float] | None:
-    """Where a label of the point (x, y) may begin, on the base line, or None; its place is then taken."""
+    """Return and reserve a position for the label of the point (x, y); None if there is no room."""
     wide, high = len(words) * LETTER * 1.15, 13.0
     for far in (7, 13, 20, 28):
         for dx, dy in ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0)):
@@ -203,7 +199,9 @@ def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near those wanted, at least `gap` apart, in their order, from `low` to `high` as far as there is room."""
+    """Return positions near the wanted ones, at least `gap` apart, in order and between `low` and `high` if
+    possible.
+    """
     order = sorted(range(len(wanted)), key=lambda at: (wanted[at], at))
     placed = [0.0] * len(wanted)
     floor = low
@@ -238,13 +236,13 @@ class Curve:
 def curves(
     title: str, lines: Sequence[Curve], titles: tuple[str, str], ticks: Sequence[float], *, coloured: bool = False
 ) -> str:
-    """The plot as SVG.
+    """Return the plot as SVG.
 
     Args:
         lines: at least one.
-        titles: of the number across, and of what is shown of it.
-        ticks: across.
-        coloured: whether lines have classes ``s0``, ``s1``, ... of a page's style, besides their numbers.
+        titles: of the horizontal and the vertical axis.
+        ticks: of the horizontal axis.
+        coloured: whether lines have the classes ``s0``, ``s1``, ... of a page's style in addition to their numbers.
     """
     foot = TOP + HIGH
     across = AxisScale.of(ticks, LEFT, RIGHT - 26)
@@ -273,7 +271,7 @@ MAX_LABEL_LETTERS = 42  # of a name
 
 @dataclass(frozen=True)
 class ForestRow:
-    """One thing: its value with an interval, and whether that tells it from chance."""
+    """A row: a value with its interval, and whether it is significant."""
 
     name: str
     value: float
@@ -283,12 +281,12 @@ class ForestRow:
 
 
 def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -> str:
-    """The plot as SVG.
+    """Return the plot as SVG.
 
     Args:
         rows: at least one.
-        told: what the scale is, below it.
-        changes: whether values are changes, so that zero is marked and signs are shown.
+        told: label of the scale.
+        changes: whether values are differences, so that zero is marked and signs are shown.
     """
     foot = FOREST_TOP + len(rows) * ROW_HEIGHT + 8
     ends = [value for row in rows for value in (row.value, row.low, row.high) if value is not None]

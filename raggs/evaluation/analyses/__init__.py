@@ -1,13 +1,12 @@
-"""Analyses of an evaluation: one file each, one line here. They may import the study, the report and the libraries.
+"""Base class and registry of the analyses of an evaluation.
 
-The order here is the order of a report's sections. Those of `DEFAULT_ANALYSES` are done unasked, where their question
-arises.
+Each analysis is one module and one line of `REGISTRY`. Analyses may import the study, the report and the libraries.
+The order of the registry is the order of the sections in a report. Those in `DEFAULT_ANALYSES` always run, if they
+apply.
 
-What an analysis is: one question about the systems, its answer as typed parts of the report, and its words.
-
-An analysis is one file and one line of the registry beside it. It computes from a `Study` and leaves what it found in
-the report; its section is drawn from the report alone, also from one that was read from a file, so drawing never
-computes. Its settings are the fields of its class; each has a default, so that its name is enough to ask for it.
+An analysis answers one question about the systems. It computes from a `Study` and stores typed parts in the report.
+Its section is built only from the report, so a report that was read from a file can be printed without computing.
+Settings are fields of the class with defaults, so that the name is enough to request an analysis.
 """
 
 from __future__ import annotations
@@ -26,48 +25,49 @@ P = TypeVar("P", bound=ReportPart)
 
 
 class Analysis(ABC):
-    """A question about the systems. The first line of its docstring says which."""
+    """Base class of all analyses. The first line of a subclass's docstring states its question."""
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:  # noqa: B027 - most analyses need nothing
-        """Refuse what the analysis cannot be done on, before anything is scored.
+        """Raise if the analysis cannot run on this input; called before anything is scored.
 
         Args:
-            judgments: what is scored against.
-            systems: their names.
+            judgments: the judgments that systems are scored against.
+            systems: names of the systems.
 
         Raises:
-            UsageError: something that it needs is not there.
+            UsageError: a required input is missing.
         """
 
     @abstractmethod
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
-        """The report with what the analysis found.
+        """Return the report with the findings of the analysis added.
 
         Raises:
-            DataError: what it was given does not fit the judgments.
+            DataError: the settings do not fit the judgments.
         """
 
     def section(self, report: EvalReport) -> Section | None:
-        """What a report says of the question; None where nothing was found."""
+        """Return the section of the report; None if there are no findings."""
         return None
 
     def legend(self, report: EvalReport) -> Legend | None:
-        """What the analysis put beside the scores, if anything."""
+        """Return the legend of marks that the analysis adds to the scores; None if it adds none."""
         return None
 
 
 class AnalysisFinding(NamedTuple, Generic[P]):
-    """A part and the system that it is about; "" where it is about all of them."""
+    """A finding and the name of its system; "" if it is about all systems."""
 
     system: Annotated[str, Column("system")]
     part: P
 
 
 class PartAnalysis(Analysis, Generic[P]):
-    """An analysis whose answer is a list of parts, shown as a table and in sentences.
+    """An analysis that returns a list of parts, printed as a table and as sentences.
 
-    A subclass names `NAME` (its name in the registry), `PART`, `TITLE` and `COLUMNS` (`system` and those of the parts),
-    and says `compute`. Its parts stand in the field `PLACE` of a system or of the report, else under `analyses`.
+    A subclass sets `NAME` (its name in the registry), `PART`, `TITLE` and `COLUMNS` (`system` and columns of the part),
+    and implements `compute`. Parts are stored in the field `PLACE` of a system or of the report, otherwise in
+    `analyses`.
     """
 
     NAME: ClassVar[str]
@@ -78,22 +78,22 @@ class PartAnalysis(Analysis, Generic[P]):
 
     @abstractmethod
     def compute(self, study: Study) -> Sequence[AnalysisFinding[P]]:
-        """The answer; nothing where the question does not arise."""
+        """Return the findings; empty if the question does not apply."""
 
     def tabled(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[AnalysisFinding[P]]:
-        """Those that are rows of the table."""
+        """Return the findings that are rows of the table; all by default."""
         return found
 
     def sentences(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[str]:
-        """The answer for people, most often one sentence a system."""
+        """Return the findings as sentences, usually one per system."""
         return ()
 
     def title(self, found: Sequence[AnalysisFinding[P]]) -> str:
-        """Of the section."""
+        """Return the title of the section."""
         return self.TITLE
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> EvalReport:
-        """The report with the parts in their place."""
+        """Return the report with the parts stored in it."""
         if self.PLACE in SystemPart.model_fields:
             return report.with_systems({name: {self.PLACE: each} for name, each in by_system(report, found).items()})
         if self.PLACE:
@@ -102,10 +102,10 @@ class PartAnalysis(Analysis, Generic[P]):
         return report.model_copy(update={"analyses": {**report.analyses, self.NAME: parts}})
 
     def found(self, report: EvalReport) -> Sequence[AnalysisFinding[P]]:
-        """The parts from their place in the report.
+        """Return the parts that are stored in the report.
 
         Raises:
-            ValidationError: another version of the analysis wrote them.
+            ValidationError: they were written by an incompatible version of the analysis.
         """
         if self.PLACE in SystemPart.model_fields:
             return [AnalysisFinding(each.name, part) for each in report.systems for part in getattr(each, self.PLACE)]
@@ -122,11 +122,11 @@ class PartAnalysis(Analysis, Generic[P]):
         return self.put(report, found) if found else report
 
     def shown(self, report: EvalReport) -> Sequence[AnalysisFinding[P]]:
-        """Those of the parts that are shown beside the measures that were asked for: all, most often."""
+        """Return the findings to print for the measures of the report; all by default."""
         return self.found(report)
 
     def section(self, report: EvalReport) -> Section | None:
-        """Title, sentences and table of what was found."""
+        """Return title, sentences and table of the findings; None without any."""
         if not (found := self.shown(report)):
             return None
         table = table_of([(each, each.part) for each in self.tabled(found)], *self.COLUMNS)
@@ -134,7 +134,7 @@ class PartAnalysis(Analysis, Generic[P]):
 
 
 def by_system(report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> dict[str, tuple[P, ...]]:
-    """The parts of each system of the report, in their order."""
+    """Return the parts by name of system, in their order."""
     return {name: tuple(part for system, part in found if system == name) for name in report.per_query}
 
 

@@ -38,7 +38,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
     PART = AnswersPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[AnswersPart]]:
-        """Each system at the largest cutoff.
+        """Return one finding per system, at the largest cutoff.
 
         Raises:
             DataError: no judged query has a known answer.
@@ -56,7 +56,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
         ]
 
     def _flags(self, system: str, hits: Hits) -> Floats:
-        """Shape (queries,): 1 where the answer is correct, 0 where not, NaN where that is not known."""
+        """Return shape (queries,): 1 if the answer is correct, 0 if not, NaN if unknown."""
         correct = {**self.correct, **self.by_system.get(system, {})}
         return np.array([float(correct[qid]) if qid in correct else np.nan for qid in hits.qrels.qids])
 
@@ -75,15 +75,15 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
         )
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[AnswersPart]]) -> EvalReport:
-        """Into each system's `answers`."""
+        """Return the report with the parts in `answers` of each system."""
         return report.with_systems({name: {"answers": part} for name, (part,) in by_system(report, found).items()})
 
     def found(self, report: EvalReport) -> Sequence[AnalysisFinding[AnswersPart]]:
-        """From each system's `answers`."""
+        """Return the parts from `answers` of each system."""
         return [AnalysisFinding(system.name, system.answers) for system in report.systems if system.answers is not None]
 
     def sentences(self, found: Sequence[AnalysisFinding[AnswersPart]]) -> Sequence[str]:
-        """The accuracy of each system that had hits, and how many of them have no known answer."""
+        """Return the accuracy of each system with hits, and the number of hits without a known answer."""
         return [_sentence(system, part) for system, part in found if part.accuracy is not None or part.missing]
 
 

@@ -17,16 +17,16 @@ from raggs.metrics.names import SPREADS, MeasureSpec
 from raggs.stats.comparison import TESTS, Comparison, DifferenceBounds, compare_many
 
 CAUSES = {"unresolvable": ": too few queries", "unjudged": ": unjudged passages could reverse it"}
-UNCOMPARED = {"holes", "judged", "unj"}  # they tell how far a score can be trusted, not how good it is
+UNCOMPARED = {"holes", "judged", "unj"}  # These measures show how far to trust a score, not how good a system is.
 
 
 @dataclass(frozen=True)
 class Comparisons(PartAnalysis[ComparisonPart]):
-    """Whether systems are better than a baseline, measure by measure.
+    """Comparison of systems with a baseline, per measure.
 
     Attributes:
-        baseline: its name.
-        first: whether the first system is the baseline where none is named; else nothing is compared then.
+        baseline: name of the baseline.
+        first: whether the first system is the baseline if none is named; otherwise nothing is compared then.
     """
 
     baseline: str | None = None
@@ -42,16 +42,16 @@ class Comparisons(PartAnalysis[ComparisonPart]):
     PART = ComparisonPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Refuse a baseline that is no system.
+        """Raise if the baseline is not one of the systems.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: no system has this name.
         """
         if self.baseline is not None and self.baseline not in systems:
             raise UsageError(f"no system is called {self.baseline}", remedy=f"known: {', '.join(systems)}")
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[ComparisonPart]]:
-        """Every other system against the baseline; none without a baseline."""
+        """Return the comparison of every other system with the baseline; empty without a baseline."""
         baseline = next(iter(study.values)) if self.first and self.baseline is None else self.baseline
         if baseline is None or len(study.values) < 2:
             return ()
@@ -63,11 +63,13 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         ]
 
     def title(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> str:
-        """With the baseline."""
+        """Return the title with the name of the baseline."""
         return f"{self.TITLE} {found[0].part.baseline}"
 
     def sentences(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> Sequence[str]:
-        """Each system's measures by their verdicts; of inconclusive ones why, and what has the passages judged."""
+        """Return the measures of each system grouped by verdict, and reason and remedy of verdicts that unjudged
+        passages block.
+        """
         said = []
         for name in dict.fromkeys(name for name, _ in found):
             mine, against = [part for n, part in found if n == name], f"{name} against {found[0].part.baseline}"
@@ -78,7 +80,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return [*said, *(f"next: {remedy}" for remedy in dict.fromkeys(remedies))]
 
     def legend(self, report: EvalReport) -> Legend | None:
-        """What the marks behind the scores say."""
+        """Return the meaning of the marks behind the scores."""
         if not report.comparisons:
             return None
         met = {part.verdict for part in report.comparisons}
@@ -141,11 +143,11 @@ def comparison_part(
     sign: float = 1.0,
     unjudged: UnjudgedPart | None = None,
 ) -> ComparisonPart:
-    """A comparison as reports hold it.
+    """Return a comparison as it is stored in a report.
 
     Args:
-        sign: -1 where values were turned round, since lower is better.
-        unjudged: why it is inconclusive, where unjudged passages could reverse the verdict.
+        sign: -1 if values were negated because lower is better.
+        unjudged: why the comparison is inconclusive, if unjudged passages could reverse it.
     """
     low, high = sorted((sign * result.difference.low, sign * result.difference.high))
     return ComparisonPart(
@@ -176,7 +178,7 @@ def _verdict(part: ComparisonPart) -> str:
 
 
 def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:
-    """The measures on which verdicts are inconclusive, by the reason."""
+    """Return the measures with inconclusive verdicts, by reason."""
     found: dict[str, list[str]] = {}
     for part in parts:
         if part.unjudged is not None:

@@ -1,14 +1,12 @@
-"""Scores as people's labels of everything would give them, from the judge's labels and people's of a random part.
+"""Correct scores for errors of the judge, with human labels of a random sample (prediction-powered inference).
 
-By passages that were drawn, measures are corrected in which a passage counts what its own grade says: precision,
-precision4, harm, hits, rbp, those of packages that say `FIXED`, and recall over all queries at once ("pooled"). In
-others (nDCG, RA-nWG, MRR, ...) one wrong grade changes what the grades of others count: they need questions that were
-drawn and read whole, or are named, and get no number.
+With randomly drawn passages, measures can be corrected in which each passage counts by its own grade. These are
+precision, precision4, harm, hits, rbp, measures of plugins that set `FIXED`, and pooled recall over all queries. In
+other measures, such as nDCG, RA-nWG and MRR, one wrong grade changes the contribution of other passages. They need
+queries that were drawn at random and labelled completely; otherwise they are listed without a number.
 
-Scores as people's labels of everything would give them: by passages that were drawn, and by whole questions.
-
-By passages: measures in which a passage counts what its own grade says, and pooled recall, which is a ratio of two such
-sums. By whole questions: any measure, for a question that was read whole has a value by people's labels.
+Pooled recall is a ratio of two sums over passages. A query that was labelled completely has a value of any measure by
+human labels.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ Item = tuple[str, str]  # query id and passage id
 
 @dataclass(frozen=True)
 class DrawnLabel:
-    """People's grade of a passage that was drawn at random, with the probability of it."""
+    """Human grade of a randomly drawn passage, with the probability of drawing it."""
 
     grade: int
     chance: float
@@ -62,11 +60,11 @@ class DrawnLabel:
 
 @dataclass(frozen=True)
 class WholeQuestions:
-    """Questions that were drawn at random and read whole.
+    """Queries that were drawn at random and labelled completely.
 
     Attributes:
-        chance: by query id, with which it was drawn.
-        grades: people's, of their passages; the judge's stands where nobody could tell.
+        chance: probability of drawing a query, by query id.
+        grades: human grades of their passages; the judge's grade if the annotator could not decide.
     """
 
     chance: Mapping[str, float] = field(default_factory=dict)
@@ -75,7 +73,7 @@ class WholeQuestions:
 
 @dataclass(frozen=True)
 class CorrectedEstimate:
-    """A score or a difference: by the judge alone, corrected, and by people alone."""
+    """A score or a difference by the judge's labels, corrected, and by human labels."""
 
     machine: float
     found: CorrectedMean
@@ -83,13 +81,13 @@ class CorrectedEstimate:
 
 
 def correctable(named: MeasureSpec) -> Linear | None:
-    """The measure, where each passage counts what its own grade says, so that it can be corrected; else None."""
+    """Return the measure if each passage counts by its own grade, so that it can be corrected; else None."""
     measure = named.measure
     return measure if isinstance(measure, Linear) and measure.FIXED and named.mode in {"", "E"} else None
 
 
 def poolable(named: MeasureSpec) -> Recall | None:
-    """The measure, where its share over all queries at once can be corrected by passages; else None."""
+    """Return the measure if its share over all queries can be corrected by passages; else None."""
     measure = named.measure
     return measure if isinstance(measure, Recall) and not named.mode else None
 
@@ -107,7 +105,7 @@ class SampledSums:
     below: QueryTotals | None = None
 
     def estimate(self, confidence: float) -> CorrectedEstimate:
-        """The corrected score."""
+        """Return the corrected score."""
         machine = float(self.above.judge.mean())
         if self.below is None:
             totals = self.above
@@ -119,13 +117,13 @@ class SampledSums:
         return CorrectedEstimate(machine / under if under else 0.0, *ratios)
 
     def __sub__(self, other: SampledSums) -> SampledSums:
-        """Of the difference of two systems: both are divided by the same."""
+        """Return the terms of the difference of two systems with the same denominator."""
         return SampledSums(self.above - other.above, self.below)
 
 
 @dataclass(frozen=True)
 class SampledGrades:
-    """People's grades beside the judgments, each of shape (m,): NaN where a passage was not drawn."""
+    """Human grades aligned with the judgments, each of shape (m,): NaN if a passage was not drawn."""
 
     grade: Floats
     chance: Floats
@@ -137,11 +135,13 @@ class SampledGrades:
         return cls(grade, _values_by_passage(qrels, {item: label.chance for item, label in labels.items()}))
 
     def sums(self, hits: Hits, measure: Linear, *, expected: bool) -> SampledSums:
-        """Of a measure in which a passage counts what its own grade says."""
+        """Return the sums of a measure in which each passage counts by its own grade."""
         return SampledSums(self._listed(hits, measure, measure.shares(hits, expected=expected)))
 
     def pooled(self, hits: Hits, measure: Recall) -> SampledSums:
-        """Of the relevant passages that are in the top k of all queries, over all that there are."""
+        """Return the sums of pooled recall: relevant passages in the top k of all queries over all relevant
+        passages.
+        """
         qrels, table = hits.qrels, measure.table(hits.qrels)
         known = np.flatnonzero(qrels.grade >= qrels.scale.low)
         judge, people = table[qrels.grade[known] - qrels.scale.low], self._worth(table, qrels, self.grade[known])
@@ -150,7 +150,7 @@ class SampledGrades:
         return SampledSums(self._listed(hits, measure, w.worth_at(hits, measure.cutoff, w.flat)), below)
 
     def _listed(self, hits: Hits, measure: Linear, weight: Floats) -> QueryTotals:
-        """The sums of a system's lists."""
+        """Return the sums of the lists of a system."""
         table = measure.table(hits.qrels)
         people, chance = self._worth(table, hits.qrels, self.grade[hits.item]), self.chance[hits.item]
         return totals_of(hits.query, weight, hits.weigh(table), people, chance, queries=len(hits.length))
@@ -172,7 +172,7 @@ class MeasureValues:
 
     @classmethod
     def of(cls, hits: Hits, named: MeasureSpec, whole: WholeQuestions) -> MeasureValues:
-        """The values under both kinds of labels."""
+        """Return the values with both kinds of labels."""
         qrels = hits.qrels
         said = _values_by_passage(
             qrels, {item: float(grade) for item, grade in whole.grades.items() if item[0] in whole.chance}
@@ -183,19 +183,19 @@ class MeasureValues:
         return cls(named.values(hits), np.where(np.isnan(chance), np.nan, people), chance)
 
     def estimate(self, confidence: float) -> CorrectedEstimate:
-        """The corrected score."""
+        """Return the corrected score."""
         columns = self.judge, self.people, self.chance
         known = self.judge[~np.isnan(self.judge)]
         found = (correct_values(*columns, power=each, confidence=confidence) for each in (None, 0.0))
         return CorrectedEstimate(float(known.mean()) if len(known) else np.nan, *found)
 
     def __sub__(self, other: MeasureValues) -> MeasureValues:
-        """Of the difference of two systems, over queries on which both are defined."""
+        """Return the difference of two systems, over queries on which both are defined."""
         return MeasureValues(self.judge - other.judge, self.people - other.people, self.chance)
 
 
 def _values_by_passage(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
-    """Shape (m,): the value of each judged passage; NaN where it has none."""
+    """Return shape (m,): the value of each judged passage; NaN if it has none."""
     numbers = {qid: number for number, qid in enumerate(qrels.qids)}
     known = [(numbers[qid], doc_id, value) for (qid, doc_id), value in values.items() if qid in numbers]
     found = np.full(len(qrels.grade), np.nan)
@@ -208,7 +208,7 @@ def _values_by_passage(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
 
 ABOUT_LISTS = {"holes", "judged"}  # no grade changes them
 POOLED_LABEL = "pooled"
-MAX_SYSTEMS_PAIRED = 3  # systems whose differences are all told without a baseline
+MAX_SYSTEMS_PAIRED = 3  # With more systems, differences need a baseline.
 
 
 class CorrectedPart(ReportPart):
@@ -243,12 +243,13 @@ class CorrectedPart(ReportPart):
 
 @dataclass(frozen=True)
 class PeopleCorrection(PartAnalysis[CorrectedPart]):
-    """What the scores would be if people had graded everything; needs their grades of a random part.
+    """Scores corrected for errors of the judge; needs human grades of a random sample.
 
     Attributes:
-        labels: of passages that were drawn, by query id and passage id.
-        baseline: the system that others are subtracted from; each from each where there is none and they are few.
-        whole: questions that were drawn and read whole.
+        labels: labels of drawn passages, by query id and passage id.
+        baseline: name of the system that others are compared with; without one, all pairs of a few systems are
+            compared.
+        whole: queries that were drawn and labelled completely.
     """
 
     labels: Mapping[Item, DrawnLabel] = field(default_factory=dict)
@@ -277,10 +278,10 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             raise UsageError("people grade 1 to 5, and these labels are on another scale", remedy="leave --reviews out")
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[CorrectedPart]]:
-        """Each system on each measure that can be corrected, then the differences.
+        """Return the corrected measures of each system, then the differences.
 
         Raises:
-            DataError: the chances cannot be those of the draw.
+            DataError: the recorded sampling probabilities do not fit the draw.
         """
         drawn = {name: SampledGrades.of(hits.qrels, self.labels) for name, hits in study.hits.items()}
         confidence, found = study.scoring.confidence, list[AnalysisFinding[CorrectedPart]]()
@@ -321,7 +322,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             yield AnalysisFinding(name, part.model_copy(update={"whole": True, "drawn": len(self.whole.grades)}))
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
-        """Besides the parts, which measures were left as they are; nothing without labels."""
+        """Return the report with the parts and a list of the uncorrected measures; unchanged without labels."""
         if not self._any:
             return report
         left = [each.name for each in study.scoring.measures if correctable(each) is None]
@@ -335,7 +336,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         return super().extend(report, study)
 
     def sentences(self, found: Sequence[AnalysisFinding[CorrectedPart]]) -> Sequence[str]:
-        """One for each; those without a number in one for each system."""
+        """Return one sentence per corrected score; scores without a number are grouped by system."""
         few: dict[str, list[CorrectedPart]] = {}
         for system, part in found:
             if part.corrected is None:
@@ -348,7 +349,7 @@ S = TypeVar("S", SampledSums, MeasureValues)
 
 
 def _singles_and_pairs(systems: Mapping[str, S], baseline: str | None) -> Iterator[tuple[str, str | None, S]]:
-    """Each system, then each difference that is told, with the name of what is subtracted."""
+    """Yield each system, then each reported difference with the name of the subtracted system."""
     for name, each in systems.items():
         yield name, None, each
     for name, other in _pairs(list(systems), baseline):
@@ -380,7 +381,7 @@ def _part(measure: str, against: str | None, estimate: CorrectedEstimate) -> Cor
 
 
 def _mean_with_interval(found: CorrectedMean) -> Number:
-    """The mean, where an interval stands beside it."""
+    """Return the mean with its interval; empty without an interval."""
     return finite_or_none(found.mean) if np.isfinite(found.low) else None
 
 

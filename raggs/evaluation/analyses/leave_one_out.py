@@ -1,8 +1,8 @@
-"""Leave one system out: what a system owes to having been pooled, by its score and its rank without its own finds.
+"""Leave-one-out analysis: score and rank of a system without the judgments of passages that only it found.
 
-A passage that only one system found was judged because that system took part. Left unjudged, it counts as not relevant,
-as the finds of a newcomer do (Zobel 1998). The contributions are those of `raggs.stats.effects`; sweeps
-score them by the same function.
+A passage that only one system found was judged because that system was pooled. If it is unjudged, it counts as not
+relevant, as the passages of a system that was not pooled do (Zobel 1998). `raggs.stats.effects` computes the
+contributions; sweeps use the same functions.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ DEPTH = 100  # ranks within which a list counts as pooled, as retrievers and poo
 
 @dataclass(frozen=True)
 class LeaveOneOutScores:
-    """What systems lose when the passages that they alone contributed are unjudged.
+    """Scores of systems with and without the judgments that are unique to a group of systems.
 
     Attributes:
-        contributed: of each group of systems, what it alone brought.
-        scores: of all systems, with all judgments; more is better.
-        without: by group, the scores of all systems without what the group alone brought.
+        contributed: the unique contribution of each group.
+        scores: scores of all systems with all judgments; more is better.
+        without: by group, the scores of all systems without the group's unique contribution.
     """
 
     contributed: tuple[Contribution, ...]
@@ -46,13 +46,13 @@ class LeaveOneOutScores:
 
     @property
     def falls(self) -> tuple[LeaveOneOutLoss, ...]:
-        """What each system loses, the greatest fall first."""
+        """Score drop of each system, largest first."""
         from raggs.stats.effects import leave_one_out_losses  # late: most reports leave no system out
 
         return leave_one_out_losses(self.contributed, self.scores, self.without)
 
     def own(self, system: str) -> Contribution:
-        """What the group of a system alone brought."""
+        """Return the unique contribution of the group of a system."""
         return next(each for each in self.contributed if system in each.systems)
 
 
@@ -63,14 +63,14 @@ def leave_out(
     groups: Mapping[str, str],
     pooled: Sequence[str] | None = None,
 ) -> LeaveOneOutScores:
-    """Score all systems with the judgments of all, then without what each group alone contributed.
+    """Score all systems with all judgments, then without the unique contribution of each group.
 
     Args:
-        hits: by system, over the same judgments; at least one.
-        named: the measure; values are turned round where lower is better.
-        depth: ranks within which a list counts as brought into the pool.
-        groups: by system, the group that it is left out with; itself where not named.
-        pooled: the systems that contribute; all where left out.
+        hits: by system, over the same judgments; at least one system.
+        named: the measure; values are negated if lower is better.
+        depth: ranks up to which a list contributes to the pool.
+        groups: by system, the group that is left out together [default: the system itself].
+        pooled: names of the systems that contribute [default: all].
     """
     from raggs.stats.effects import contributions  # late, as above
 
@@ -86,7 +86,7 @@ def leave_out(
 
 
 def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
-    """The same lists, where what a group alone brought is unjudged."""
+    """Return the same lists with the unique contribution of a group unjudged."""
     from raggs.stats.effects import grades_without  # late, as above
 
     grade = grades_without(hits.qrels.grade, contribution)
@@ -97,7 +97,7 @@ def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
 
 
 class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
-    """What systems owe to having been pooled: score and rank without what each alone contributed."""
+    """Dependence of systems on the pool: score and rank without their unique contributions."""
 
     NAME = "leave_one_out"
     TITLE = "Each system left out of the pool"
@@ -114,7 +114,9 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
             raise UsageError("leaving one system out takes two systems or more", remedy="name another one: --run FILE")
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[LeaveOneOutPart]]:
-        """Each system on the first measure; none of those that are made of others, or cut in another way."""
+        """Return one finding per system on the first measure, except for derived systems and those with projected
+        grades.
+        """
         named = study.scoring.measures[0]
         qrels = study.judgments.qrels
         hits = {name: each for name, each in study.hits.items() if each.qrels is qrels}

@@ -1,6 +1,7 @@
-"""Where a system loses, by PROC: what better retrieval, or a better order of the same pool, could give.
+"""Loss analyses: ceilings (PROC), and a decomposition of the distance from a perfect score.
 
-Where the points go: from a perfect score down to the system's own, each loss with what could win it back.
+PROC, the pool-restricted ceiling, separates what better retrieval could gain from what a better order could gain.
+The waterfall attributes the loss to retrieval, candidates, order and unjudged passages.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ WRAPPER = re.compile(r"^\w+\[")
 
 @dataclass(frozen=True)
 class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
-    """Whether a system loses by what it retrieves or by how it orders that; needs grades 1 to 5.
+    """Whether retrieval or ordering limits a system; needs grades 1 to 5.
 
     Attributes:
-        pool: how many of its passages are its candidates.
-        cutoffs: where it is asked, as far as lists reach; those of the measures where there are none.
+        pool: number of top passages of a system that count as its candidates.
+        cutoffs: cutoffs to analyse, up to the list length; if empty, those of the measures.
     """
 
     pool: int = 50
@@ -46,7 +47,7 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
     PART = BottleneckPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[BottleneckPart]]:
-        """Each system on RA-nWG, N-Recall4 and N-Recall5, at each cutoff."""
+        """Return one finding per system, cutoff and measure (RA-nWG, N-Recall4, N-Recall5)."""
         if not study.graded:
             return ()
         return [
@@ -58,22 +59,24 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
         ]
 
     def _cutoffs(self, study: Study, hits: Hits) -> Sequence[int]:
-        """No list is asked for more than it holds unless somebody named that cutoff."""
+        """Return the cutoffs that do not exceed the longest list; those of the measures if none is left."""
         longest = int(hits.length.max(initial=0))
         return [k for k in self.cutoffs if k <= longest] or sorted(set(study.scoring.cutoffs))
 
     def shown(self, report: EvalReport) -> Sequence[AnalysisFinding[BottleneckPart]]:
-        """Those of the measures that were asked for, themselves or their ceilings."""
+        """Return the findings on measures that are in the report, directly or as ceilings."""
         asked = {WRAPPER.sub("", name).partition("(")[0].partition("@")[0] for name in report.measures}
         names = {name for name in PAIRS if not asked.isdisjoint((name, f"proc_{name}"))}
         return [each for each in self.found(report) if each.part.measure.partition("@")[0] in names]
 
     def title(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> str:
-        """With the pool."""
+        """Return the title with the size of the pool."""
         return f"{self.TITLE} (pool of {found[0].part.pool})"
 
     def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
-        """What each system should do, by the first measure: RA-nWG, where it was asked for; at the told cutoffs."""
+        """Return a recommendation per system on the first measure (RA-nWG if it is in the report), at the published
+        cutoffs.
+        """
         first = _measure_stem(found[0].part)
         return [
             f"{system}: {part.measure} {score(part.actual)} of {score(part.ceiling)}, the ceiling that a perfect order "
@@ -93,7 +96,7 @@ def _cutoff(part: BottleneckPart) -> int:
 
 
 def _reported_findings(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[AnalysisFinding[BottleneckPart]]:
-    """Those at the published cutoffs; of a system without any those at its largest one."""
+    """Return the findings at the published cutoffs; for a system without any, those at its largest cutoff."""
     most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
     told = {system for system, part in found if _cutoff(part) in PUBLISHED}
     return [
@@ -155,16 +158,16 @@ class WaterfallPart(ReportPart):
 
     @property
     def knob(self) -> str:
-        """What could win the largest loss back; empty where that is not worth it."""
+        """Advice against the largest loss; empty if the loss is too small."""
         return KNOBS[self.largest] if (self.losses[self.largest] or 0.0) >= MIN_NAMED_LOSS else ""
 
 
 @dataclass(frozen=True)
 class Waterfall(PartAnalysis[WaterfallPart]):
-    """What each system loses by what nobody found, by its candidates, by its order and by unjudged passages.
+    """Decomposition of a system's loss: passages not retrieved, candidates, order, unjudged passages.
 
     Attributes:
-        pool: how many of its passages are its candidates.
+        pool: number of top passages of a system that count as its candidates.
     """
 
     pool: int = 50
@@ -175,7 +178,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
     PART = WaterfallPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[WaterfallPart]]:
-        """Each system on the first measure whose losses can be told; none where there is no such measure."""
+        """Return one finding per system on the first measure that can be decomposed; empty if there is none."""
         named = next((each for each in study.scoring.measures if steady(each)), None)
         if named is None:
             return ()
@@ -199,11 +202,11 @@ class Waterfall(PartAnalysis[WaterfallPart]):
         )
 
     def title(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
-        """With the measure and the pool."""
+        """Return the title with measure and pool."""
         return f"{self.TITLE} ({found[0].part.measure}, candidates: the first {found[0].part.pool})"
 
     def sentences(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> Sequence[str]:
-        """Each system's losses, and what could win the largest back."""
+        """Return the losses of each system with advice against the largest one."""
         return [_sentence(system, part) for system, part in found if part.actual is not None]
 
 

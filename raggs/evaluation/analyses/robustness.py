@@ -1,9 +1,4 @@
-"""The distribution of recall over queries: how many are served badly behind a good mean.
-
-Sensitivity: does the order of the systems depend on the parameters of RA-nWG?
-
-How a score grows with the cutoff: what more passages in the prompt would bring.
-"""
+"""Three analyses: distribution of recall over queries, sensitivity to parameters of RA-nWG, and scores by cutoff."""
 
 from __future__ import annotations
 
@@ -32,7 +27,7 @@ class RobustnessAnalysis(PartAnalysis[RobustnessPart]):
     PART = RobustnessPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[RobustnessPart]]:
-        """Each system at each cutoff."""
+        """Return one finding per system and cutoff."""
         return [
             AnalysisFinding(system, _part(hits, cutoff))
             for system, hits in study.hits.items()
@@ -40,7 +35,7 @@ class RobustnessAnalysis(PartAnalysis[RobustnessPart]):
         ]
 
     def sentences(self, found: Sequence[AnalysisFinding[RobustnessPart]]) -> Sequence[str]:
-        """The curve of each system at each cutoff."""
+        """Return the distribution for each system and cutoff."""
         return [
             f"{system}: {part.measure} mean {score(part.mean)}; it is 0 for {part.zero or 0.0:.0%} of the queries, at "
             "least " + ", ".join(f"{delta} for {share:.0%}" for delta, share in part.shares.items())
@@ -72,7 +67,7 @@ class Sensitivity(PartAnalysis[SensitivityPart]):
     PART = SensitivityPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[SensitivityPart]]:
-        """All points of the grid, at the largest cutoff."""
+        """Return one finding per point of the parameter grid, at the largest cutoff."""
         if not study.graded:
             return ()
         return [
@@ -91,11 +86,11 @@ class Sensitivity(PartAnalysis[SensitivityPart]):
         ]
 
     def tabled(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[AnalysisFinding[SensitivityPart]]:
-        """The points where the order is another one."""
+        """Return the points at which the order of systems changes."""
         return [each for each in found if each.part.swapped]
 
     def sentences(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[str]:
-        """At how many points it is."""
+        """Return the number of points at which the order of systems changes."""
         moved = sum(bool(part.swapped) for _, part in found)
         return [f"RA-nWG's parameters: the order of the systems changes at {moved} of {len(found)} points of the grid"]
 
@@ -119,7 +114,7 @@ class DepthAnalysis(PartAnalysis[DepthsPart]):
     PART = DepthsPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[DepthsPart]]:
-        """Each system, as far as its longest list reaches; none where the first measure has no cutoff."""
+        """Return one finding per system, up to its longest list; empty if the first measure has no cutoff."""
         named = study.scoring.measures[0]
         if named.measure.k is None:
             return ()

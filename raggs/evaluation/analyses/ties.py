@@ -1,8 +1,7 @@
-"""Ties: what the order of equal scores makes of each measure.
+"""Effect of the order of passages with equal scores on each measure.
 
-The widest range is a note, since a score that depends on ties is not to be believed as it stands. Where ties reach the
-cutoff of more than a few queries, sentences give what is to be reported in its place: the expectation and the range of
-each measure.
+The widest range is added to the notes. If ties cross the cutoff for more than 1 % of the queries, the section reports
+the expected value and the range of each measure.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
 
-REPORTED = 0.01  # from this share of the queries on, (E, range) stands beside each score
+REPORTED = 0.01  # Share of queries from which (E, range) is reported with each score.
 
 
 class TieRanges(PartAnalysis[TiePart]):
@@ -35,7 +34,7 @@ class TieRanges(PartAnalysis[TiePart]):
     PART = TiePart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[TiePart]]:
-        """For each system with ties, the measures whose value depends on them."""
+        """Return the tie-dependent measures of each system with ties."""
         return [
             AnalysisFinding(system, part)
             for system, hits in study.hits.items()
@@ -44,7 +43,7 @@ class TieRanges(PartAnalysis[TiePart]):
         ]
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[TiePart]]) -> EvalReport:
-        """Into each system's `ties`, and the widest one into the notes."""
+        """Return the report with the parts in `ties` of each system, and the widest range in the notes."""
         tied = {system.name: system.tied for system in report.systems}
         notes = [_note(system, tied[system], parts) for system, parts in by_system(report, found).items() if parts]
         return super().put(report, found).model_copy(update={"notes": (*report.notes, *notes)})
@@ -95,14 +94,14 @@ def _values_with_ties(plain: Floats, tied: Flags, named: MeasureSpec, mode: str,
 
 
 def _cutoff_tie_range(plain: Floats, tied: Flags, named: MeasureSpec, some: Hits) -> float | None:
-    """The mean range over the orders of the group across the cutoff; None where there is no cutoff."""
+    """Return the mean range over orders of the tie group at the cutoff; None without a cutoff."""
     if named.measure.k is None:
         return None
     return mean(np.where(tied, replace(named, mode="range_at_k").values(some), plain * 0.0))
 
 
 def _reached_tie_share(hits: Hits, named: MeasureSpec) -> float:
-    """The share of the queries with judged passages in a tie that begins above the cutoff."""
+    """Return the share of queries with a judged passage in a tie that begins above the cutoff."""
     open_ = (hits.size > 1) & (hits.start < named.measure.cutoff)
     return len(np.unique(hits.query[open_])) / len(hits.length)
 

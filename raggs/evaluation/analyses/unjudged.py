@@ -1,11 +1,7 @@
-"""Bounds: each score with all of its unjudged passages at the lowest, and at the highest grade.
+"""Three analyses of labels: bounds by unjudged passages, pooling, and label uncertainty.
 
-Pooling: whether the golden set was made from the very systems under test, and how much only one of them found.
-
-What nobody found was not judged. So a ceiling by such a set flatters its makers, and a new system looks worse than it
-is; the more passages only one maker found, the more there may be that none did (Zobel 1998).
-
-Doubt about labels, carried into the intervals: they then cover other labels as well as other queries.
+Passages that no pooled system found are unjudged. With such a set, ceilings are too high for the pooled systems and
+scores of new systems too low. The more passages only one pooled system found, the more may be missing (Zobel 1998).
 """
 
 from __future__ import annotations
@@ -27,14 +23,14 @@ from raggs.metrics.unjudged import Fillings, LabelUncertainty, with_doubt
 
 
 class UnjudgedBoundsAnalysis(Analysis):
-    """What unjudged passages could make of each score."""
+    """Range of each score over possible grades of unjudged passages."""
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
-        """Into `lowest` and `highest` of each score."""
+        """Return the report with `lowest` and `highest` set in each score."""
         return report.with_systems({each.name: {"scores": dict(_bounded(each, study))} for each in report.systems})
 
     def legend(self, report: EvalReport) -> Legend | None:
-        """What the braces beside the scores say."""
+        """Return the meaning of the braces next to the scores."""
         if all(score.lowest is None for system in report.systems for score in system.scores.values()):
             return None
         return Legend("{ }", "with every unjudged passage at the lowest and the highest grade")
@@ -48,7 +44,7 @@ def _bounded(system: SystemPart, study: Study) -> Iterator[tuple[str, ScorePart]
 
 
 class Pooling(PartAnalysis[PoolPart]):
-    """Whether the set was pooled from the systems under test; said beside the ceilings of their pools."""
+    """Whether the set was pooled from the systems under test; printed only together with ceilings."""
 
     NAME = "pooling"
     TITLE = "The pool"
@@ -56,7 +52,7 @@ class Pooling(PartAnalysis[PoolPart]):
     PART = PoolPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[PoolPart]]:
-        """The makers among the systems, and of the relevant passages those that a single maker found."""
+        """Return the pooled systems and the number of relevant passages unique to one of them."""
         makers = tuple(name for name in study.hits if name in study.makers)
         if not makers or not study.graded:
             return ()
@@ -71,7 +67,7 @@ class Pooling(PartAnalysis[PoolPart]):
         return [AnalysisFinding("", part)]
 
     def sentences(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[str]:
-        """What such a set cannot show."""
+        """Return the limits of a pooled set."""
         return [
             f"{_pool_origin_clause(part)}: a pool cannot show what its makers missed, so the ceilings flatter them"
             + ("" if part.share is None else f"; {part.share:.0%} of {_theirs(part)} one alone found")
@@ -79,7 +75,7 @@ class Pooling(PartAnalysis[PoolPart]):
         ]
 
     def section(self, report: EvalReport) -> Section | None:
-        """Beside the ceilings alone."""
+        """Return the section only if ceilings are printed."""
         return super().section(report) if BottleneckAnalysis().shown(report) else None
 
 
@@ -95,13 +91,13 @@ def _theirs(part: PoolPart) -> str:
 
 
 class LabelUncertaintyAnalysis(Analysis):
-    """Intervals widened by the doubt about the labels; needs a golden set that knows it."""
+    """Intervals that include the uncertainty of the labels; needs a golden set that records it."""
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Refuse judgments whose doubt is not known.
+        """Raise if the uncertainty of the labels is unknown.
 
         Raises:
-            UsageError: they are.
+            UsageError: the golden set does not record it.
         """
         if judgments.doubt is None:
             raise UsageError(
@@ -110,7 +106,7 @@ class LabelUncertaintyAnalysis(Analysis):
             )
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
-        """Into `low` and `high` of each score."""
+        """Return the report with wider `low` and `high` in each score."""
         if study.judgments.doubt is None:
             return report
         changes = {
