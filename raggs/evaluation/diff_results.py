@@ -96,64 +96,67 @@ def _health(manifest: RunManifest) -> Iterator[tuple[str, float | None]]:
 
 RATES: Mapping[str, tuple[str, str]] = {
     "judge.noise": ("grades that simulated noise changed", "grades with a label"),
-    "judge.canaries.passed": ("canaries passed", "canaries asked"),
-    "judge.cascade.asked": ("passages on which the good judge was asked", "passages of the cascade"),
-    "judge.cascade.overruled": ("cheap grades that the good judge changed", "cheap grades with one of the good judge"),
-    "judge.cascade.missed": ("high grades among those asked at random", "passages asked at random"),
+    "judge.canaries.passed": ("canaries passed", "canaries"),
+    "judge.cascade.asked": ("passages graded by the strong judge", "passages of the cascade"),
+    "judge.cascade.overruled": (
+        "cheap grades that the strong judge changed",
+        "cheap grades with a grade of the strong judge",
+    ),
+    "judge.cascade.missed": ("high grades in the random sample", "passages of the random sample"),
     "rank.first": ("batches won by the passage shown first", "batches ordered"),
-    "rank.flips": ("pairs that changed places when shown again", "pairs shown again"),
-    "rank.cycles": ("triples that go round", "triples that could"),
-    "rank.invalid": ("batches without an order", "batches asked"),
+    "rank.flips": ("pairs that changed order when shown again", "pairs shown again"),
+    "rank.cycles": ("cyclic triples", "triples"),
+    "rank.invalid": ("batches without an order", "batches requested"),
 }
 FIGURE_LABELS: Mapping[str, str] = {
-    "judge.depth.stop_after": "low grades in a row that end a walk",
-    "judge.depth.asked": "judgments asked for",
-    "judge.depth.saved": "judgments saved by the depth",
-    "judge.depth.stopped": "queries whose walk ended early",
+    "judge.depth.stop_after": "consecutive low grades that stop judging a query",
+    "judge.depth.asked": "judgments requested",
+    "judge.depth.saved": "judgments saved by early stopping",
+    "judge.depth.stopped": "queries whose judging stopped early",
     "judge.samples.asked": "grades of each passage",
     "judge.samples.passages": "passages with several grades",
     "judge.samples.unanimous": "passages with one and the same grade, of those with several: share",
     "judge.samples.exact": "pairs of grades of a passage that are equal: share",
     "judge.samples.kappa": "kappa of the judge with itself",
-    "judge.place.grades": "what a grade moves by being shown first in a call",
-    "judge.place.questions": "questions that tell what the place does",
-    "judge.samples.company.grades": "what a grade moves for each grade that its company is better",
-    "judge.samples.company.questions": "questions that tell what company does",
-    "judge.cascade.by_rule": "passages asked of the good judge by their cheap grade",
-    "judge.cascade.by_chance": "passages asked of the good judge at random",
-    "judge.cascade.unseen.share": "high grades that the good judge would give and was not asked about: share",
-    "judge.cascade.lost": "passages on which a judge of the cascade failed",
-    "judge.cascade.ask_from": "cheap grade from which on the good judge is asked",
-    "judge.people.kappa": "kappa with people",
-    "judge.people.grades": "grades compared with people's",
-    "judge.people.questions": "questions of these",
-    "judge.people.by_people": "grades that are people's own",
+    "judge.place.grades": "change of a grade by position (first in a call)",
+    "judge.place.questions": "queries with data on position",
+    "judge.samples.company.grades": "change of a grade per grade of its group (context effect)",
+    "judge.samples.company.questions": "queries with data on the context effect",
+    "judge.cascade.by_rule": "passages sent to the strong judge by their cheap grade",
+    "judge.cascade.by_chance": "passages sent to the strong judge at random",
+    "judge.cascade.unseen.share": "estimated share of high grades that the strong judge did not see",
+    "judge.cascade.lost": "passages for which a judge of the cascade failed",
+    "judge.cascade.ask_from": "lowest cheap grade that is sent to the strong judge",
+    "judge.people.kappa": "kappa with human labels",
+    "judge.people.grades": "grades compared with human labels",
+    "judge.people.questions": "queries of these",
+    "judge.people.by_people": "human grades in the set",
     "judge.silent": "passages on which the judge abstained",
-    "judge.replaced": "answers with what is no character",
-    "rank.fair_first": "batches that a fair judge would give to the first shown: share",
+    "judge.replaced": "answers with invalid characters",
+    "rank.fair_first": "share of batches won by the first shown passage under an unbiased judge",
     "rank.sharpness": "sharpness of the judge",
-    "rank.echo": "echo: how far the judge repeats its own errors",
-    "rank.position_bias": "gain by being shown first rather than last, in grades",
-    "rank.expected_inversions": "wrongly ordered pairs expected in a top",
+    "rank.echo": "test-retest correlation of the judge's errors",
+    "rank.position_bias": "position bias: gain by being shown first rather than last, in grades",
+    "rank.expected_inversions": "expected discordant pairs in a top",
 }
-GOOD_JUDGE_GRADES = {str(number): f"a good judge's {number + 1}" for number in range(5)}
+GOOD_JUDGE_GRADES = {str(number): f"the strong judge's {number + 1}" for number in range(5)}
 FIGURE_LABEL_PATTERNS: Mapping[str, Mapping[str, str]] = {
     r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
     r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
-    r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the good judge agrees"},
+    r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the strong judge agrees"},
     r"judge\.cascade\.grades\.(.+)\.by_rule": GOOD_JUDGE_GRADES,
     r"judge\.cascade\.grades\.(.+)\.by_chance": GOOD_JUDGE_GRADES,
     r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},
-    r"judge\.canaries\.company\.(.+)": {"grades": "what a grade moves", "questions": "questions"},
+    r"judge\.canaries\.company\.(.+)": {"grades": "change of a grade", "questions": "queries"},
 }
 HEADS = (
     "{} of the panel",
     "pair {} of the panel",
     "cheap grade {}",
-    "cheap grade {}, sent for",
+    "cheap grade {}, by rule",
     "cheap grade {}, at random",
     "canaries of kind {}",
-    "company of kind {}",
+    "context effect of kind {}",
 )
 SOURCES = "judge.sources."
 
@@ -384,7 +387,7 @@ PROMPTS = {  # the settings of the prompts that a component's `prompt` is the ha
 class RunSetting(SettingDiffPart):
     """A setting that differs."""
 
-    counts: bool = Field(description="whether it can change results; of a file, whether its content differs")
+    counts: bool = Field(description="whether it affects results; for a file, whether its content differs")
 
 
 class SpentPart(Frozen):
@@ -399,7 +402,7 @@ class StageDiffPart(Frozen):
 
     stage: str
     result: Literal["same", "other", "one only"] = Field(description="whether both wrote the same bytes")
-    reasons: tuple[str, ...] = Field(description="what its results were made from that differs, as sentences")
+    reasons: tuple[str, ...] = Field(description="inputs of its results that differ, as sentences")
     first: SpentPart
     second: SpentPart
 
@@ -413,7 +416,7 @@ class RunsReport(Frozen):
     second: str
     settings: tuple[RunSetting, ...]
     made: tuple[StageInputDiffPart, ...] = Field(
-        description="what else results were made from: code, prompts, models, corpus"
+        description="other inputs of the results: code, prompts, models, corpus"
     )
     stages: tuple[StageDiffPart, ...]
     total: tuple[SpentPart, SpentPart]

@@ -53,8 +53,8 @@ class SidePart(Frozen):
     highest: int
     relevant: int = Field(description="lowest relevant grade")
     digest: str = Field(description="sha256 over all judgments, as eval.json has it")
-    corpus: str | None = Field(description="hash of the passages' content, where it is known")
-    lacks: str = Field(description="what is not finished, as a clause; empty where nothing is missing")
+    corpus: str | None = Field(description="hash of the passages' content; null if unknown")
+    lacks: str = Field(description="why the set is incomplete; empty if it is complete")
 
 
 class ChangedPart(Frozen):
@@ -74,7 +74,7 @@ class RenamedPart(Frozen):
 class ContentPart(Frozen):
     """Questions, or the passages of the pools."""
 
-    known: bool = Field(description="whether both sets hold the texts; else ids alone were compared")
+    known: bool = Field(description="whether both sets contain the texts; otherwise only ids are compared")
     same: int = Field(description="in both, and not changed as far as is known")
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -99,7 +99,7 @@ class GradesPart(Frozen):
     far: int = Field(description="moved by two grades or more")
     to_relevant: int = Field(description="not relevant in the old set, relevant in the new one")
     from_relevant: int
-    added: int = Field(description="judged in the new set alone, of questions that both judge")
+    added: int = Field(description="judged only in the new set, for queries that both judge")
     removed: int
     labels: tuple[int, ...]
     table: tuple[tuple[int, ...], ...] = Field(description="a row for each old grade, a column for each new one")
@@ -110,7 +110,7 @@ class OrdersPart(Frozen):
     """Orders of questions that both sets rank; means over these."""
 
     compared: int = Field(description="questions with an order of two or more shared passages")
-    k: int = Field(description="how many ranks both sets mean to be sure of, at most 20")
+    k: int = Field(description="ranks that both rankings had to settle, at most 20")
     tau_ap: Number = Field(description="AP correlation of the new order with the old one, over shared passages")
     rbo: Number = Field(description="rank-biased overlap of all passages, p = 0.9, extrapolated")
     overlap: Number = Field(description="share of the two heads of k that is the same, over all passages")
@@ -118,10 +118,10 @@ class OrdersPart(Frozen):
         description="the same over the passages that both rank, of the questions that were tested; where these are k or"
         " fewer, of their upper half"
     )
-    expected: Number = Field(description="what the stated confidence of both lets expect of it if nothing had changed")
-    tested: int = Field(description="questions with four or more shared passages and stated doubt")
-    beyond: int = Field(description="those whose shared head changed more than the stated doubt explains")
-    by_chance: float = Field(description="how many of them that would be at most if nothing had changed")
+    expected: Number = Field(description="expected value if only the stated uncertainty made the orders differ")
+    tested: int = Field(description="queries with four or more shared passages and a stated uncertainty")
+    beyond: int = Field(description="queries whose top changed more than the stated uncertainty explains")
+    by_chance: float = Field(description="largest number of them expected by chance")
 
 
 class QuestionDiffPart(Frozen):
@@ -136,7 +136,7 @@ class QuestionDiffPart(Frozen):
     overlap: Number = None
     expected: Number = None
     change: Literal["within", "beyond"] | None = Field(
-        None, description="whether the stated doubt explains the other head; null where it cannot be told"
+        None, description="whether the stated uncertainty explains the change of the top; null if not tested"
     )
 
 
@@ -147,7 +147,7 @@ class ScoreDiffPart(Frozen):
     measure: Annotated[str, Column("measure")]
     old: Annotated[Number, Column("OLD", "score")]
     new: Annotated[Number, Column("NEW", "score")]
-    old_queries: int = Field(description="where the measure is defined")
+    old_queries: int = Field(description="queries for which the measure is defined")
     new_queries: int
 
 
@@ -188,7 +188,7 @@ class DecisionsPart(Frozen):
     scores: tuple[ScoreDiffPart, ...]
     verdicts: tuple[VerdictPart, ...] = Field(description="of all pairs; those that flip come first")
     confidence: float
-    notes: tuple[str, ...] = Field((), description="what the lists are that were scored")
+    notes: tuple[str, ...] = Field((), description="which lists were scored")
 
     @property
     def flips(self) -> tuple[VerdictPart, ...]:
@@ -226,7 +226,9 @@ class DiffReport(Frozen):
     raggs: str = __version__
     old: SidePart
     new: SidePart
-    decisions: DecisionsPart | None = Field(description="null where no system was named and no run holds one")
+    decisions: DecisionsPart | None = Field(
+        description="null if no system was named and neither set is a run with retrievers"
+    )
     questions: ContentPart
     passages: ContentPart
     grades: GradesPart | None = Field(description="null where the sets share no judgment, or use other scales")

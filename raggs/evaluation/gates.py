@@ -244,7 +244,7 @@ def _other_set(report: EvalReport, before: EvalReport, where: Path | None) -> Da
         f"was measured on other judgments: fingerprint {there.digest[:SHOWN_HASH_DIGITS]} ({there.source}), here "
         f"{here.digest[:SHOWN_HASH_DIGITS]} ({here.source}); nothing follows from a difference",
         where=where,
-        remedy=f"{EVALUATE_AGAIN_REMEDY}; raggs diff OLD NEW tells the sets apart, --across-sets compares all the same",
+        remedy=f"{EVALUATE_AGAIN_REMEDY}; raggs diff OLD NEW compares the sets, --across-sets the results anyway",
     )
 
 
@@ -360,9 +360,9 @@ def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
         had = f"{plural(lost, 'query')} that had a value in the earlier result"
         return outcome(f"not compared: {measure} of {name} on {had}", True)
     if not qids:
-        return outcome(f"{measure} of {name} is no worse", False)
+        return outcome(f"{measure} of {name} is not worse", False)
     sides = [change.sign * np.array([float(side[qid] or 0.0) for qid in qids]) for side in (now, then)]
-    worse, said = change.is_worse(sides[0] - sides[1]), f"{measure} of {name} is no worse"
+    worse, said = change.is_worse(sides[0] - sides[1]), f"{measure} of {name} is not worse"
     old, new = (change.sign * float(side.mean()) + 0.0 for side in reversed(sides))  # + 0.0 makes -0.0 a plain zero
     over = "queries of both sets" if change.apart else "queries"
     went = f"{measure} of {name} went from {old:.4f} to {new:.4f} on {len(qids)} {over}"

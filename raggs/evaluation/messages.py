@@ -19,21 +19,21 @@ VERDICTS: dict[Verdict, str] = {
     "unjudged": "inconclusive",
 }
 BOTTLENECKS: dict[Kind, str] = {
-    "retrieval": "retrieve better, more of what is useful must enter its pool: dense and BM25 fused (RRF), a more "
-    "exact index (ef, nprobe), questions rewritten",
-    "ordering": "order better, the pool holds what the top lacks: a reranker, near-duplicates left out, cleaner "
-    "metadata, shorter chunks",
-    "none": "neither retrieval nor ordering loses much",
+    "retrieval": "improve retrieval, its pool lacks relevant passages: fuse dense and BM25 (RRF), use a more "
+    "exact index (ef, nprobe), rewrite queries",
+    "ordering": "improve the order, relevant passages of the pool are not at the top: add a reranker, remove "
+    "near-duplicates, clean the metadata, use shorter chunks",
+    "none": "neither retrieval nor order loses much",
 }
 LOSSES = ("what nobody found", "candidates", "order", "unjudged")  # from a perfect list down to a system's own
 KNOBS = (
-    "look elsewhere, no system found it: another kind of retriever beside these, questions rewritten, other chunks",
-    "find more: dense and BM25 fused (RRF), a more exact index (ef, nprobe), more candidates, questions rewritten",
-    "order better: a stronger reranker, near-duplicates left out, cleaner titles and metadata, shorter chunks",
-    "have judged what it shows: pool its lists (retriever runs), or raggs sweep --judge-holes",
+    "no system found these passages: add another kind of retriever, rewrite queries, change chunks",
+    "find more candidates: fuse dense and BM25 (RRF), use a more exact index (ef, nprobe), raise k, rewrite queries",
+    "improve the order: use a stronger reranker, remove near-duplicates, clean titles and metadata, use shorter chunks",
+    "judge the unjudged passages: pool its lists (retriever runs), or run raggs sweep --judge-holes",
 )
 LEAST_SHARE = 0.01  # below it, a share needs more than whole percent
-OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
+OWN_CUTOFFS = "each sample with metadata.k is scored at that cutoff"
 
 
 def judgments(golden: GoldenPart) -> str:
@@ -64,7 +64,7 @@ def difference_sentence(part: ComparisonPart) -> str:
 def would_tell(part: ComparisonPart) -> str:
     """Return how many queries would resolve an inconclusive difference; empty if it is conclusive or none would."""
     open_ = part.verdict == "unresolvable" and part.queries_needed
-    return f"{part.queries_needed:,} queries would tell" if open_ else ""
+    return f"{part.queries_needed:,} queries would resolve it" if open_ else ""
 
 
 def inconclusive(part: UnjudgedPart) -> str:

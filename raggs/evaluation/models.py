@@ -1,7 +1,7 @@
-"""The report of an evaluation: what eval.json holds. A number that is not defined is null.
+"""Report of an evaluation (eval.json). A number that is not defined is null.
 
-The form is versioned by `v`; fields are added, not renamed. The built-in analyses have fields of their own; those of
-others leave their parts in `analyses`, as plain JSON, so that a report can be read where they are not installed.
+The schema is versioned by `v`. Fields are added and never renamed. Built-in analyses have fields. Other analyses store
+their parts in `analyses` as plain JSON, so that a report can be read without them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ReportPart(BaseModel):
 
 
 class GoldenPart(ReportPart):
-    """What was scored against."""
+    """The judgments that systems are scored against."""
 
     source: str = Field(description="the run directory or file")
     queries: int
@@ -48,28 +48,28 @@ class ScorePart(ReportPart):
     mean: Number
     low: Number = Field(description="bound of the bootstrap interval")
     high: Number
-    valid: int = Field(description="queries where the measure is defined; the mean is over these")
-    lowest: Number = Field(None, description="mean with every unjudged passage at the lowest grade, where asked for")
+    valid: int = Field(description="queries for which the measure is defined; the mean is over these")
+    lowest: Number = Field(None, description="mean with every unjudged passage at the lowest grade, if requested")
     highest: Number = Field(None, description="the same at the highest grade")
 
     def cell(self, form: NumberForm = "score") -> Cell:
-        """As it stands in a table, with its interval."""
+        """Return the cell of a table with the mean and its interval."""
         return bounded(self.mean, self.low, self.high, form)
 
 
 class TiePart(ReportPart):
-    """What ties make of a measure, mean over queries."""
+    """Effect of ties on a measure, mean over queries."""
 
     measure: Annotated[str, Column("measure")]
     expected: Annotated[Number, Column("expected", "score")]
     least: Annotated[Number, Column("least", "score")]
     most: Annotated[Number, Column("most", "score")]
     bias: Annotated[Number, Column("bias", "signed")] = Field(
-        description="the mean as the run stands, less the expected one"
+        description="mean with the order of the run minus the expected mean"
     )
     queries: Annotated[int, Column("queries")] = Field(description="queries whose value depends on how ties are broken")
     across: Annotated[Number, Column("range_at_k", "score")] = Field(
-        None, description="the range by the tie group across the cutoff alone; null without cutoff"
+        None, description="range from the tie group at the cutoff; null without cutoff"
     )
     reached: float = Field(0.0, description="share of the queries with judged passages in ties that reach the cutoff")
 
@@ -80,25 +80,25 @@ class TiePart(ReportPart):
 
 
 class BottleneckPart(ReportPart):
-    """Where a system loses (PROC)."""
+    """Ceiling (PROC) of a system, and possible gains of retrieval and order."""
 
     measure: Annotated[str, Column("measure")]
     pool: int
     actual: Annotated[Number, Column("actual", "score")] = Field(description="mean over queries")
     ceiling: Annotated[Number, Column("ceiling", "score")] = Field(
-        description="PROC: the best order of its own candidates, mean over queries"
+        description="PROC: score of the best order of the system's candidates, mean over queries"
     )
     of_means: Annotated[Number, Column("%PROC of means", "score")] = Field(
         None, description="%PROC as ratio of means: actual / ceiling"
     )
     of_queries: Annotated[Number, Column("mean %PROC", "score")] = Field(
-        None, description="%PROC as mean of ratios: what pct_proc_* says"
+        None, description="%PROC as mean of ratios, as in pct_proc_*"
     )
     retrieval: Annotated[Number, Column("retrieval could give", "score")] = Field(
-        description="what better retrieval could give at most"
+        description="largest possible gain by better retrieval"
     )
     ordering: Annotated[Number, Column("ordering could give", "score")] = Field(
-        description="what a perfect order of the pool could give"
+        description="gain of a perfect order of the pool"
     )
     kind: Annotated[Literal["retrieval", "ordering", "none"], Column("bottleneck")]
     queries: Mapping[str, int] = Field(description="queries by their own bottleneck")
@@ -153,7 +153,7 @@ class ProjectionPart(ReportPart):
     least: float = Field(description="the share of characters that a grade needs")
     known: float = Field(description="a passage less judged than this share is a hole, unless it earned `proof`")
     proof: int
-    overlap: Literal["highest", "lowest"] = Field(description="what a character is worth that several passages hold")
+    overlap: Literal["highest", "lowest"] = Field(description="grade of a character that is in several judged passages")
     passages: int = Field(description="passages of the system's corpus that got a grade, over all queries")
     holes: int = Field(description="passages that hold something judged and got none")
     judged_length: float = Field(description="median characters of a judged passage")
@@ -169,7 +169,7 @@ class SystemPart(ReportPart):
     name: str
     source: str
     missing: int = Field(description="judged queries without a list; they score 0, as with trec_eval -c")
-    unknown: int = Field(description="queries of the run that are not judged; they are left out")
+    unknown: int = Field(description="queries of the run that are not judged; they are ignored")
     tied: int = Field(description="passages that share their score with another of the same query")
     scores: Mapping[str, ScorePart] = Field(description="by measure")
     ties: tuple[TiePart, ...] = ()
@@ -180,7 +180,7 @@ class SystemPart(ReportPart):
 
 
 class UnjudgedTopPart(ReportPart):
-    """How much of what a system shows is not judged."""
+    """Unjudged share of a system's top."""
 
     system: str
     cutoff: int
@@ -191,9 +191,9 @@ class UnjudgedPart(ReportPart):
     """Why a verdict is inconclusive: unjudged passages could reverse it."""
 
     tops: tuple[UnjudgedTopPart, ...] = Field(description="the systems that show unjudged passages")
-    low: Number = Field(description="the difference with each unjudged passage at the grade that makes it least")
-    high: Number = Field(description="the same where it is most; null where it has no bound")
-    remedy: str = Field(description="what has the passages judged")
+    low: Number = Field(description="smallest difference over all grades of the unjudged passages")
+    high: Number = Field(description="the same for the largest difference; null if it has no bound")
+    remedy: str = Field(description="how to get the passages judged")
 
 
 class ComparisonPart(ReportPart):
@@ -241,11 +241,13 @@ class PoolPart(ReportPart):
     """Systems under test that the golden set was pooled from."""
 
     makers: Annotated[tuple[str, ...], Column("pooled from", text=", ".join)]
-    stated: bool = Field(description="whether the set itself says so; else all that they show at the top is judged")
+    stated: bool = Field(
+        description="whether the set itself records it; otherwise it is concluded from tops without unjudged passages"
+    )
     relevant: Annotated[int, Column("relevant passages")] = Field(
         description="relevant passages that any of them found"
     )
-    alone: Annotated[int | None, Column("found by one alone")] = Field(
+    alone: Annotated[int | None, Column("unique to one")] = Field(
         description="those that only one of them found; null for a single system"
     )
 
@@ -256,15 +258,15 @@ class PoolPart(ReportPart):
 
 
 class LeaveOneOutPart(ReportPart):
-    """A system scored without the judgments that it alone brought into the pool."""
+    """Score of a system without the judgments that are unique to it."""
 
     measure: Annotated[str, Column("measure")]
     score: Annotated[Number, Column("score", "score")]
     without: Annotated[Number, Column("without its own", "score")] = Field(
-        description="its score when the passages that it alone brought are unjudged"
+        description="score with the passages unique to it as unjudged"
     )
     alone: Annotated[int, Column("passages")] = Field(
-        description="judged passages that it alone brought, over all queries"
+        description="judged passages that only this system found, over all queries"
     )
     relevant: Annotated[int, Column("relevant")] = Field(description="those of them that are relevant")
     rank: Annotated[int, Column("rank")] = Field(description="among the systems, from 1")
@@ -286,9 +288,9 @@ class SensitivityPart(ReportPart):
 
 
 class FoundPart(ReportPart):
-    """What an analysis without a field of its own found."""
+    """Finding of an analysis that has no field of its own."""
 
-    system: str = Field(description="the system that it is about; empty where it is about all of them")
+    system: str = Field(description="name of the system; empty if the finding is about all")
     part: Mapping[str, JsonValue]
 
 
@@ -296,14 +298,16 @@ class InputPart(ReportPart):
     """A file or folder that an evaluation was made from."""
 
     role: Literal["golden", "run", "samples", "outputs", "facets", "correct", "reviews", "corpus"]
-    name: str = Field("", description="of the system that it is named for; empty where the file names it")
+    name: str = Field("", description="name given to the system; empty if the file name is used")
     path: str = Field(description="relative to the folder of eval.json")
-    sha256: str | None = Field(None, description="of a file; null of a folder, and of a pipe, which nobody reads again")
+    sha256: str | None = Field(
+        None, description="sha256 of a file; null for a folder, and for a pipe, which cannot be read again"
+    )
     files: Mapping[str, str] = Field({}, description="of a folder, the sha256 of each file that counts, by its path")
 
 
 class OptionsPart(ReportPart):
-    """What was asked for; with the files, all that it takes to evaluate again."""
+    """Options of an evaluation; with the input files, they reproduce it."""
 
     measures: tuple[str, ...] = Field(description="as asked for; none means the usual ones")
     cutoffs: tuple[int, ...]
@@ -343,15 +347,15 @@ class EvalReport(ReportPart):
     condensed: bool
     confidence: float
     seed: int
-    label_uncertainty: bool = Field(description="whether the intervals also cover doubt about the labels")
+    label_uncertainty: bool = Field(description="whether the intervals include the uncertainty of the labels")
     systems: tuple[SystemPart, ...]
     comparisons: tuple[ComparisonPart, ...] = ()
     sensitivity: tuple[SensitivityPart, ...] = ()
     analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="of further analyses, by name")
     notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = Field((), description="why the numbers may say nothing of the systems")
+    warnings: tuple[str, ...] = Field((), description="why the scores may be meaningless")
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
-        description="by system, measure and query; queries where a measure is not defined are left out"
+        description="by system, measure and query; without queries for which the measure is not defined"
     )
     sources: SourcesPart | None = Field(
         None, description="the files and options that it was made from; null where lists were in memory"
@@ -363,10 +367,10 @@ class EvalReport(ReportPart):
     )
 
     def with_systems(self, changes: Mapping[str, Mapping[str, object]]) -> EvalReport:
-        """The same with some fields of some systems replaced; they are taken as they are.
+        """Return the report with some fields of some systems replaced, without validation.
 
         Args:
-            changes: by system, the fields that change.
+            changes: by system, the fields to replace.
         """
         systems = tuple(system.model_copy(update=changes.get(system.name, {})) for system in self.systems)
         return self.model_copy(update={"systems": systems})

@@ -55,7 +55,7 @@ def projections(report: EvalReport) -> Iterator[str]:
     for said in dict.fromkeys(_projection_sentence(part) for part in parts.values()):
         names = [name for name, part in parts.items() if _projection_sentence(part) == said]
         shares = ", ".join(f"{name} {_share(parts[name].judged)}" for name in names)
-        yield f"{said}; of the characters that the top {parts[names[0]].cutoff} shows are judged: {shares}"
+        yield f"{said}; judged share of the characters in the top {parts[names[0]].cutoff}: {shares}"
 
 
 def finer_note(part: SystemPart) -> str:
@@ -64,9 +64,9 @@ def finer_note(part: SystemPart) -> str:
     if found is None or found.length >= COARSE_GRADES_BELOW * found.judged_length:
         return ""
     return (
-        f"{part.name} is cut finer than what was judged ({found.length:,.0f} against {found.judged_length:,.0f} "
-        "characters): every part of a good passage counts as good, so that its recall and ra_nwg are too low beside "
-        "systems that are cut coarser; make the golden set at the finest cut"
+        f"{part.name} uses smaller chunks than the judged ones ({found.length:,.0f} against {found.judged_length:,.0f} "
+        "characters). Every part of a relevant chunk counts as relevant, so its recall and ra_nwg are too low compared "
+        "with systems that use larger chunks. Make the golden set with the smallest chunks"
     )
 
 
@@ -74,13 +74,14 @@ def rule_words(part: ProjectionPart) -> str:
     """Return the projection rule as a clause."""
     share = f"{part.least:.0%}"
     earned = {
-        "cover": f"the highest grade of {share} of its judged characters, or of a judged passage it holds {share} of",
-        "share": f"the highest grade of {share} of its judged characters",
+        "cover": f"the highest grade of {share} of its judged characters, or of a judged passage covered by {share}",
+        "share": f"the highest grade that {share} of its judged characters have",
         "mean": "the mean grade of its judged characters",
         "max": "the highest grade of its characters",
     }[part.by]
-    shared = f"; where judged passages overlap, the {part.overlap} grade counts"
-    return f"a passage gets {earned}{shared}; judged below {part.known:.0%} and graded below {part.proof}, it is a hole"
+    shared = f"; if judged passages overlap, the {part.overlap} grade counts"
+    hole = f"it is unjudged if less than {part.known:.0%} is judged and its grade is below {part.proof}"
+    return f"a passage gets {earned}{shared}; {hole}"
 
 
 def _projection_sentence(part: ProjectionPart) -> str:
@@ -196,9 +197,9 @@ def _notes(part: SystemPart, study: Study) -> Iterator[str]:
     """Yield notes that limit the interpretation of a system's scores."""
     if part.missing:
         said = plural(part.missing, "judged query")
-        yield f"{part.name} has no list for {said}: each scores 0 (as trec_eval -c)"
+        yield f"{part.name} has no results for {said}, which score 0 (as trec_eval -c)"
     if part.unknown:
-        yield f"{part.name} has {plural(part.unknown, 'query')} without judgments, left out"
+        yield f"{part.name} has {plural(part.unknown, 'query')} without judgments, which are ignored"
     if note := finer_note(part):
         yield note
     if note := harmless_note(study, part.name):

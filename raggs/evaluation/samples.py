@@ -169,7 +169,7 @@ def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
                 raise DataError(f"{len(cells)} columns instead of 2", where=path, line=line, remedy=f"expected: {form}")
             key, value = (cell.strip() for cell in cells)
             if key in seen:
-                raise DataError(f"{key} stands twice", where=path, line=line, remedy="keep one")
+                raise DataError(f"{key} occurs twice", where=path, line=line, remedy="keep one")
             seen.add(key)
             yield line, key, value
 
@@ -236,7 +236,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
     ranks: dict[str, float] = {}
     for line, name, items in _outputs(outputs):
         if name in lists:
-            raise DataError(f"sample {name} stands twice", where=outputs, line=line, remedy="keep one")
+            raise DataError(f"sample {name} occurs twice", where=outputs, line=line, remedy="keep one")
         if name not in wanted:
             raise DataError(
                 f"{samples} has no sample {name}", where=outputs, line=line, remedy="give both the same ids"
@@ -277,11 +277,11 @@ def _samples(path: Path) -> Iterator[tuple[str, ExpectedSample]]:
             raise DataError(f"sample {place} has no id", where=path, remedy="write id: q-1")
         check_ids(path, None, name)
         if name in seen:
-            raise DataError(f"sample {name} stands twice", where=path, remedy="keep one")
+            raise DataError(f"sample {name} occurs twice", where=path, remedy="keep one")
         seen.add(name)
         meta = entry.get("metadata") or {}
         if not isinstance(meta, dict):
-            raise DataError(f"sample {name}: metadata is no mapping", where=path, remedy="write metadata: {k: 5}")
+            raise DataError(f"sample {name}: metadata is not a mapping", where=path, remedy="write metadata: {k: 5}")
         answer = _answer(path, name, meta.get("answer", entry.get("expected_answer")))
         yield name, ExpectedSample(_gains(path, name, entry.get("expected_output")), _cutoff(path, name, meta), answer)
 
@@ -315,13 +315,13 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
     gains = {}
     for doc_id, gain in expected.items() if isinstance(expected, dict) else [(one, 1) for one in expected]:
         if (written := _id(doc_id)) is None:
-            raise DataError(f"sample {name}: {doc_id!r} is no id of a passage", where=path, remedy="quote it")
+            raise DataError(f"sample {name}: {doc_id!r} is not a passage id", where=path, remedy="quote it")
         check_ids(path, None, written)
         if written in gains:
             raise DataError(f"sample {name} expects {written} twice", where=path, remedy="keep one")
         number = isinstance(gain, int | float) and not isinstance(gain, bool)
         if not number or not 0 <= gain <= MAX_GAIN:
-            said = f"sample {name}: gain {gain!r} of {written} is no number in 0 to {MAX_GAIN:g}"
+            said = f"sample {name}: gain {gain!r} of {written} is not a number in 0 to {MAX_GAIN:g}"
             raise DataError(said, where=path, remedy=remedy)
         gains[written] = float(gain)
     return gains
@@ -336,7 +336,7 @@ def _answer(path: Path, name: str, answer: object) -> str | None:
     if answer is None:
         return None
     if not isinstance(answer, str | int | float) or isinstance(answer, bool):
-        raise DataError(f"sample {name}: the answer {answer!r} is no text", where=path, remedy="quote it")
+        raise DataError(f"sample {name}: the answer {answer!r} is not text", where=path, remedy="quote it")
     if not fold_text(str(answer)):
         raise DataError(f"sample {name}: the expected answer is empty", where=path, remedy="leave it out")
     return str(answer)
@@ -377,6 +377,6 @@ def _retrieved(path: Path, line: int, output: object) -> list[tuple[str, str]]:
 def _item(path: Path, line: int, item: object) -> tuple[str, str]:
     doc_id = _id(item.get("id") if isinstance(item, dict) else item)
     if doc_id is None:
-        raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=OUTPUT_FORM)
+        raise DataError(f"{json.dumps(item)} is not a passage", where=path, line=line, remedy=OUTPUT_FORM)
     check_ids(path, line, doc_id)
     return doc_id, str(item.get("text") or "") if isinstance(item, dict) else ""

@@ -35,7 +35,7 @@ from raggs.metrics.unjudged import ShownPassages, TopPassages, difference_ends, 
 from raggs.stats.comparison import DifferenceBounds
 
 POOL = "pool and judge it: raggs run, with {retrievers} under retrieve.retrievers"
-DEEPER = "judge deeper pools: raggs run --set merge.depth=N, with N above the run's own"
+DEEPER = "judge deeper pools: raggs run --set merge.depth=N, with N above the current value"
 
 
 def ends_between(
@@ -235,10 +235,10 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
     hits = find_hits(judgments.qrels, system.run, scoring.ties)
     if not hits.returned.any():
         raise DataError(
-            f"has none of the queries of {judgments.source}: it has {_shorten_ids(system.run.qids)}, wanted are "
+            f"has no query in common with {judgments.source}: it has {_shorten_ids(system.run.qids)}, expected "
             f"{_shorten_ids(judgments.qrels.qids)}",
             where=system.source,
-            remedy="make both name queries in the same way",
+            remedy="use the same query ids in both files",
         )
     if projection:
         hits = replace(hits, reading=projection.reading(system.run, scoring.ties, system.source))
@@ -271,10 +271,10 @@ MIN_MET_SHARE = 0.1  # of the queries with a list, those where it holds a judged
 HARM_NOTE_FROM = 0.1  # Share of holes from which a note limits harm@k.
 
 OTHER_CORPUS_REMEDY = (
-    "evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
-    "(raggs export --format trec) and name the file"
+    "evaluate it against a golden set of the same corpus; if the ids do mean the same texts, export its lists "
+    "(raggs export --format trec) and pass the file"
 )
-RECUT = "both are cut from the same documents: --project carries the grades over by their places"
+RECUT = "both are chunks of the same documents: --project maps the grades by position"
 
 
 def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
@@ -286,8 +286,8 @@ def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
     if other := system.origin.other_corpus(judgments.origin):
         recut = same_documents(judgments.source, system.source)
         raise DataError(
-            f"was retrieved from another corpus than {judgments.source} was judged on (content {other}), so equal ids "
-            "mean other texts",
+            f"was retrieved from another corpus than the one judged in {judgments.source} (content {other}), so equal "
+            "ids mean different texts",
             where=system.source,
             remedy=RECUT if recut else OTHER_CORPUS_REMEDY,
         )
@@ -353,7 +353,7 @@ def harmless_note(study: Study, system: str) -> str:
         holes = holes_at(study.hits[system], named.measure.cutoff)
         if holes is not None and holes > HARM_NOTE_FROM:
             return (
-                f"{named.name} counts unjudged passages as harmless, and {holes:.0%} of what {system} shows there is "
+                f"{named.name} counts unjudged passages as harmless, but {holes:.0%} of the passages of {system} are "
                 "unjudged: its harm may be larger"
             )
     return ""

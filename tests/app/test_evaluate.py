@@ -62,7 +62,7 @@ def test_a_wrong_path_of_a_gate_is_told_first(tmp_path):
 def test_samples_bring_their_own_cutoff_and_know_no_doubt(files, tmp_path):
     samples = SampleFiles(tmp_path / "samples", tmp_path / "outputs")
     assert evaluate(EvalRequest(samples)).report.measures[0] == "hit@5"
-    with pytest.raises(UsageError, match="nothing of the doubt"):
+    with pytest.raises(UsageError, match="does not record the uncertainty"):
         evaluate(EvalRequest(samples, analyses=AnalysisRequest(frozenset({"uncertainty"}))))
 
 

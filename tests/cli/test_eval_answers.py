@@ -61,7 +61,7 @@ def test_answers_are_generated_checked_and_counted_by_system(golden: Project, se
     assert "fused: Acc|hit_all@40 0.6667" in done.stdout
     assert "missing" not in found["bm25"], "without its evidence, an answer is not wanted"
     assert [found[name]["missing"] for name in ("dense", "fused")] == [1, 1], "q03 has no reference answer"
-    assert "dense: 1 query with all evidence, whose answer is not known" in done.stdout
+    assert "dense: 1 query with all evidence but an unknown answer" in done.stdout
     rows = {(row["system"], row["qid"]): row["correct"] for row in lines(golden.folder / "scores" / "answers.jsonl")}
     wrong = {("bm25", "q01"): False, ("fused", "q01"): False}
     assert rows == {("fused", "q00"): True, ("fused", "q02"): True, **wrong}

@@ -48,7 +48,7 @@ RUNS: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "a run of other queries": (
         {"run": "".join(f"other-{number} Q0 doc-3 1 2.0 a\n" for number in range(5))},
         5,
-        ("run: ", "other-0, other-1, other-2, …", "q1, q2, q3", "in the same way"),
+        ("run: ", "other-0, other-1, other-2, …", "q1, q2, q3", "the same query ids"),
     ),
     "qrels instead of a run": ({"run": QRELS}, 5, ("run:1", "4 columns instead of 6")),
     "a run instead of qrels": ({"qrels": RUN}, 5, ("qrels:1", "6 columns instead of 4")),
@@ -116,20 +116,20 @@ SAMPLE_FILES: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "a sample twice": (
         {"samples": "- {id: s1, expected_output: [a]}\n- {id: s1, expected_output: [b]}"},
         5,
-        ("s1 stands twice",),
+        ("s1 occurs twice",),
     ),
     "a sample without passages": ({"samples": "- id: s1"}, 5, ("s1 expects no passage",)),
     "a sample of an empty list": ({"samples": "- {id: s1, expected_output: []}"}, 5, ("s1 expects no passage",)),
     "a sample of one word": ({"samples": "- {id: s1, expected_output: doc-3}"}, 5, ("s1 expects no passage",)),
     "an expected passage twice": ({"samples": "- {id: s1, expected_output: [a, a]}"}, 5, ("expects a twice",)),
-    "an expected passage is a list": ({"samples": "- {id: s1, expected_output: [[a]]}"}, 5, ("s1", "no id")),
+    "an expected passage is a list": ({"samples": "- {id: s1, expected_output: [[a]]}"}, 5, ("s1", "not a passage id")),
     "a gain below 0": ({"samples": "- {id: s1, expected_output: {a: -1}}"}, 5, ("gain -1 of a",)),
     "a gain that is a word": ({"samples": "- {id: s1, expected_output: {a: much}}"}, 5, ("gain 'much' of a",)),
     "a gain of NaN": ({"samples": "- {id: s1, expected_output: {a: .nan}}"}, 5, ("gain nan of a",)),
     "an endless gain": ({"samples": "- {id: s1, expected_output: {a: .inf}}"}, 5, ("gain inf of a",)),
     "k is 0": ({"samples": "- {id: s1, expected_output: [a], metadata: {k: 0}}"}, 5, ("s1: k is 0",)),
     "k is a word": ({"samples": "- {id: s1, expected_output: [a], metadata: {k: all}}"}, 5, ("k is 'all'",)),
-    "metadata is a list": ({"samples": "- {id: s1, expected_output: [a], metadata: [k]}"}, 5, ("no mapping",)),
+    "metadata is a list": ({"samples": "- {id: s1, expected_output: [a], metadata: [k]}"}, 5, ("not a mapping",)),
     "an empty answer": (
         {"samples": "- {id: s1, expected_output: [a], metadata: {answer: ' '}}"},
         5,
@@ -138,7 +138,7 @@ SAMPLE_FILES: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "an answer that is a list": (
         {"samples": "- {id: s1, expected_output: [a], metadata: {answer: [b]}}"},
         5,
-        ("s1", "no text"),
+        ("s1", "not text"),
     ),
     "outputs not JSON": ({"outputs": OUTPUTS + "{oops\n"}, 5, ("outputs:3", "JSON")),
     "an output is a list": ({"outputs": "[1]\n"}, 5, ("outputs:1", "object")),
@@ -152,7 +152,7 @@ SAMPLE_FILES: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "a passage without id": ({"outputs": '{"id": "s1", "output": [{"text": "x"}]}\n'}, 5, ("outputs:1", "text")),
     "a passage's id with a space": ({"outputs": '{"id": "s1", "output": ["a b"]}\n'}, 5, ("outputs:1", "'a b'")),
     "outputs not UTF-8": ({"outputs": b'{"id": "\xff"}\n'}, 5, ("outputs:1", "UTF-8")),
-    "outputs empty": ({"outputs": ""}, 5, ("none of the queries", "it has none", "s1, s2")),
+    "outputs empty": ({"outputs": ""}, 5, ("no query in common", "it has none", "s1, s2")),
     "outputs nested without end": ({"outputs": '{"id":' * 100_000 + "\n"}, 5, ("outputs:1", "JSON")),
 }
 

@@ -98,7 +98,7 @@ def test_grades_are_carried_over_and_the_report_says_how(runs: tuple[Path, Path]
 
 def test_a_system_that_is_cut_finer_than_the_set_is_told(runs: tuple[Path, Path]) -> None:
     finer, coarser = (scored("-g", golden, "-r", run, "--project")["notes"] for golden, run in (runs[::-1], runs))
-    assert any("is cut finer than what was judged" in note for note in finer)
+    assert any("uses smaller chunks than the judged ones" in note for note in finer)
     assert not any("is cut finer" in note for note in coarser)
 
 
@@ -145,7 +145,7 @@ def test_measures_in_characters_need_places(runs: tuple[Path, Path]) -> None:
         (("--project", "--corpus", "x.yaml"), 4, "x.yaml"),
         (("--project", "--corpus", "other=x.yaml"), 2, "no system is called other"),
         (("--project", "--corpus", "x.yaml", "--corpus", "y.yaml"), 2, "a second corpus for all"),
-        (("--project", "--uncertainty"), 2, "nothing of the doubt"),
+        (("--project", "--uncertainty"), 2, "does not record the uncertainty"),
         (("--project", "--condensed", "-m", "span_recall4@5"), 5, "without --condensed"),
     ],
 )

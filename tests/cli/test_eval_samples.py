@@ -63,7 +63,7 @@ def test_a_sample_s_own_cutoff_wins(here: Path) -> None:
     assert values["precision@k"] == {"s1": 0.5, "s2": 1.0}  # s2 keeps the cutoff that the measure names
     assert values["mrr@k"]["s1"] == 0.5
     assert means(report)["recall@k"] == 0.75
-    assert "each sample is scored at its own metadata.k, where it has one" in report["notes"]
+    assert "each sample with metadata.k is scored at that cutoff" in report["notes"]
     arguments = ("--samples", "samples.yaml", "--outputs", "outputs.jsonl", "--fail-under", "recall@5=0.8")
     result = raggs_eval(*arguments)
     assert (result.exit_code, "recall@k of outputs is 0.7500, below 0.8" in result.stderr) == (7, True)

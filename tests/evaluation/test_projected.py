@@ -44,8 +44,8 @@ def test_one_sentence_for_the_rule_and_one_for_each_corpus() -> None:
     said = lay_out(carried(part(), part(judged=None))).scores.sentences
     assert len(said) == 3
     assert said[1].startswith("projected: a passage gets the highest grade of 50% of its judged characters")
-    assert said[2].startswith("12 passages with a grade and 1 hole onto the corpus abababababab; of the characters")
-    assert said[2].endswith("that the top 2 shows are judged: good 75%, poor –")
+    assert said[2].startswith("12 passages with a grade and 1 hole onto the corpus abababababab; judged share of the")
+    assert said[2].endswith("characters in the top 2: good 75%, poor –")
 
 
 def test_systems_of_two_corpora_have_a_sentence_each_and_lost_text_is_told() -> None:
@@ -66,7 +66,7 @@ def test_each_rule_has_its_words(by: str, said: str) -> None:
 
 def test_a_system_of_much_shorter_passages_is_told_of() -> None:
     finer, alike = carried(part(length=400.0), part(length=600.0)).systems
-    assert "cut finer than what was judged (400 against 800 characters)" in finer_note(finer)
+    assert "uses smaller chunks than the judged ones (400 against 800 characters)" in finer_note(finer)
     assert not finer_note(alike)
     assert not finer_note(reported().systems[0])
 

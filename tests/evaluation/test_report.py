@@ -89,7 +89,7 @@ def test_values_that_are_not_defined_are_left_out_and_counted():
 
 
 def test_no_query_in_common_shows_examples_of_both():
-    with pytest.raises(DataError, match=r"it has x1, x2, x3, …, wanted are query-a — "):
+    with pytest.raises(DataError, match=r"it has x1, x2, x3, …, expected query-a — "):
         made({"query-a": {"doc-1": 5}}, {"one": {f"x{n}": ["doc-1"] for n in range(1, 5)}})
 
 

@@ -102,7 +102,7 @@ def test_warnings_stand_above_the_scores_and_in_all_files(tmp_path: Path) -> Non
 def test_harm_beside_holes_says_what_it_leaves_out(tmp_path: Path) -> None:
     write(tmp_path, qrels=QRELS, run="q1 Q0 doc-3 1 2 t\nq1 Q0 x 2 1 t\nq2 Q0 doc-2 1 2 t\nq3 Q0 doc-5 1 1 t\n")
     files = ("-g", tmp_path / "qrels", "-r", tmp_path / "run")
-    found = "harm@2 counts unjudged passages as harmless, and 17% of what run shows there is unjudged"
+    found = "harm@2 counts unjudged passages as harmless, but 17% of the passages of run are unjudged"
     assert any(note.startswith(found) for note in scored(*files, "-m", "harm@2")["notes"])
     assert not any("harm" in note for note in scored(*files, "-m", "mrr")["notes"])
     assert not any("harm" in note for note in scored(*files, "-m", "harm@1")["notes"])

@@ -33,7 +33,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
     by_system: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
 
     NAME = "answers"
-    TITLE = "GivenAnswers where all evidence was shown"
+    TITLE = "Answers with all evidence retrieved"
     COLUMNS = ("system", "measure", "accuracy", "interval", "correct", "hits", "queries")
     PART = AnswersPart
 
@@ -89,7 +89,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
 
 def _sentence(system: str, part: AnswersPart) -> str:
     if part.accuracy is None:
-        return f"{system}: {plural(part.missing, 'query')} with all evidence, whose answer is not known"
+        return f"{system}: {plural(part.missing, 'query')} with all evidence but an unknown answer"
     missing = f"; not counted: {plural(part.missing, 'query')} without a known answer" if part.missing else ""
     return (
         f"{system}: Acc|{part.measure} {score(part.accuracy)} [{part.low:.3f}, {part.high:.3f}], "

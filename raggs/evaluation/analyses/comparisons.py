@@ -33,7 +33,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
     first: bool = False
 
     NAME = "comparisons"
-    TITLE = "Against"
+    TITLE = "Comparison with"
     PLACE = "comparisons"
     COLUMNS = (
         *("system", "measure", "difference", "interval", "holm", "effect", "turns"),

@@ -216,13 +216,13 @@ class CorrectedPart(ReportPart):
 
     measure: Annotated[str, Column("measure")]
     against: str | None = Field(description="the system that is subtracted; null for a score")
-    machine: Annotated[Number, Column("judge", "score")] = Field(description="by the judge's labels alone")
+    machine: Annotated[Number, Column("judge", "score")] = Field(description="with the judge's labels only")
     corrected: Annotated[Number, Column("corrected", "score")] = Field(
         description="null where too few passages were drawn"
     )
     low: Number
     high: Number
-    people: Annotated[Number, Column("people only", "score")] = Field(description="by people's labels alone")
+    people: Annotated[Number, Column("people only", "score")] = Field(description="with human labels only")
     people_low: Number
     people_high: Number
     power: Number = Field(description="how far the judge was relied on, 0 to 1")
@@ -275,7 +275,9 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
                 "nothing to correct scores by", remedy="--reviews DIR, with grades of passages drawn at random"
             )
         if not judgments.qrels.scale.golden:
-            raise UsageError("people grade 1 to 5, and these labels are on another scale", remedy="leave --reviews out")
+            raise UsageError(
+                "human labels use the scale 1 to 5, but these labels use another one", remedy="omit --reviews"
+            )
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[CorrectedPart]]:
         """Return the corrected measures of each system, then the differences.
@@ -308,7 +310,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         for name, each in sums.items():
             if are_chances_implausible(each.above):
                 raise DataError(
-                    f"what people graded at random of {name} does not fit the chances that are noted with it",
+                    f"the random sample of {name} does not fit its recorded sampling probabilities",
                     remedy="draw from the pools of these systems: raggs review plan, then raggs review serve --plan",
                 )
         for name, other, pair in _singles_and_pairs(sums, self.baseline):
@@ -401,7 +403,7 @@ def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
             need = f"{FEWEST_WHOLE} on which it is defined, {VARIED} of them unlike the rest, are needed"
             yield f"{name}: {measures} not corrected: {plural(queries, 'question')} read whole; {need}"
         elif mine:
-            have = f"drawn passages stand in the lists of {plural(queries, 'query')}"
+            have = f"drawn passages are in the lists of {plural(queries, 'query')}"
             yield f"{name}: {measures} not corrected: {have}, and {MIN_LABELLED_QUERIES} are needed"
 
 

@@ -100,7 +100,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
     """Dependence of systems on the pool: score and rank without their unique contributions."""
 
     NAME = "leave_one_out"
-    TITLE = "Each system left out of the pool"
+    TITLE = "Leave-one-out from the pool"
     COLUMNS = ("system", "measure", "score", "without", "alone", "relevant", "rank", "rank_without", "overtaken_by")
     PART = LeaveOneOutPart
 
@@ -111,7 +111,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
             UsageError: there is only one.
         """
         if len(systems) < 2:
-            raise UsageError("leaving one system out takes two systems or more", remedy="name another one: --run FILE")
+            raise UsageError("--leave-one-out needs at least two systems", remedy="name another one: --run FILE")
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[LeaveOneOutPart]]:
         """Return one finding per system on the first measure, except for derived systems and those with projected
@@ -144,9 +144,9 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
     def sentences(self, found: Sequence[AnalysisFinding[LeaveOneOutPart]]) -> Sequence[str]:
         """Score and rank of each system, with and without its own contributions."""
         return [
-            f"{system} left out of the pool: {part.measure} {score(part.score)} -> {score(part.without)}, rank "
+            f"{system} without its unique passages: {part.measure} {score(part.score)} -> {score(part.without)}, rank "
             f"{part.rank} -> {part.rank_without}{_overtaken_clause(part)}; {plural(part.alone, 'judged passage')} "
-            f"({part.relevant:,} relevant) only it brought"
+            f"({part.relevant:,} relevant) are unique to it"
             for system, part in found
         ]
 

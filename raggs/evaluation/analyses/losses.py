@@ -41,7 +41,7 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
     cutoffs: tuple[int, ...] = ()
 
     NAME = "bottleneck"
-    TITLE = "Where they lose"
+    TITLE = "Retrieval or order"
     PLACE = "bottleneck"
     COLUMNS = ("system", "measure", "actual", "ceiling", "of_means", "of_queries", "retrieval", "ordering", "kind")
     PART = BottleneckPart
@@ -79,9 +79,9 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
         """
         first = _measure_stem(found[0].part)
         return [
-            f"{system}: {part.measure} {score(part.actual)} of {score(part.ceiling)}, the ceiling that a perfect order "
-            f"of its top {part.pool} would reach{_shares(part)}; better retrieval could give {score(part.retrieval)}, "
-            f"a perfect order {score(part.ordering)} — {BOTTLENECKS[part.kind]}"
+            f"{system}: {part.measure} {score(part.actual)}, ceiling {score(part.ceiling)} with a perfect order of its "
+            f"top {part.pool}{_shares(part)}. Possible gain: retrieval {score(part.retrieval)}, order "
+            f"{score(part.ordering)} — {BOTTLENECKS[part.kind]}"
             for system, part in _reported_findings([each for each in found if _measure_stem(each.part) == first])
             if part.actual is not None
         ]
@@ -109,7 +109,7 @@ def _reported_findings(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequ
 def _shares(part: BottleneckPart) -> str:
     if part.of_means is None:
         return ""
-    return f" (%PROC {percent(part.of_means)} of means, {percent(part.of_queries)} in the mean of queries)"
+    return f" (%PROC {percent(part.of_means)} of means, {percent(part.of_queries)} as mean over queries)"
 
 
 def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
@@ -173,7 +173,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
     pool: int = 50
 
     NAME = "waterfall"
-    TITLE = "Where the points go"
+    TITLE = "Decomposition of the losses"
     COLUMNS = ("system", "measure", "perfect", *(("lost", name) for name in LOSSES), "actual")
     PART = WaterfallPart
 

@@ -109,7 +109,7 @@ class DepthAnalysis(PartAnalysis[DepthsPart]):
     """How the first measure of each system grows with the cutoff."""
 
     NAME = "depths"
-    TITLE = "Over the cutoff"
+    TITLE = "Scores by cutoff"
     COLUMNS = ("system", "measure", *(("means", k) for k in CUTOFFS))
     PART = DepthsPart
 

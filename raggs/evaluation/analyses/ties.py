@@ -109,7 +109,7 @@ def _reached_tie_share(hits: Hits, named: MeasureSpec) -> float:
 def _note(system: str, tied: int, parts: Sequence[TiePart]) -> str:
     worst = max(parts, key=lambda part: part.width or 0.0)
     return (
-        f"{system}: {plural(tied, 'passage')} share their score with another; by how ties are broken, {worst.measure} "
+        f"{system}: {plural(tied, 'passage')} share their score with another; by the order of ties, {worst.measure} "
         f"lies in {score(worst.least)} to {score(worst.most)}, expected {score(worst.expected)} "
         f"({plural(worst.queries, 'query')})"
     )

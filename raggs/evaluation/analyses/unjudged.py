@@ -33,7 +33,7 @@ class UnjudgedBoundsAnalysis(Analysis):
         """Return the meaning of the braces next to the scores."""
         if all(score.lowest is None for system in report.systems for score in system.scores.values()):
             return None
-        return Legend("{ }", "with every unjudged passage at the lowest and the highest grade")
+        return Legend("{ }", "score with all unjudged passages at the lowest and at the highest grade")
 
 
 def _bounded(system: SystemPart, study: Study) -> Iterator[tuple[str, ScorePart]]:
@@ -69,8 +69,8 @@ class Pooling(PartAnalysis[PoolPart]):
     def sentences(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[str]:
         """Return the limits of a pooled set."""
         return [
-            f"{_pool_origin_clause(part)}: a pool cannot show what its makers missed, so the ceilings flatter them"
-            + ("" if part.share is None else f"; {part.share:.0%} of {_theirs(part)} one alone found")
+            f"{_pool_origin_clause(part)}: passages that they all missed are unjudged, so the ceilings are optimistic"
+            + ("" if part.share is None else f"; {part.share:.0%} of {_theirs(part)} are unique to one of them")
             for _, part in found
         ]
 
@@ -83,7 +83,7 @@ def _pool_origin_clause(part: PoolPart) -> str:
     names = ", ".join(part.makers)
     if part.stated:
         return f"the set was pooled from {names}"
-    return f"all that {names} show at the top is judged, as where a set is pooled from the systems under test"
+    return f"every top passage of {names} is judged, so the set was probably pooled from them"
 
 
 def _theirs(part: PoolPart) -> str:
@@ -101,7 +101,7 @@ class LabelUncertaintyAnalysis(Analysis):
         """
         if judgments.doubt is None:
             raise UsageError(
-                f"{judgments.source} says nothing of the doubt about its labels",
+                f"{judgments.source} does not record the uncertainty of its labels",
                 remedy="--uncertainty needs --golden RUN_DIRECTORY",
             )
 

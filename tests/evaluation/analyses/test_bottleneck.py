@@ -23,16 +23,15 @@ def test_the_pool_decides_whether_retrieval_or_ordering_is_to_blame():
 
 def test_it_says_what_to_do_by_ra_nwg_and_shows_both_measures():
     section = BottleneckAnalysis(7).section(reported(BottleneckAnalysis(7), systems=SYSTEMS))
-    assert section.title == "Where they lose (pool of 7)"
+    assert section.title == "Retrieval or order (pool of 7)"
     assert len(section.table.rows) == 2
     assert [cell.text for cell in section.table.rows[1]][2:6] == ["0.1111", "0.4444", "0.2500", "0.5000"]
     good, poor = section.sentences
     assert good == (
-        "good: ra_nwg@2 1.0000 of 1.0000, the ceiling that a perfect order of its top 7 would reach (%PROC 100.0% of "
-        "means, 100.0% in the mean of queries); better retrieval could give 0.0000, a perfect order 0.0000 — neither "
-        "retrieval nor ordering loses much"
+        "good: ra_nwg@2 1.0000, ceiling 1.0000 with a perfect order of its top 7 (%PROC 100.0% of means, 100.0% as "
+        "mean over queries). Possible gain: retrieval 0.0000, order 0.0000 — neither retrieval nor order loses much"
     )
-    assert poor.endswith("dense and BM25 fused (RRF), a more exact index (ef, nprobe), questions rewritten")
+    assert poor.endswith("fuse dense and BM25 (RRF), use a more exact index (ef, nprobe), rewrite queries")
 
 
 def test_it_is_told_at_10_and_30_as_far_as_lists_reach_and_else_where_it_was_asked():

@@ -12,5 +12,5 @@ def test_bounds_enclose_the_mean_and_are_explained():
     assert poor.lowest == poor.mean < poor.highest
     assert (
         UnjudgedBoundsAnalysis().legend(report).line
-        == "{ } with every unjudged passage at the lowest and the highest grade"
+        == "{ } score with all unjudged passages at the lowest and at the highest grade"
     )

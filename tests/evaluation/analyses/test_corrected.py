@@ -185,12 +185,12 @@ def test_few_drawn_passages_get_no_number() -> None:
     chances = {key: replace(label, chance=0.05) for key, label in few.items()}
     report = reported(chances, measures=("precision4@4",))
     assert {part.corrected for part in parts(report).values()} == {None}
-    assert "one: precision4@4 not corrected: drawn passages stand in the lists of 5 queries" in _said(report)
+    assert "one: precision4@4 not corrected: drawn passages are in the lists of 5 queries" in _said(report)
 
 
 def test_a_draw_that_was_not_finished_is_refused() -> None:
     begun = {key: label for key, label in DRAWN.items() if key[0] < "q30"}
-    with pytest.raises(DataError, match="does not fit the chances"):
+    with pytest.raises(DataError, match="does not fit its recorded sampling probabilities"):
         reported(begun)
 
 
@@ -198,7 +198,7 @@ def test_without_labels_or_on_another_scale_it_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing to correct"):
         reported({})
     labels = Judgments("qrels", Qrels.of(JUDGED, GradeScale.of(0, 5)))
-    with pytest.raises(UsageError, match="another scale"):
+    with pytest.raises(UsageError, match="use another one"):
         make_report(labels, SYSTEMS, ScoringSettings(parse_measures(["recall@4"]), (4,)), [PeopleCorrection(DRAWN)])
 
 
@@ -222,5 +222,5 @@ def test_two_draws_that_know_nothing_of_each_other_are_refused() -> None:
     rng = generator(2, "second plan")
     open_ = [(qid, doc) for qid in QIDS for doc in TRUTH[qid] if (qid, doc) not in DRAWN]
     second = {(qid, doc): DrawnLabel(TRUTH[qid][doc], CHANCE) for qid, doc in open_ if rng.random() < CHANCE}
-    with pytest.raises(DataError, match="does not fit the chances"):
+    with pytest.raises(DataError, match="does not fit its recorded sampling probabilities"):
         reported({**DRAWN, **second})

@@ -28,21 +28,21 @@ def system(name: str, lists: dict[str, list[str]], origin: DataOrigin = MINE, **
 def test_a_set_pooled_from_the_systems_under_test_says_so_with_the_share_that_one_found() -> None:
     (sentence,) = said(system("a", GOOD), system("b", OTHER), system("fused", GOOD, derived=True))
     assert sentence == (
-        "the set was pooled from a, b, fused: a pool cannot show what its makers missed, so the ceilings flatter them; "
-        "25% of the 4 relevant passages they found one alone found"
+        "the set was pooled from a, b, fused: passages that they all missed are unjudged, so the ceilings are "
+        "optimistic; 25% of the 4 relevant passages they found are unique to one of them"
     )
 
 
 def test_one_maker_has_no_share() -> None:
     (sentence,) = said(system("a", GOOD), system("b", OTHER, DataOrigin("corpus", "other")))
-    assert sentence.endswith("so the ceilings flatter them")
+    assert sentence.endswith("so the ceilings are optimistic")
     assert sentence.startswith("the set was pooled from a:")
 
 
 def test_files_whose_top_is_all_judged_look_like_makers() -> None:
     whole = {qid: docs for qid, docs in GOOD.items() if qid != "query-c"}
     (sentence,) = said(system("a", whole, DataOrigin()), system("b", OTHER, DataOrigin()), origin=DataOrigin())
-    assert sentence.startswith("all that a show at the top is judged, as where a set is pooled from the systems under")
+    assert sentence.startswith("every top passage of a is judged, so the set was probably pooled from them")
 
 
 def test_a_set_that_others_made_flatters_nobody() -> None:

@@ -27,7 +27,7 @@ def test_the_widest_range_is_a_note():
     assert len(report.systems[0].ties) == 3
     (note,) = [note for note in report.notes if "share" in note]
     assert note == (
-        "tied: 2 passages share their score with another; by how ties are broken, recall@1 lies in 0.5000 to 0.8333, "
+        "tied: 2 passages share their score with another; by the order of ties, recall@1 lies in 0.5000 to 0.8333, "
         "expected 0.6667 (1 query)"
     )
     section = TieRanges().section(report)

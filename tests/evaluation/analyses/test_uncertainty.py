@@ -28,5 +28,5 @@ def test_doubt_widens_intervals_and_says_so():
         assert other.mean == score.mean
         assert other.low <= score.low <= score.high <= other.high
     assert any(other.high > score.high for score, other in pairs)
-    with pytest.raises(UsageError, match="qrels says nothing of the doubt"):
+    with pytest.raises(UsageError, match="qrels does not record the uncertainty"):
         reported(LabelUncertaintyAnalysis())
