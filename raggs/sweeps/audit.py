@@ -1,6 +1,6 @@
-"""Is a sweep what its manifest says? Everything that its folder and its golden set tell is derived again and compared.
+"""Audit of a sweep: everything that its folder and its golden set determine is derived again and compared.
 
-What only the corpus or a provider could tell (lists, tokens, milliseconds) is taken as recorded, under its hash.
+Lists, tokens and latencies depend on the corpus or a provider. They are taken as recorded and checked by their hash.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ UNCHECKED = (
 NO_GOLDEN = "scores, front and choice: the golden set is not where the sweep read it, or is another one"
 RELATIVE_TOLERANCE = 1e-9
 TOKENS = ("question_tokens", "candidate_tokens", "candidate_tokens_sd", "context_tokens")
-OF_VERSION = frozenset({"raggs"})  # what the version of raggs that wrote a report decides
+OF_VERSION = frozenset({"raggs"})  # Fields that depend on the version of raggs.
 
 
 def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
-    """Every finding, the records that were checked, and what could not be looked at."""
+    """Return all findings, the number of checked records, and what could not be checked."""
     store = SweepStore(folder)
     try:
         manifest = store.manifest()
@@ -61,7 +61,7 @@ def _files(store: SweepStore, manifest: SweepManifest) -> Iterator[AuditFinding]
 
 
 def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[AuditFinding]:
-    """Waiting, from timings.jsonl; costs, from tokens and prices."""
+    """Check latencies against timings.jsonl, and costs against tokens and prices."""
     config, timings = _config(manifest), store.timings()
     asked = sample(manifest.questions, config.latency.queries)
     for line, row in enumerate(rows, start=1):
@@ -73,7 +73,7 @@ def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
 
 
 def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
-    """What is wrong with a system's cost, by its tokens and prices."""
+    """Yield what is wrong with a system's cost, by its tokens and prices."""
     if (cost := row.cost) is None:
         return
     again = CostPart.of(cost.lines, **{name: getattr(cost, name) for name in TOKENS})
@@ -107,7 +107,7 @@ def _is_close(one: Number, other: Number) -> bool:
 def _report_findings(
     store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
 ) -> Iterator[AuditFinding | None]:
-    """The report, from the lists and the golden set; one None where the set is not there any more."""
+    """Check the report against the lists and the golden set; yield one None if the set no longer exists."""
     config, stored = _config(manifest), store.report()
     if not config.golden.exists():
         yield None

@@ -1,15 +1,12 @@
-"""How the systems stand to something, as sections: the exact index, the pool, the baseline, other questions.
+"""Sections of a sweep's report: comparisons with the exact index, the pool and the baseline, ceilings, fronts,
+chunkings.
 
-What a reader compares configurations by beside their scores: ceilings, efficiency, and the frontier for each SLO.
+Dallaire, "Practical RAG Evaluation", 2025: a low ceiling (PROC) calls for better retrieval. A high ceiling with a low
+realised share (%PROC) calls for a better order (section 6). Efficiency is meant for shortlists only, and fronts depend
+on latency limits (section 5.4). All figures come from the report. Nothing is computed here.
 
-Dallaire, "Practical RAG Evaluation", 2025: a low ceiling (PROC) asks for better retrieval, a high one of which little
-is realised (%PROC) for better ordering (section 6); efficiency is for shortlists alone; frontiers are conditioned on
-limits of latency (section 5.4). Every figure is of the report; nothing is computed here.
-
-What must be known where systems differ in how their corpus is cut: the cuts, who is scored by projected grades, and
-which differences may be due to that. From the report alone.
-
-Systems that measured alike: one line stands for all of them, so that what differs is seen.
+If systems use different chunks, the report names the systems with projected grades and the differences that unjudged
+text could explain. Systems with the same figures share one line.
 """
 
 from __future__ import annotations
@@ -44,20 +41,20 @@ VERDICTS = {
 
 
 def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
-    """The sections that there is something to say in; tables in full alone."""
+    """Yield the sections with findings; tables only if `full`."""
     for section in (_deltas(report), _contribution_section(report), _baseline_section(report), _wins(report)):
         if section is not None and (full or section.sentences):
             yield section if full else Section(section.title, section.sentences)
 
 
 def first_of(sentences: Sequence[str]) -> list[str]:
-    """The first inconclusive verdicts, and how many more there are."""
+    """Return the first inconclusive verdicts, and the number of the others."""
     more = len(sentences) - MAX_COMPARED
     return [*sentences[:MAX_COMPARED], *([f"{more} more are inconclusive"] if more > 0 else [])]
 
 
 def next_commands(parts: Iterable[UnjudgedPart | None]) -> list[str]:
-    """What has the unjudged passages of inconclusive verdicts judged, each command once."""
+    """Return the commands that get the unjudged passages of inconclusive verdicts judged, each once."""
     return list(dict.fromkeys(f"next: {part.remedy}" for part in parts if part is not None))
 
 
@@ -83,7 +80,7 @@ def _deltas(report: SweepReport) -> Section | None:
 
 
 def _contribution_section(report: SweepReport) -> Section | None:
-    """What systems owe to having been pooled, where any of them brought something alone."""
+    """Return how far systems depend on their unique contributions to the pool; None without any."""
     owing = [part for part in report.loyalty if part.alone and part.score is not None and part.without is not None]
     if not owing:
         return None
@@ -124,26 +121,26 @@ def _verdict_text(part: ComparisonPart) -> str:
 
 
 def _wins(report: SweepReport) -> Section | None:
-    """How often each would be the choice; on the screen a sentence on the choice says it."""
+    """Return the share of resamples in which each system is chosen."""
     if not report.wins:
         return None
     return Section("Stability of the choice (bootstrap over queries)", table=table_of(report.wins, "system", "share"))
 
 
-MAX_DIFFERENCES = 3  # differences between cuts that are doubted one by one
+MAX_DIFFERENCES = 3  # Differences between chunkings that are reported one by one.
 READ = ("span_recall4", "span_precision4")
-MAX_LOST_SHARE = 0.05  # of the judged characters; what is lost at cuts is white space
+MAX_LOST_SHARE = 0.05  # Share of the judged characters; less is usually white space at chunk boundaries.
 
 
 def span_columns(report: SweepReport) -> tuple[str, ...]:
-    """The measures in characters that a table shows of each system."""
+    """Return the measures in characters that a table shows for each system."""
     marked = any(name.startswith(tuple(TERMS)) for name in report.measures)
     names = (f"{name}@{report.cutoffs[0]}" for name in (TERMS if marked else READ))
     return tuple(name for name in names if name in report.measures and name not in report.quality)
 
 
 def cuts_section(report: SweepReport) -> Section | None:
-    """The cuts, and how their systems are scored."""
+    """Return the section on chunkings; None if all systems use the same chunks."""
     if not report.cuts:
         return None
     first = str(report.cutoffs[0])
@@ -162,14 +159,14 @@ def cuts_section(report: SweepReport) -> Section | None:
 
 
 def _mean(rows: Sequence[SystemRow], measure: str, cut: CutPart) -> Number:
-    """Of a measure, over the systems of a cut."""
+    """Return the mean of a measure over the systems of a chunking."""
     found = [row.scores[measure].mean for row in rows if row.levels.get(CHUNKER) == cut.label and measure in row.scores]
     known = [mean for mean in found if mean is not None]
     return fmean(known) if known else None
 
 
 def unjudged_by_cut(rows: Sequence[SystemRow], cutoff: str) -> Mapping[str, float]:
-    """By cut, the share of the top's characters that nobody judged, mean over its systems."""
+    """Return the unjudged share of the top's characters by chunking, as mean over its systems."""
     found: dict[str, list[float]] = {}
     for row in rows:
         if (share := row.unjudged_characters.get(cutoff)) is not None:
@@ -180,14 +177,14 @@ def unjudged_by_cut(rows: Sequence[SystemRow], cutoff: str) -> Mapping[str, floa
 def cut_notes(
     rows: Sequence[SystemRow], cuts: Sequence[CutPart], effects: Sequence[EffectPart], measure: str, cutoff: int
 ) -> Iterator[str]:
-    """What a reader must know before comparing systems of different cuts.
+    """Yield notes on comparing systems with different chunkings.
 
     Args:
         rows: the systems with their scores.
-        cuts: of the corpus.
-        effects: what each axis buys in `measure`.
-        measure: that decides first.
-        cutoff: up to which unjudged characters are counted.
+        cuts: chunkings of the corpus.
+        effects: main effects of the axes on `measure`.
+        measure: the primary measure.
+        cutoff: cutoff up to which unjudged characters are counted.
     """
     carried = [row for row in rows if row.projection is not None]
     if carried:
@@ -215,7 +212,7 @@ def cut_notes(
 
 
 def _is_within_unjudged(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
-    """Whether the difference of two cuts is no greater than that of what nobody judged of them."""
+    """Return whether the difference of two chunkings is at most that of their unjudged shares."""
     if effect.quality is None or effect.level not in unjudged or effect.against not in unjudged:
         return False
     gap = abs(unjudged[effect.level] - unjudged[effect.against])
@@ -254,7 +251,7 @@ MAX_FOLDED_KINDS = 3  # kinds of folded systems
 
 
 def best_first(report: SweepReport) -> list[SystemRow]:
-    """The systems by the measure that decides; among equals the choice, the front and the smaller k lead."""
+    """Return the systems by the primary measure, best first; ties by choice, front and smaller k."""
     front = {name: place for place, name in enumerate(report.front)}
 
     def key(row: SystemRow) -> tuple[float, bool, int, int, str]:
@@ -265,13 +262,13 @@ def best_first(report: SweepReport) -> list[SystemRow]:
 
 
 def mean(row: SystemRow, measure: str) -> float:
-    """A system's mean; below all others where it has none."""
+    """Return a system's mean; minus infinity if it has none."""
     score = row.scores.get(measure)
     return float("-inf") if score is None or score.mean is None else score.mean
 
 
 def fold_similar_systems(report: SweepReport, ordered: Sequence[SystemRow]) -> dict[str, SystemRow]:
-    """By the name of each system that may be left out, the one before it in `ordered` that it is alike to."""
+    """Return the systems that need no line of their own: by name, the earlier system with the same figures."""
     heads: dict[str, list[SystemRow]] = {}
     folded: dict[str, SystemRow] = {}
     for row in ordered:
@@ -287,7 +284,7 @@ def fold_similar_systems(report: SweepReport, ordered: Sequence[SystemRow]) -> d
 
 
 def folded_sentence(report: SweepReport, folded: Mapping[str, SystemRow]) -> str:
-    """Which systems stand behind others, by the levels in which they differ."""
+    """Return a sentence on the systems without a line of their own, by the levels in which they differ."""
     kinds = Counter(_differs(folded[row.name], row) for row in report.systems if row.name in folded)
     told = [f"{kind} ({count}x)" if count > 1 else kind for kind, count in kinds.most_common(MAX_FOLDED_KINDS)]
     more = sum(kinds.values()) - sum(count for _, count in kinds.most_common(MAX_FOLDED_KINDS))
@@ -322,7 +319,7 @@ CHOICE, OPEN_CHOICE, FRONT_MARK, OVER_LIMIT_MARK = "choice", "choice?", "frontie
 
 
 def ceilings_section(report: SweepReport, full: bool) -> Section | None:
-    """How far each system realises its own ceiling, and its quality per second."""
+    """Return the ceilings of the systems, the realised shares, and quality per second."""
     rows = [row for row in _rows(report, full) if row.scores]
     if not rows:
         return None
@@ -341,7 +338,7 @@ def ceilings_section(report: SweepReport, full: bool) -> Section | None:
 
 
 def _ceiling(measure: str, several: bool) -> tuple[ColumnSpec, ColumnSpec]:
-    """The ceiling of a measure, and the share of it that is realised."""
+    """Return the columns of a measure's ceiling and of its realised share."""
     said = f" {measure}" if several else f"@{measure.rpartition('@')[2]}"
     name = f"proc_{measure}"
     return (
@@ -363,7 +360,7 @@ def _terms(report: SweepReport, full: bool) -> Iterator[Legend]:
 
 
 def frontiers_section(report: SweepReport, full: bool) -> Section | None:
-    """For each limit on latency, which systems are on the frontier and which one is the choice, side by side."""
+    """Return the front and the choice for each latency limit, side by side."""
     parts = report.frontiers
     limits = [part.slo_ms for part in parts if part.slo_ms is not None]
     if not limits or all(row.latency.total is None for row in report.systems):
@@ -402,7 +399,7 @@ def _place(row: SystemRow, part: FrontierPart) -> str | None:
 
 
 def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
-    """All systems; on the screen the choice, the front and the best of the others, without those that are folded."""
+    """Return all systems; on the screen only the choice, the front and the best others, without repeated figures."""
     ordered = best_first(report)
     if full:
         return ordered

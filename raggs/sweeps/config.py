@@ -1,7 +1,7 @@
-"""What a sweep's YAML says. Every default of a sweep is written here.
+"""Settings of a sweep, with all defaults.
 
-An axis is a list of levels; a level is a name or the settings of a part. A level whose setting is a list of plain
-values (`dims: [64, 256]`) stands for one level with each of them.
+An axis is a list of levels. A level is a name, or the settings of a part. A level with a list of plain values
+(`dims: [64, 256]`) expands to one level per value.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from raggs.stages.retrieve import RetrieverSpec
 PLAIN_TYPES = (str, int, float, bool)
 NO_RERANKER = "none"
 SCALE = r"^[0-9]{1,3}(-|\.\.)[0-9]{1,3}$"
-AS_IT_IS = "corpus"  # the level of the axis `chunker` that leaves the corpus as it says itself
+AS_IT_IS = "corpus"  # Level of the axis `chunker` that keeps the chunks of the corpus.
 LIST_SETTINGS = ("separators",)  # settings of chunkers that are lists themselves
 MAX_EXHAUSTIVE_SYSTEMS = 50  # systems that are all looked at on all questions
 
 
 def is_none(value: object) -> bool:
-    """Whether a setting is left out, so that a sweep without it is stored as ever."""
+    """Return whether a setting is absent, so that it is not stored."""
     return value is None
 
 
 def _spread(level: Mapping[str, object], whole: Collection[str] = ()) -> Iterator[dict[str, object]]:
-    """One mapping for each combination of those settings that are lists of plain values, but for those in `whole`."""
+    """Return one mapping per combination of settings that are lists of plain values, except those in `whole`."""
     lists = {
         key: value
         for key, value in level.items()
@@ -57,12 +57,12 @@ def _as_list(value: object) -> list[object]:
 
 
 def _named_settings(value: object) -> object:
-    """The settings that a name alone stands for."""
+    """Return the settings that a name stands for."""
     return {"type": value} if isinstance(value, str) else value
 
 
 def _levels(value: object) -> list[object]:
-    """An axis as it may be written, as a list of settings."""
+    """Return an axis as a list of settings, from any accepted form."""
     found: list[object] = []
     for level in map(_named_settings, _as_list(value)):
         found += _spread(level) if isinstance(level, Mapping) else [level]
@@ -70,17 +70,17 @@ def _levels(value: object) -> list[object]:
 
 
 def _without_none(value: object) -> object:
-    """A reranker's level; "none" is None."""
+    """Return a reranker's level; None for "none"."""
     return None if value is None or (isinstance(value, Mapping) and value.get("type") == NO_RERANKER) else value
 
 
 def _without_corpus(value: object) -> object:
-    """A chunker's level; "corpus" is None."""
+    """Return a chunker's level; None for "corpus"."""
     return None if isinstance(value, Mapping) and value.get("type") == AS_IT_IS else value
 
 
 def _chunker_levels(value: object) -> list[object]:
-    """An axis of chunkers as it may be written, as a list of settings."""
+    """Return an axis of chunkers as a list of settings, from any accepted form."""
     found: list[object] = []
     for level in map(_named_settings, _as_list(value)):
         found += _spread(level, LIST_SETTINGS) if isinstance(level, Mapping) else [level]
@@ -88,7 +88,7 @@ def _chunker_levels(value: object) -> list[object]:
 
 
 def _modes(value: object) -> list[object]:
-    """An axis of modes, or of depths: names or numbers, and the settings of what is not one."""
+    """Return an axis of modes or depths: names, numbers or settings."""
     return [each for level in _as_list(value) for each in (_spread(level) if isinstance(level, Mapping) else [level])]
 
 
@@ -152,7 +152,7 @@ class Axes(Settings):
 
 
 class SystemSpec(Settings):
-    """A single system beside the grid."""
+    """A single system in addition to the grid."""
 
     chunker: AddedLater[Annotated[MaybeChunker, BeforeValidator(_named_settings)]] = Field(
         None, description="how the documents are cut; null: as the corpus says"
@@ -172,7 +172,7 @@ class SystemSpec(Settings):
 
 
 class UnitPrice(Settings):
-    """What a model, or the generator, costs."""
+    """Prices of a model or of the generator."""
 
     input: float | None = Field(None, ge=0, description="USD per 1M tokens of what is sent")
     output: float = Field(0, ge=0, description="USD per 1M tokens of what comes back")
@@ -180,7 +180,7 @@ class UnitPrice(Settings):
 
 
 class SystemLimits(Settings):
-    """What a system must keep to be chosen."""
+    """Limits that a recommended system must meet."""
 
     latency_ms: float | None = Field(
         None, gt=0, description="milliseconds before generation that 95% of single searches keep; null: no limit"
@@ -227,17 +227,17 @@ class SearchSettings(Settings):
     error: float = Field(0.01, gt=0, lt=1, description="of halving: largest chance to drop the best system")
 
     def halves(self, systems: int) -> bool:
-        """Whether so many systems are halved."""
+        """Return whether halving applies to this number of systems."""
         return self.type == "halving" or (self.type is None and systems > MAX_EXHAUSTIVE_SYSTEMS)
 
 
 def reads_corpus(mode: Mode | RetrieverConfig) -> bool:
-    """Whether a mode searches the corpus itself, so that it may be cut in any way."""
+    """Return whether a mode searches the corpus itself, so that any chunking applies."""
     return not isinstance(mode, RetrieverConfig) or retrievers.REGISTRY.of(mode).whole_corpus(mode)
 
 
 class SweepConfig(Settings):
-    """A whole sweep. Paths are relative to the file that they stand in."""
+    """Configuration of a sweep. Paths are relative to its file."""
 
     name: RunName = Field(description="the sweep's name; its directory is <folder>/<name>")
     folder: AnchoredPath = Field(Path("sweeps"), validate_default=True, description="where sweeps lie")
@@ -295,7 +295,7 @@ class SweepConfig(Settings):
 
     @property
     def cuts(self) -> tuple[ChunkerConfig | None, ...]:
-        """All ways in which systems have the corpus cut, each once; None: as it says itself."""
+        """All distinct chunkings of the systems; None stands for the chunks of the corpus."""
         found: list[ChunkerConfig | None] = []
         elsewhere = () if all(map(reads_corpus, self.axes.mode)) else (None,)
         for level in (*self.axes.chunker, *elsewhere, *(spec.chunker for spec in self.systems.values())):
@@ -304,13 +304,13 @@ class SweepConfig(Settings):
 
     @property
     def recuts(self) -> bool:
-        """Whether any system has the corpus cut in another way than it says itself."""
+        """Whether any system uses other chunks than those of the corpus."""
         return any(level is not None for level in self.cuts)
 
     @model_validator(mode="before")
     @classmethod
     def _except(cls, values: object) -> object:
-        """`except` is no name in Python."""
+        """Combinations to omit, under a valid Python name."""
         if isinstance(values, Mapping) and "except" in values:
             rest = {key: value for key, value in values.items() if key != "except"}
             return {**rest, "excluded": values["except"]}

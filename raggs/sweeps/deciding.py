@@ -1,18 +1,14 @@
-"""From what was measured and scored to the choice, in typed parts and in sentences. Computes by `raggs.stats`.
+"""The decisions of a sweep: front, choice, effects, and how stable the choice is under resampled queries.
 
-A choice out of noise is no choice: how often each system would win if the questions were drawn anew stands beside it.
+When ties are broken, a system may be replaced by an equivalent one. The source breaks ties among near-frontier peers
+(Dallaire, 2025, section 3.3) without defining "near". Here another system is equivalent if the data show it:
 
-Which systems are as good as another one, statistically: what "near the frontier" means when a tie is broken.
+- On the primary measure, the interval of the mean difference over queries is inside the margin on both sides. This is
+  the verdict "equivalent" of `raggs eval`.
+- On each other deciding measure, the interval does not reach below the margin: the system may be better, not worse.
 
-The source breaks ties among near-frontier peers (Dallaire, 2025, section 3.3) and does not say how near. Here a system
-is a peer of another one if the data show it:
-
-- By the measure that decides first, the interval of the mean difference over the queries lies within the margin on both
-  sides: the verdict "equivalent" of `raggs eval`.
-- By each other measure that decides, the interval does not reach below the margin: the system may be better, not worse.
-
-If an interval is wider than that, the data cannot tell, and the system is no peer: then the better mean decides, as
-before. At least as many queries are needed as a verdict takes.
+With a wider interval the comparison is inconclusive, and the better mean decides. The number of queries must be enough
+for a verdict.
 """
 
 from __future__ import annotations
@@ -55,14 +51,14 @@ from raggs.sweeps.models import ChoicePart, EffectPart, FrontierPart, Interactio
 
 
 class EquivalentSystems:
-    """Names the systems that are statistically equivalent to one; each system is looked at once.
+    """Finds the systems that are statistically equivalent to one; results are cached by system.
 
     Args:
-        quality: the measures that decide, most important first.
-        values: by system and measure, a value for each judged query; NaN where it is not defined.
-        margin: a mean difference within -margin..margin is none, in the unit of the measures.
+        quality: the deciding measures, primary first.
+        values: by system and measure, a value for each judged query; NaN if not defined.
+        margin: mean differences within -margin..margin count as none, in the unit of the measures.
         confidence: of the intervals.
-        seed: of their bootstrap.
+        seed: random seed of the bootstrap.
     """
 
     def __init__(
@@ -95,7 +91,7 @@ class EquivalentSystems:
         return peers
 
     def _may_be(self, name: str, other: str) -> bool:
-        """Whether the means are near enough to ask for intervals, which takes its time."""
+        """Return whether the means are close enough to compute intervals, which are slow."""
         difference = self._differences(name, other, self._quality[0])
         return bool(np.isfinite(difference).any()) and abs(float(np.nanmean(difference))) <= self._margin
 
@@ -109,18 +105,18 @@ class EquivalentSystems:
         return bootstrap_means(rows, confidence=self._confidence, seed=self._seed)
 
     def _differences(self, name: str, other: str, measure: str) -> Floats:
-        """The other system minus this one, by query; exactly 0 where they differ by rounding only."""
+        """Return the other system minus this one, by query; exactly 0 for rounding differences."""
         ours, theirs = self._values[name][measure], self._values[other][measure]
         return np.where(np.isclose(ours, theirs, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE), 0.0, theirs - ours)
 
 
-BOOTSTRAP_DRAWS = 1000  # of the questions anew
+BOOTSTRAP_DRAWS = 1000  # Resamples of the queries.
 MAX_RIVALS = 50  # systems, those nearest to the choice first, that unjudged passages may put before it
 
 
 @dataclass(frozen=True)
 class SweepDecision:
-    """What the rules say of all systems."""
+    """Results of the decision rules over all systems."""
 
     front: tuple[str, ...]
     dominated: Mapping[str, str]
@@ -140,14 +136,14 @@ def decide(
     values: Mapping[str, Mapping[str, Floats]],
     doubts: SweepUncertainty | None = None,
 ) -> SweepDecision:
-    """Front, choice, and what each axis buys.
+    """Compute front, choice and main effects.
 
     Args:
         config: limits, jitter, baseline, seed.
-        quality: the measures that decide, most important first.
+        quality: the deciding measures, primary first.
         rows: the systems with their scores.
         values: by system and measure, a value for each judged query.
-        doubts: what unjudged passages could make of the first measure; None where they say nothing.
+        doubts: bounds for unjudged passages on the primary measure; None if they carry no information.
     """
     candidates = [found for row in rows if (found := candidate(row, quality))]
     jitter = config.latency.jitter_ms
@@ -197,7 +193,7 @@ def _frontiers(
     peers: EquivalenceLookup,
     doubts: SweepUncertainty | None,
 ) -> Iterator[FrontierPart]:
-    """The frontier and the choice for each SLO, the limit itself among them, and without one; other limits are held."""
+    """Yield front and choice for each SLO, including the limit itself, and without one; other limits stay."""
     asked = {*config.slos, *({limits.latency_ms} if limits.latency_ms is not None else ())}
     for slo in (*sorted(asked), None):
         over = [each for each in candidates if broken_limit(each, ChoiceLimits(latency_ms=slo))]
@@ -214,7 +210,7 @@ def _frontiers(
 
 
 def candidate(row: SystemRow, quality: Sequence[str]) -> Candidate | None:
-    """What the rules look at of a system; None where it has no score on what decides."""
+    """Return the figures that the rules use; None if a deciding measure has no score."""
     means = [row.scores[name].mean for name in quality if name in row.scores]
     values = tuple(mean for mean in means if mean is not None)
     if not quality or len(values) < len(quality):
@@ -231,7 +227,7 @@ def candidate(row: SystemRow, quality: Sequence[str]) -> Candidate | None:
 
 
 def _baseline(config: SweepConfig, candidates: Sequence[Candidate]) -> str | None:
-    """The one that was named, else the cheapest, then the fastest."""
+    """Return the configured baseline, else the cheapest, then the fastest system."""
     if config.baseline is not None or not candidates:
         return config.baseline
     unknown = float("inf")
@@ -245,14 +241,14 @@ def _baseline(config: SweepConfig, candidates: Sequence[Candidate]) -> str | Non
 
 @dataclass(frozen=True)
 class _Rules:
-    """What a choice is made by beside limits."""
+    """Rules of the choice other than limits."""
 
     jitter: float
     peers: EquivalenceLookup
 
 
 def _second(chosen: Choice, candidates: Sequence[Candidate], rules: _Rules) -> Candidate | None:
-    """Who would be chosen without the winner and all that measured the same."""
+    """Return the choice without the winner and the systems with the same figures."""
     first = chosen.winner
     if first is None:
         return None
@@ -261,7 +257,7 @@ def _second(chosen: Choice, candidates: Sequence[Candidate], rules: _Rules) -> C
 
 
 def _is_equal_candidate(one: Candidate, other: Candidate, jitter: float) -> bool:
-    """Whether two systems are the same by what decides first, by price and by waiting."""
+    """Return whether two systems have the same primary score, price and latency."""
     if (one.quality[0], one.usd_per_1k) != (other.quality[0], other.usd_per_1k):
         return False
     if one.latency_ms is None or other.latency_ms is None:
@@ -272,7 +268,7 @@ def _is_equal_candidate(one: Candidate, other: Candidate, jitter: float) -> bool
 def _equals(
     candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats], jitter: float
 ) -> tuple[str, ...]:
-    """The systems that no rule that counts puts behind the choice, and that are as good on every single question."""
+    """Return the systems with the same value as the choice on every query that only tie breakers put behind it."""
     if (first := chosen.winner) is None:
         return ()
     level = {each.name for each in chosen.excluded if each.reason in ("name", BY_WAIT)}
@@ -283,7 +279,7 @@ def _equals(
 def _inconclusive(
     chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty | None, jitter: float
 ) -> dict[str, UnjudgedPart]:
-    """The systems within the limits that unjudged passages could put before the choice."""
+    """Return the systems within the limits that unjudged passages could put before the choice."""
     first = chosen.winner
     if doubts is not None and chosen.limits.quality is not None:
         return _inconclusive_target(chosen, candidates, doubts, jitter)
@@ -301,10 +297,10 @@ def _inconclusive(
 def _inconclusive_target(
     chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty, jitter: float
 ) -> dict[str, UnjudgedPart]:
-    """The systems that unjudged passages could make the choice, or unmake, where a limit on quality is set.
+    """Return the systems that unjudged passages could make the choice, or exclude, with a limit on quality.
 
     - The choice, if its mean could fall below the limit.
-    - A system below the limit that could reach it, and would be the choice then.
+    - A system below the limit that could reach it and would then be the choice.
     - A system above the limit that would be the choice if it were better than the choice.
     """
     limits, first = chosen.limits, chosen.winner
@@ -335,7 +331,7 @@ def _inconclusive_target(
 
 
 def _rivals(candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats]) -> Sequence[Candidate]:
-    """The systems that can win a draw of questions: not those that are as good on each as one that dominates them."""
+    """Return the systems that can win a resample: all except those equal on every query to one that dominates them."""
     shadows = {
         each.name
         for each in chosen.excluded
@@ -393,7 +389,7 @@ def _choice(
 
 
 def _is_separated(chosen: Choice, winners: Winners | None) -> bool:
-    """Whether the winner or a system tied with it is chosen in nearly all resamples of the queries."""
+    """Return whether the winner or a system tied with it is chosen in nearly all resamples of the queries."""
     if winners is None or chosen.winner is None:
         return False
     alike = {chosen.winner.name, *chosen.tied}
@@ -407,7 +403,7 @@ def _steps(
     values: Mapping[str, Floats],
     doubts: SweepUncertainty | None,
 ) -> Iterator[StepPart]:
-    """What each larger k brings to systems that differ in nothing else."""
+    """Yield the effect of each larger k on systems that differ in nothing else."""
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
     for row in rows:
         if "k" in row.levels and row.plain and measure in row.scores:

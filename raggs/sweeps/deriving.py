@@ -1,13 +1,10 @@
-"""The report of a sweep from what its folder holds: scores, front, choice. Nothing is searched, asked or timed here.
+"""Derive the report of a sweep from its folder: scores, front, choice. Nothing is searched, called or timed.
 
-The same function makes the report when a sweep ends, chooses again under other limits, and lets an audit compare.
+The same functions write the report at the end of a sweep, choose again under other limits, and verify an audit.
 
-What approximate indexes lose against the exact one, between systems that differ in nothing else.
-
-What a system owes to having been in the pool: its score when the passages that it alone brought are unjudged.
-
-A set that was pooled from some systems flatters them. Systems that search alike (they differ in candidates or reranker
-alone) are left out together.
+The report compares approximate indexes with the exact one. It also scores each system without the judgments that are
+unique to it. A set pooled from some systems favours them. Systems with the same search, which differ only in candidates
+or reranker, are left out together.
 """
 
 from __future__ import annotations
@@ -45,12 +42,12 @@ AXIS, EXACT = "index", "flat"
 def index_deltas(
     rows: Sequence[SystemRow], quality: Sequence[str], doubts: Mapping[str, SweepUncertainty | None]
 ) -> Iterator[IndexLossPart]:
-    """Each system of another index against the one of the exact index.
+    """Compare each system that uses an approximate index with the one that uses the exact index.
 
     Args:
         rows: the systems with their scores.
-        quality: the measures that decide.
-        doubts: by measure, what unjudged passages could make of it; None where they say nothing.
+        quality: the deciding measures.
+        doubts: by measure, bounds for unjudged passages; None if they carry no information.
     """
     families: dict[object, list[SystemRow]] = {}
     for row in rows:
@@ -75,9 +72,9 @@ def index_deltas(
 def _unjudged(
     name: str, exact: SystemRow, changes: Mapping[str, float | None], doubts: Mapping[str, SweepUncertainty | None]
 ) -> UnjudgedPart | None:
-    """Why it is inconclusive whether an index is good enough by every measure; None if that is certain.
+    """Return why it is inconclusive whether an index is good enough on every measure; None if it is conclusive.
 
-    An index that is not good enough by a measure, whatever the unjudged passages, stays so.
+    An index that fails one measure for all possible grades stays insufficient.
     """
     lost = {measure for measure, change in changes.items() if change is None or change < -MAX_LOSS}
     open_ = [(measure, each) for measure in changes if (each := doubts.get(measure)) is not None
@@ -99,13 +96,13 @@ UNGROUPED_AXES = ("k", "reranker")  # axes that change no search
 def unique_contributions(
     rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, depth: int
 ) -> tuple[UniqueContributionPart, ...]:
-    """Each system's score with and without its own contributions, the greatest fall first.
+    """Return each system's score with and without its unique contributions, largest drop first.
 
     Args:
         rows: the systems.
-        hits: by system, where it put the judged passages.
-        measure: that decides first.
-        depth: how deep a system's list counts as brought into the pool.
+        hits: by system, the ranks of judged passages.
+        measure: the primary measure.
+        depth: ranks up to which a list contributes to the pool.
     """
     if not hits:
         return ()
@@ -139,7 +136,7 @@ UNSCORED: dict[str, object] = {
     "projection": None,
 }
 MAX_NAMED_SYSTEMS = 3  # systems that halving did not drop
-MAX_COMPARED_SYSTEMS = 50  # systems; beyond it the front alone is tested
+MAX_COMPARED_SYSTEMS = 50  # With more systems, only the front is tested.
 
 
 def derive(
@@ -155,14 +152,14 @@ def derive(
 
     Args:
         config: of the sweep.
-        judgments: the golden set's grades.
-        rows: what was measured; their scores are made here.
-        run_of: the lists of a row with a file.
-        left_out: sentences on combinations that are no systems.
-        atlas: the cuts of the corpus and their grades; None where it is cut in one way.
+        judgments: grades of the golden set.
+        rows: the measured systems; their scores are computed here.
+        run_of: returns the lists of a row with a file.
+        left_out: sentences on combinations that are not systems.
+        atlas: chunkings of the corpus and their grades; None with a single chunking.
 
     Raises:
-        DataError: lists that cannot be scored; a run that was made elsewhere is named unfinished instead.
+        DataError: lists cannot be scored. An external run is marked unfinished instead.
     """
     few = sum(row.file is not None for row in rows) <= MAX_COMPARED_SYSTEMS
     scorers = OnceCache[SystemScorer]()
@@ -258,7 +255,7 @@ def _comparisons(
     values: dict[str, dict[str, Floats]],
     doubts: SweepUncertainty | None,
 ) -> tuple[ComparisonPart, ...]:
-    """Each system against the baseline on the measure that decides first, corrected over all of them (Holm)."""
+    """Return each system against the baseline on the primary measure, corrected over all systems (Holm)."""
     baseline = decision.baseline
     if baseline is None or baseline not in values:
         return ()
@@ -289,7 +286,7 @@ def _unjudged_reason(doubts: SweepUncertainty | None, name: str, baseline: str) 
 def _contributions(
     rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
 ) -> tuple[UniqueContributionPart, ...]:
-    """Nobody's references hang on a pool."""
+    """Return the unique contributions; empty for measures by references, which do not depend on a pool."""
     return () if is_reference(measure) else unique_contributions(rows, hits, measure, max(config.cutoffs))
 
 
@@ -301,7 +298,7 @@ def _cut_notes(
 
 
 def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> Iterator[str]:
-    """The systems that halving did not drop since unjudged passages could reverse it."""
+    """Yield the systems that halving kept because unjudged passages could reverse the result."""
     kept = [row for row in rows if row.undecided]
     yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:MAX_NAMED_SYSTEMS])
     if len(kept) > MAX_NAMED_SYSTEMS:
@@ -314,7 +311,7 @@ def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> It
 
 
 def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: bool) -> list[str]:
-    """What a reader must know before believing a number."""
+    """Yield notes that limit the interpretation of the numbers."""
     found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
     found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]
     found += _undecided(rows, doubts)

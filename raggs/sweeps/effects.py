@@ -1,9 +1,7 @@
-"""What each axis buys, as parts of the report; by `raggs.stats`, over systems that differ in one axis
-alone.
+"""Main effects and interactions of the axes, over systems that differ only in one axis, and bounds for unjudged
+passages.
 
-What unjudged passages could make of a sweep's verdicts: bounds of differences between its systems, and why.
-
-A sweep compares many systems, so bounds are made when somebody asks for them, and each pair's are kept.
+Bounds of a pair of systems are computed when they are needed, and cached.
 """
 
 from __future__ import annotations
@@ -39,18 +37,18 @@ Square = tuple[SystemPair, SystemPair]
 
 
 def golden_remedy(golden: Path) -> str:
-    """The command that has the unjudged passages of a sweep's systems judged."""
+    """Return the command that gets the unjudged passages of a sweep's systems judged."""
     return OF_RUN if golden.is_dir() and RunStore(golden).exists else OF_LABELS
 
 
 @dataclass(frozen=True)
 class SweepUncertainty:
-    """The systems of a sweep with the tops of their lists.
+    """The systems of a sweep with the tops of their lists, for bounds by unjudged passages.
 
     Attributes:
-        measure: that decides first.
-        shown: by system; one that is not there shows nothing unjudged.
-        remedy: what has the passages judged.
+        measure: the primary measure.
+        shown: tops by system; a missing system shows no unjudged passage.
+        remedy: how to get the passages judged.
     """
 
     measure: str
@@ -60,12 +58,12 @@ class SweepUncertainty:
 
     @classmethod
     def of(cls, measure: str, shown: Mapping[str, ShownPassages | None], golden: Path) -> SweepUncertainty | None:
-        """Of a sweep over a golden set; None where the measure does not depend on its judgments."""
+        """Return the bounds of a sweep over a golden set; None if the measure does not depend on its judgments."""
         known = {name: each for name, each in shown.items() if each is not None}
         return None if is_reference(measure) or not known else cls(measure, known, golden_remedy(golden))
 
     def ends(self, system: str, other: str) -> DifferenceBounds | None:
-        """How far unjudged passages could move each query's difference of two systems; None if there are none."""
+        """Return how far unjudged passages could move each query's difference of two systems; None without any."""
         pair = (system, other)
         if pair not in self._known:
             if (other, system) in self._known:
@@ -75,19 +73,19 @@ class SweepUncertainty:
         return self._known[pair]
 
     def mean_ends(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
-        """The same for the mean difference over some pairs, the first of each minus the second."""
+        """Return the bounds of the mean difference over some pairs, first minus second."""
         if len(pairs) > MAX_PAIRS:
             return self._widest(pairs)
         found = [self.ends(*pair) for pair in pairs]
         return None if all(each is None for each in found) else self._mean(pairs, found)
 
     def square_ends(self, squares: Sequence[Square]) -> DifferenceBounds | None:
-        """How far unjudged passages could move the mean interaction of some squares; None if there are none.
+        """Return how far unjudged passages could move the mean interaction of some squares; None without any.
 
-        The differences of both pairs are bounded one by one, so the bounds may be wider than they need to be.
+        Both pairs are bounded separately, so the bounds may be wider than necessary.
 
         Args:
-            squares: two pairs each; the difference of the first pair is subtracted from that of the second one.
+            squares: two pairs each; the difference of the first pair is subtracted from that of the second.
         """
         sides = [[square[place] for square in squares] for place in (0, 1)]
         found = [self.mean_ends(pairs) for pairs in sides]
@@ -99,7 +97,7 @@ class SweepUncertainty:
         return DifferenceBounds(second.low - first.high, second.high - first.low)
 
     def could_cross_share(self, system: str, other: str, share: float) -> bool:
-        """Whether unjudged passages could move the mean of a system across a share of another system's mean."""
+        """Return whether unjudged passages could move a system's mean across a share of another system's mean."""
         ends = self.ends(system, other)
         if ends is None:
             return False
@@ -109,19 +107,19 @@ class SweepUncertainty:
         return could_cross(self._values(system) - share * whole, 0.0, moved)
 
     def could_cross(self, system: str, limit: float) -> bool:
-        """Whether unjudged passages could move the mean of a system across a limit."""
+        """Return whether unjudged passages could move a system's mean across a limit."""
         ends = self.own_ends(system)
         return ends is not None and could_cross(self._values(system), limit, ends)
 
     def own_ends(self, system: str) -> DifferenceBounds | None:
-        """How far unjudged passages could move the value of each query; None if the system shows none."""
+        """Return how far unjudged passages could move the value of each query; None if the system shows none."""
         named, shown = parse_measure(self.measure), self.shown.get(system)
         if shown is None or not unjudged_in(named, {system: shown.top}):
             return None
         return value_ends(named, shown)
 
     def could_put_before(self, rival: str, winner: str) -> bool:
-        """Whether unjudged passages could give a system that is behind in the mean the better one."""
+        """Return whether unjudged passages could give the system with the lower mean the higher one."""
         ends = self.ends(rival, winner)
         return ends is not None and could_reverse(_is_ahead, self._fixed((rival, winner)).low, ends)
 
@@ -176,7 +174,7 @@ def _is_ahead(differences: Floats) -> bool:
 
 
 def _mean_of(rows: Sequence[Floats]) -> Floats:
-    """By query the mean over the rows that have a value; NaN where none has."""
+    """Return the mean over rows by query; NaN if no row has a value."""
     matrix = np.stack(rows)
     known = ~np.isnan(matrix)
     total = np.where(known, matrix, 0.0).sum(axis=0)
@@ -189,12 +187,12 @@ STRONGEST = 2
 def effects(
     config: SweepConfig, rows: Sequence[SystemRow], values: Mapping[str, Floats], doubts: SweepUncertainty | None = None
 ) -> tuple[tuple[EffectPart, ...], tuple[InteractionPart, ...]]:
-    """The change from each level of an axis to each other one, and the strongest interactions of two axes.
+    """Return the change between each pair of levels of an axis, and the strongest interactions of two axes.
 
     Args:
         rows: the systems.
-        values: by system, the measure that decides for each query.
-        doubts: what unjudged passages could make of that measure; None where they say nothing.
+        values: by system, the primary measure for each query.
+        doubts: bounds for unjudged passages on that measure; None if they carry no information.
     """
     used = [row for row in rows if row.name in values and row.plain]
     if len(used) < 2:
@@ -204,7 +202,7 @@ def effects(
     names, why = [row.name for row in used], list[UnjudgedPart | None]()
 
     def reversible(changes: Floats, pairs: Ints, says: Callable[[Floats], object]) -> bool:
-        """Asked of each effect in turn; of those that could be reversed, why."""
+        """Return whether an effect could be reversed; called once per effect, and records the reason."""
         named = [(names[after], names[before]) for before, after in pairs.tolist()]
         found = doubts is not None and could_reverse(says, changes, doubts.mean_ends(named))
         if doubts is not None and found:
@@ -244,7 +242,7 @@ def _interactions(
     why = list[UnjudgedPart | None]()
 
     def reversible(changes: Floats, squares: Ints, says: Callable[[Floats], object]) -> bool:
-        """Like that of effects: asked of each interaction in turn; of those that could be reversed, why."""
+        """Return whether an interaction could be reversed; called once per interaction, and records the reason."""
         rows = [[names[row] for row in square] for square in squares.tolist()]
         named = [((after, before), (then, first)) for before, after, first, then in rows]
         found = doubts is not None and could_reverse(says, changes, doubts.square_ends(named))

@@ -1,12 +1,10 @@
-"""Systems as values: a chain of named parts each, and the grid that an axis-by-axis description stands for.
+"""Systems of a sweep: chains of named parts, expanded from the axes of the grid. Nothing is built, loaded or read.
 
-Combinations that make no sense are found here and named: a lexical search has no embedder and no index, so all of them
-are one system. Nothing is made, loaded or read.
+Combinations without meaning are detected and reported. For example, a lexical search has no embedder and no index, so
+all of these combinations are one system.
 
-The searches that a system is made of, as values: equal ones are made once for all systems.
-
-Exact searches go to the greatest depth that any system needs, since their 200 best hold their 50 best; an approximate
-index may look harder when more is asked of it.
+Searches are values, so that equal ones run once for all systems. Exact searches run at the largest depth of any system,
+because the best 200 contain the best 50. An approximate index may search harder for a larger k, so each depth counts.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ IDENTIFYING_SETTINGS = (
     "path",
     "model",
     "callable",
-)  # settings that name a level even where it has no rival of its type
+)  # Settings that are always part of a level's name.
 NAMED_ALWAYS = ("mode", "embedder")
 CHUNKER = "chunker"
 SEARCH = "a search without vectors has no embedder and no index, so it is one system for all of them"
@@ -52,19 +50,19 @@ Level = BaseModel | str | int | None
 
 @dataclass(frozen=True)
 class RetrievalStack:
-    """One retrieval stack.
+    """One retrieval configuration.
 
     Attributes:
-        name: what it is called, and its files.
-        levels: by axis the level's label; axes that it does not have are left out, and `chunker` where none is named.
-        chunker: how its corpus is cut; None: as the corpus says.
-        rewrite: what is searched for.
-        mode: "dense", "lexical", "hybrid", or "own" for a retriever of its own.
-        embedder, index: None where it searches no vectors of raggs.
-        own: the retriever of the mode "own".
-        k: candidates; of a depth that is routed, the most.
-        reranker: None where the first k stay as they are.
-        depth: how many candidates each question has, where that is not k for all.
+        name: name of the system and of its files.
+        levels: label of the level by axis; without axes that do not apply, and without `chunker` if none is set.
+        chunker: chunker of its corpus; None: the chunks of the corpus.
+        rewrite: rewriter of the queries.
+        mode: "dense", "lexical", "hybrid", or "own" for a custom retriever.
+        embedder, index: None if it searches no vectors of raggs.
+        own: retriever of the mode "own".
+        k: number of candidates; the maximum if depth is routed.
+        reranker: None if the first k are not reranked.
+        depth: candidates per query, if it is not k for all.
     """
 
     name: str
@@ -81,7 +79,7 @@ class RetrievalStack:
 
     @property
     def run_file(self) -> Path | None:
-        """The file of a run that was made elsewhere and is scored as it is; None where anything is searched."""
+        """File of an external run that is scored as it is; None if the system searches."""
         return self.own.path if isinstance(self.own, RunFileRetriever.Config) and self.reranker is None else None
 
 
@@ -100,10 +98,10 @@ class SystemGrid:
 
 
 def make_grid(config: SweepConfig) -> SystemGrid:
-    """All systems of a configuration; equal chains are one system.
+    """Return all systems of a configuration; equal chains are one system.
 
     Raises:
-        ConfigError: two systems of one name, or no system at all.
+        ConfigError: two systems have the same name, or there is none.
     """
     axes = {axis: tuple(getattr(config.axes, axis)) for axis in AXES}
     labels = {axis: _labels(levels) for axis, levels in axes.items()}
@@ -120,7 +118,7 @@ def make_grid(config: SweepConfig) -> SystemGrid:
             idle.difference_update(matching)
             excluded += 1
             continue
-        if not reads_corpus(spec.mode):  # its lists are of one cut, and nobody says that it is this one
+        if not reads_corpus(spec.mode):  # Its lists use one chunking, which is not known to be this one.
             spec, told = spec.model_copy(update={"chunker": None}), {**told, CHUNKER: AS_IT_IS}
         system = _system(spec, told, varied, recut=config.recuts)
         if why := unroutable_reason(system):
@@ -150,7 +148,7 @@ def make_grid(config: SweepConfig) -> SystemGrid:
 
 
 def cut_labels(config: SweepConfig) -> Mapping[str, str]:
-    """What each way to cut the corpus is called, by the way as `repr` has it."""
+    """Return the label of each chunking by its `repr`."""
     labels = _labels([AS_IT_IS if level is None else level for level in config.cuts])
     return dict(zip(map(repr, config.cuts), labels, strict=True))
 
@@ -172,10 +170,10 @@ def _why_one(system: RetrievalStack, spec: SystemSpec, *, recut: bool) -> str:
 
 
 def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, recut: bool) -> RetrievalStack:
-    """The system of one level an axis, without the axes that do not touch it.
+    """Return the system with one level per axis, without axes that do not apply.
 
     Args:
-        recut: whether the corpus of any system is cut in another way than its own.
+        recut: whether any system uses other chunks than those of the corpus.
     """
     own = spec.mode if isinstance(spec.mode, RetrieverConfig) else None
     dense = spec.mode in ("dense", "hybrid")
@@ -206,7 +204,7 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
 
 
 def unroutable_reason(system: RetrievalStack) -> str | None:
-    """Why a system's depth cannot be routed, as a clause; None where it can, or is the same for all."""
+    """Return why a system's depth cannot be routed, as a clause; None if it can, or is not routed."""
     depth = system.depth
     if depth is None:
         return None
@@ -234,7 +232,7 @@ def _in_name(axis: str, label: str) -> str:
 
 
 def family_levels(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str], ...]:
-    """What systems share that differ in some axes alone."""
+    """Return the levels shared by systems that differ only in some axes."""
     return tuple((axis, level) for axis, level in levels.items() if axis not in axes)
 
 
@@ -242,7 +240,7 @@ def family_levels(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str
 
 
 def _labels(levels: Sequence[Level]) -> tuple[str, ...]:
-    """A short name for each level of an axis: its type, and the settings by which it differs from its rivals."""
+    """Return a short label for each level of an axis: its type, and the settings in which it differs from others."""
     settings = [level.model_dump(mode="json") if isinstance(level, BaseModel) else {} for level in levels]
     taken: dict[tuple[str, str], set[str]] = {}
     for level, found in zip(levels, settings, strict=True):
@@ -285,12 +283,12 @@ def _type(level: Level) -> str:
 
 
 def _pattern_text(pattern: Mapping[str, object]) -> str:
-    """A pattern of `except` in words."""
+    """Return a pattern of `except` in words."""
     return "{" + ", ".join(f"{axis}: {wanted}" for axis, wanted in pattern.items()) + "}"
 
 
 def _matches(pattern: Mapping[str, object], spec: SystemSpec, labels: Mapping[str, str]) -> bool:
-    """Whether every axis that a pattern names has the level that it describes."""
+    """Return whether every axis in a pattern has the described level."""
     return all(_fits_level(wanted, getattr(spec, axis), labels[axis]) for axis, wanted in pattern.items())
 
 
@@ -319,11 +317,11 @@ class SystemRetriever:
 def searches_of(
     system: RetrievalStack, systems: Sequence[RetrievalStack], hybrid: HybridSettings
 ) -> tuple[SystemRetriever, ...]:
-    """The retrievers of a system, each as deep as it is searched.
+    """Return the retrievers of a system with their depths.
 
     Args:
-        systems: all of them, which decides how deep exact searches are.
-        hybrid: how the modes lexical and hybrid search.
+        systems: all systems, which determine the depth of exact searches.
+        hybrid: settings of the modes lexical and hybrid.
     """
     match system.mode:
         case "dense":
@@ -351,12 +349,12 @@ def _vectorless_search(system: RetrievalStack, retriever: RetrieverConfig) -> Sy
 
 
 def _deepest_k(system: RetrievalStack, systems: Sequence[RetrievalStack]) -> int:
-    """The greatest k of the systems that search alike; its own where k changes how an index is searched."""
+    """Return the largest k of systems with the same search; the system's own if k changes the search of its index."""
     if system.index is not None and system.index.type != EXACT:
         return system.k
     return max(each.k for each in systems if _search_key(each) == _search_key(system))
 
 
 def _search_key(system: RetrievalStack) -> tuple[object, ...]:
-    """What systems share that search alike."""
+    """Return what systems with the same search share."""
     return system.mode, system.rewrite, system.embedder, system.index, system.chunker

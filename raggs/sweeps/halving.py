@@ -1,11 +1,8 @@
-"""Systems that are worse beyond doubt on a part of the questions are not looked at on the rest.
+"""Drop systems that are significantly worse on some queries before all queries are searched.
 
-The rule is that of `raggs.stats.resampling`.
-
-Where a limit on waiting or money is set, a worse system may still be the choice: then it is dropped only for one that
-is no slower and no dearer, as measured in the first round.
-
-If unjudged passages could make a system as good as the one that it is dropped for, it is not dropped.
+The rule is in `raggs.stats.resampling`. With a limit on latency or cost, a worse system may still be the choice. It is
+then dropped only in favour of a system that is neither slower nor more expensive in the first round. A system is kept
+if unjudged passages could make it as good as the one that would replace it.
 """
 
 from __future__ import annotations
@@ -36,10 +33,10 @@ from raggs.sweeps.world import SweepContext
 def drop_hopeless(
     world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """By system that is given up, why; by system that is not, although it is worse as labels stand, why.
+    """Return the reasons by dropped system, and by system that is kept although it is worse by the labels.
 
     Raises:
-        ConfigError, PrerequisiteError: as `SystemMeasurement.make`. A system whose part fails stays in the race.
+        ConfigError, PrerequisiteError: as `SystemMeasurement.make`. A system with a failed part is not dropped.
     """
     config, qids = world.config.search, list(world.queries)
     order = [qids[at] for at in draw_order(len(qids), world.config.seed)]
@@ -105,19 +102,19 @@ class _Race:
             except (ConfigError, PrerequisiteError):
                 raise
             except RaggsError:
-                continue  # it is told when all questions are asked
+                continue  # Reported after all queries.
         self._doubts = SweepUncertainty.of(first, shown, self._world.config.golden) if first else None
 
     def reversible(self, name: str, by: str, count: int, total: int) -> UnjudgedPart | None:
         """Return why a system must not be dropped for another one; None if no unjudged passage could change it.
 
-        The race of the two is run again with each query's difference at the best that it can be for the system.
+        The comparison of the two is repeated with each query's difference at its best bound for the system.
 
         Args:
             name: of the system.
-            by: what it would be dropped for.
-            count: questions seen.
-            total: questions in all.
+            by: the system that would replace it.
+            count: number of queries seen.
+            total: number of all queries.
         """
         doubts = self._doubts
         if doubts is None or (ends := doubts.ends(name, by)) is None:
@@ -133,7 +130,7 @@ class _Race:
         return SystemScorer(world.config, world.labels, sheet=sheet)
 
     def replaces(self) -> Flags | None:
-        """Which system (row) may stand in for which other one (column); None where quality alone counts."""
+        """Return which system (row) may replace which other one (column); None if only quality counts."""
         if not self._limited:
             return None
         return may_replace(list(self._takes.values()), self._world.config.latency.jitter_ms)
@@ -144,7 +141,7 @@ class _Race:
         return limits.latency_ms is not None or limits.usd_per_1k is not None or limits.quality is not None
 
     def _measure(self, world: SweepContext, parts: SystemParts, system: RetrievalStack, final: SystemOutput) -> None:
-        """What a system takes, once, where a limit on it is set."""
+        """Measure latency and cost of a system once, if a limit on them is set."""
         if not self._limited or self._takes[system.name].latency_ms is not None:
             return
         clock = StepTimer(world, parts, self._store)

@@ -1,20 +1,13 @@
-"""Holes: passages that systems show and nobody judged. Which of them could change most, and the grades they got since.
+"""Judgments of a sweep: unjudged passages and their later grades, references, and grades projected onto other chunks.
 
-The grades lie in the sweep's folder, in `holes.jsonl`; the golden set itself stays as it is.
+Grades of unjudged passages are stored in the sweep's folder, in `holes.jsonl`. The golden set is not changed.
 
-How much of the excerpts that answer its questions a system reads: measures that favour no cut.
+Measures by references count characters of the excerpts that answer a question, so they favour no chunking. Measures by
+graded passages favour the judged chunking, because whole chunks count. The formulas are those of `span_recall4` and
+`span_precision4`, with references instead of grades.
 
-Characters of passages that were graded 4 or 5 are those of one cut's passages, borders and all, so that cut is at an
-advantage. The references of questions were marked in the documents by whoever asked. Formulas are those of
-`span_recall4` and `span_precision4`, with references in place of grades.
-
-What systems are scored against whose corpus is cut in another way than the golden set's: grades by projection.
-
-A system of the golden set's own cut is scored by the grades as they are, any other by what its passages' characters
-earned (`raggs.golden.places`). What a system reads of the relevant characters is measured for all of them in the
-same way. From places and grades alone, so that an audit does the same from a sweep's folder.
-
-Grades of some questions alone, or with more passages judged: what a sweep scores against.
+Systems with the chunks of the golden set are scored by its grades, all others by projected grades
+(`raggs.golden.places`). Only positions and grades are needed, so an audit can repeat it from the sweep's folder.
 """
 
 from __future__ import annotations
@@ -49,13 +42,13 @@ References = Mapping[str, Sequence[Span]]
 
 
 def references_of(queries: Iterable[Query]) -> References:
-    """The places of the references of each question that has any, and says where all of them stand."""
+    """Return the references of each question whose references all have a position."""
     found = {query.qid: [each.span for each in query.references] for query in queries}
     return {qid: [span for span in spans if span] for qid, spans in found.items() if spans and None not in spans}
 
 
 def is_reference(name: str) -> bool:
-    """Whether this is one of the measures here; with its cutoff, which it needs."""
+    """Return whether this is a measure by references, with its required cutoff."""
     stem, at, cutoff = name.partition("@")
     return stem in TERMS and at == "@" and cutoff.isdigit() and int(cutoff) > 0
 
@@ -73,14 +66,14 @@ class Excerpts:
     references: References
 
     def values(self, names: Iterable[str], hits: Hits, run: Run, ties: Ties, where: str) -> dict[str, Floats]:
-        """By measure, a value for each judged question; NaN where it has no references in the corpus.
+        """Return a value per judged query by measure; NaN if the query has no references in the corpus.
 
         Args:
             names: of measures, with their cutoffs.
-            hits: of the run.
-            run: of the cut's passages.
-            ties: the order of equal scores.
-            where: the system's name, for messages.
+            hits: ranks of judged passages.
+            run: lists of the chunks.
+            ties: order of equal scores.
+            where: name of the system, for messages.
         """
         read = replace(hits, reading=self.marked.reading(run, ties, where))
         told = ((name, name.partition("@")) for name in names)
@@ -105,7 +98,7 @@ class Excerpts:
 
 
 def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
-    """The grades of some questions; without the doubt about them, which belongs to all."""
+    """Return the grades of some queries, without their uncertainty, which applies to the whole set."""
     qrels, wanted = judgments.qrels, set(qids)
     kept = tuple(qid for qid in qrels.qids if qid in wanted)
     if len(kept) == len(qrels.qids):
@@ -119,7 +112,7 @@ def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
 
 
 def graded_ids(judgments: Judgments) -> dict[str, dict[str, int]]:
-    """By question, its graded passages with their grades."""
+    """Return the graded passages by query, with their grades."""
     qrels = judgments.qrels
     found: dict[str, dict[str, int]] = {qid: {} for qid in qrels.qids}
     docs = qrels.docs.take(np.arange(len(qrels.docs))).tolist()
@@ -130,7 +123,7 @@ def graded_ids(judgments: Judgments) -> dict[str, dict[str, int]]:
 
 
 def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> Judgments:
-    """The grades with those of further passages, by question and passage; what is graded already stays."""
+    """Return the judgments with further grades by query and passage; existing grades stay."""
     known = graded_ids(judgments)
     labels = {qid: {**more.get(qid, {}), **found} for qid, found in known.items()}
     qrels = Qrels.of(labels, judgments.qrels.scale)
@@ -157,10 +150,10 @@ REMEDY = "delete the line; the judge is asked again, and what was paid for is in
 
 
 def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[UnjudgedPassage, ...]:
-    """All unjudged passages in the top of any system, those first that could change most between the systems.
+    """Return all unjudged passages in the top of any system; those with the largest possible effect come first.
 
     Args:
-        judgments: the grades that there are.
+        judgments: the existing grades.
         lists: of each system.
         cutoffs: of the measures.
     """
@@ -171,7 +164,7 @@ def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[i
 
 
 def with_holes(judgments: Judgments, folder: Path) -> Judgments:
-    """The grades with those that a sweep's holes got since; the same where there are none."""
+    """Return the judgments with the grades of `holes.jsonl`."""
     found: dict[str, dict[str, int]] = {}
     for record in read_holes(folder):
         if record.grade is not None:
@@ -180,7 +173,7 @@ def with_holes(judgments: Judgments, folder: Path) -> Judgments:
 
 
 def read_holes(folder: Path) -> list[JudgeRecord]:
-    """What the judge said of holes so far.
+    """Return the stored records of graded holes.
 
     Raises:
         DataError: a line is damaged.
@@ -189,14 +182,14 @@ def read_holes(folder: Path) -> list[JudgeRecord]:
 
 
 def keep_holes(folder: Path, records: Iterable[JudgeRecord]) -> None:
-    """Add what the judge said."""
+    """Append records of graded holes."""
     with Appender(folder / HOLES) as file:
         for record in records:
             file.append(record)
 
 
 class PlaceRow(Frozen):
-    """places.jsonl: where a passage of a cut stands, of those that a system shows or that a judged passage overlaps."""
+    """Record of places.jsonl: position of a chunk that a system returns or that overlaps a judged passage."""
 
     cut: str
     doc_id: str
@@ -205,12 +198,12 @@ class PlaceRow(Frozen):
 
 @dataclass(frozen=True)
 class ChunkingJudgments:
-    """What the systems of one cut are scored by.
+    """Judgments for the systems of one chunking.
 
     Attributes:
-        part: the cut.
-        places: the golden set on its passages, by place.
-        excerpts: the references of the questions; None where no question says where they stand.
+        part: the chunking.
+        places: the golden set on its chunks, by position.
+        excerpts: references of the questions; None if no question states their positions.
     """
 
     part: CutPart
@@ -219,17 +212,17 @@ class ChunkingJudgments:
 
     @property
     def projection(self) -> Projection | None:
-        """By which grades are carried over; None where they are those of the cut itself."""
+        """Projection of the grades; None if the golden set was judged on this chunking."""
         return None if self.part.golden else self.places
 
 
 class ChunkingGrades:
-    """All cuts, and the grades that their passages have.
+    """All chunkings, and the grades of their chunks.
 
     Args:
-        judged: the golden set by place, all of its questions.
-        labels: the grades that are scored by: of some of its questions, maybe of more passages of its own cut.
-        cuts: of each its passages by place; for an audit at least those that lists, grades and references reach.
+        judged: the golden set by position, with all queries.
+        labels: grades for scoring: of some queries, possibly with more passages of its own chunking.
+        cuts: chunks of each chunking by position; for an audit at least those in lists, grades and references.
         references: of the questions.
     """
 
@@ -245,23 +238,23 @@ class ChunkingGrades:
         self._sheets = OnceCache[ChunkingJudgments]()
 
     def graded(self, labels: Judgments) -> ChunkingGrades:
-        """The same cuts with other grades."""
+        """Return the same chunkings with other grades."""
         return ChunkingGrades(self.judged, labels, list(self._cuts.values()), self._references)
 
     @property
     def parts(self) -> tuple[CutPart, ...]:
-        """The cuts."""
+        """The chunkings."""
         return tuple(part for part, _ in self._cuts.values())
 
     def sheet(self, label: str) -> ChunkingJudgments:
-        """What systems of a cut are scored by."""
+        """Return the judgments for the systems of a chunking."""
         return self._sheets(label, lambda: self._made(*self._cuts[label]))
 
     def rows(self, shown: Mapping[str, Iterable[str]]) -> Iterator[PlaceRow]:
-        """What must be kept so that all can be scored again.
+        """Yield the records that are needed to score all systems again.
 
         Args:
-            shown: by cut, the passages that systems return.
+            shown: by chunking, the passages that systems return.
         """
         for label, (_, cut) in self._cuts.items():
             sheet = self.sheet(label)
@@ -279,7 +272,7 @@ class ChunkingGrades:
 
     @property
     def _of_labels(self) -> JudgedPlaces:
-        """The judged places of the questions that are asked, with those that were judged since."""
+        """Return the judged positions of the sweep's queries, including later grades."""
         number = {qid: at for at, qid in enumerate(self._labels.qrels.qids)}
         new = np.array([number.get(qid, -1) for qid in self.judged.golden.qrels.qids], dtype=np.int64)
         kept = np.flatnonzero(new[self.judged.query] >= 0)
@@ -303,7 +296,7 @@ class ChunkingGrades:
 
 
 def cut_of(rows: Iterable[PlaceRow], place: Path) -> PassagePlaces:
-    """A cut as a sweep's folder has it."""
+    """Return a chunking from its record in a sweep's folder."""
     found = list(rows)
     numbers: dict[str, int] = {}
     places = [(numbers.setdefault(row.span.source, len(numbers)), row.span.start, row.span.end) for row in found]

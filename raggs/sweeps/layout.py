@@ -1,10 +1,7 @@
-"""From a sweep's report to its document: the systems, the choice, and what is not known.
+"""Build the document of a sweep's report: systems, recommendation, effects, and limits of the data.
 
-The screen is shown what is needed to decide; `full` is everything, for sweep.md. Nothing is computed anew.
-
-What a sweep found beside its choice, as sections: what each axis and more candidates buy, and memory.
-
-What changes nothing is one sentence, not a line each.
+The screen shows what is needed to decide; `full` is everything, for sweep.md. Nothing is computed. Levels and steps
+without any effect are listed in one sentence.
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ MAX_ROWS = 8  # lines of a table on the screen
 
 
 def findings(report: SweepReport, full: bool) -> list[Section]:
-    """The sections that there is something to say in."""
+    """Return the sections with findings."""
     found = (
         _effects(report, full),
         _steps(report, full),
@@ -105,7 +102,7 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
 
 
 def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
-    """The effects that unjudged passages could reverse, by the reason."""
+    """Yield the effects that unjudged passages could reverse, by reason."""
     found: dict[str, list[str]] = {}
     for part in parts:
         if part.unjudged is not None:
@@ -114,7 +111,7 @@ def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
 
 
 def _has_no_effect(part: EffectPart, jitter: float) -> bool:
-    """Whether a level changes nothing: quality to four decimals, waiting within the jitter, no money."""
+    """Return whether a level changes neither quality (four decimals), latency (beyond the jitter) nor cost."""
     still = part.quality is not None and abs(part.quality) < MIN_SHOWN_CHANGE
     return still and abs(part.latency_ms or 0.0) < jitter and not part.usd_per_1k
 
@@ -124,7 +121,7 @@ def _from_first(part: EffectPart, parts: Sequence[EffectPart]) -> bool:
 
 
 def _steps(report: SweepReport, full: bool) -> Section | None:
-    """What each larger k brings."""
+    """Return the effect of each larger k."""
     if not report.steps:
         return None
     moving = [part for part in report.steps if not _changes_nothing(part)]
@@ -163,7 +160,7 @@ def _count_of_systems(count: int, total: int) -> str:
 
 
 def _latency_section(report: SweepReport) -> Section | None:
-    """The usual wait and the tail of each system, side by side."""
+    """Return median and tail latency of each system."""
     timed = [(row, row.latency.total) for row in best_first(report) if row.latency.total is not None]
     if not timed:
         return None
@@ -194,7 +191,7 @@ MAX_SYSTEMS = 12  # systems on the screen; files hold all
 FIGURE = re.compile(r"[ :]*\d")
 MAX_NAMED_RIVALS = 3  # systems that unjudged passages could put before the choice
 MAX_FRONT_SYSTEMS = 24  # of the front on the screen
-SINGLE_SYSTEMS_AXIS = "systems"  # in a plan's axes: single systems beside the grid
+SINGLE_SYSTEMS_AXIS = "systems"  # Key in a plan's axes for systems outside the grid.
 FRONT_SIGN, CHOSEN_SIGN, CHOSEN_FRONT_SIGN = "*", ">", ">*"
 SIGNS = {
     CHOSEN_FRONT_SIGN: "recommended, and on the front like those with *",
@@ -204,10 +201,10 @@ SIGNS = {
 
 
 def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
-    """The document of a sweep.
+    """Return the document of a sweep.
 
     Args:
-        full: with all systems and tables; else the front and the best of the others.
+        full: whether to include all systems and tables; otherwise the front and the best others.
     """
     choice = report.choice
     sections = [Section("Recommendation", (choice.sentence,))]
@@ -224,7 +221,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
 
 
 def rivals(report: SweepReport) -> Iterator[str]:
-    """The systems that unjudged passages could put before the choice, and what has these judged."""
+    """Yield the systems that unjudged passages could put before the choice, and how to get these judged."""
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
     for name, part in [*found.items()][:MAX_NAMED_RIVALS]:
         what = f"is better than {report.choice.winner}"
@@ -278,7 +275,7 @@ def _systems(report: SweepReport, full: bool) -> Section:
 
 
 def _signed(report: SweepReport, full: bool) -> ColumnSpec:
-    """The names behind their signs; on the screen these have room of their own."""
+    """Return the column of names behind their signs; on the screen, signs have a fixed width."""
 
     def name(row: SystemRow) -> str:
         sign = _sign(report, row)
@@ -299,7 +296,7 @@ def _measure(name: str, best: Mapping[str, float], ranged: bool) -> ColumnSpec:
 
 
 def _shown_rows(report: SweepReport, lines: Sequence[SystemRow]) -> list[SystemRow]:
-    """The choice, the front, and the best of the others; in their order."""
+    """Return the choice, the front, and the best others, in their order."""
     front = [row.name for row in lines if row.name in report.front][:MAX_FRONT_SYSTEMS]
     asked = {*front, report.choice.winner}
     rest = [row.name for row in lines if row.name not in asked and row.name not in report.front]
@@ -322,7 +319,7 @@ def _sign(report: SweepReport, row: SystemRow) -> str:
 
 
 def _of_measures(report: SweepReport, titles: Sequence[str]) -> Iterator[Legend]:
-    """What the measures are that are shown, and those on characters."""
+    """Yield the definitions of the measures in the table."""
     names = [*report.quality, *(each for each in titles if each in report.measures and each not in report.quality)]
     yield from (Legend(name, text) for name, text in glossary(names).items())
     told = {title.partition("@")[0] for title in titles if "@" in title}
@@ -333,7 +330,7 @@ def _of_measures(report: SweepReport, titles: Sequence[str]) -> Iterator[Legend]
 
 
 def lay_out_plan(plan: SweepPlan) -> ReportDocument:
-    """The document of a dry run: how many systems of what, and what is to be paid."""
+    """Return the document of a dry run: number of systems, and the expected cost."""
     left = plan.lists - plan.kept
     sentences = [
         f"{plural(len(plan.systems), 'system')} on {plural(plan.questions, 'query')} and "
@@ -349,7 +346,7 @@ def lay_out_plan(plan: SweepPlan) -> ReportDocument:
 
 
 def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
-    """The systems: by their names where they are few, else by the levels of each axis."""
+    """Return the systems by name if they are few, otherwise the levels of each axis."""
     if len(plan.systems) <= MAX_SYSTEMS or not plan.axes:
         return Section("Systems", tuple(sentences), Table.of(["system"], [[name] for name in plan.systems]))
     varied = {axis: levels for axis, levels in plan.axes.items() if len(levels) > 1 or axis == SINGLE_SYSTEMS_AXIS}
@@ -360,7 +357,7 @@ def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
 
 
 def _bill(plan: SweepPlan) -> Table | None:
-    """What is paid for; many parts are a line for each kind and model."""
+    """Return the paid calls; many parts are grouped by kind and model."""
     by_kind: dict[tuple[str, str], list[PlanLine]] = {}
     for line in plan.paid:
         kind = line.what if len(plan.paid) <= MAX_SYSTEMS else FIGURE.split(line.what)[0]

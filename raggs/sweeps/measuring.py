@@ -1,18 +1,13 @@
-"""From a configuration to what was measured of each system: lists, waiting, money, memory. Nothing is scored here.
+"""Measure the systems of a sweep: lists, latency, cost, memory. Nothing is scored here.
 
-A system whose part fails is named unfinished, and the others go on. Whatever was made is kept, so that a killed sweep
-goes on where it was.
+A system with a failed part is marked unfinished, and the others continue. All results are stored, so a killed sweep
+resumes.
 
-Bytes of a system's vectors and index, as its index states them, and the same at a million and at ten million.
+Memory is stated by the index, and extrapolated to one and ten million vectors. Tokens are counted, and costs follow
+from payments or from the price list. If a price is unknown, it is None, and so are sums with it.
 
-What a system costs for 1,000 questions, and what it holds in memory.
-
-Tokens are counted, not assumed; money is what was paid, or what the price list says of the tokens. A price that nobody
-knows is None, and so is every sum with it.
-
-What a sweep would do and cost, before anything is done: systems, and what must be paid for that is not kept yet.
-
-Counts are upper bounds: a reranker is taken to read every candidate of every question, unless its lists are kept.
+The plan of a dry run lists the systems and the paid calls that are not cached. Counts are upper bounds: a reranker is
+assumed to read every candidate of every query, unless its lists are stored.
 """
 
 from __future__ import annotations
@@ -55,7 +50,7 @@ MILLION = 1_000_000
 
 
 def memory_of(system: RetrievalStack, parts: SystemParts) -> MemoryPart | None:
-    """What a system holds in memory; None where it searches no vectors of raggs."""
+    """Return the memory of a system; None if it searches no vectors of raggs."""
     for search in parts.searches(system):
         retriever = parts.retriever(search)
         if isinstance(retriever, DenseRetriever):
@@ -109,10 +104,11 @@ class SystemCosts:
         return [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
 
     def _embed(self, system: RetrievalStack, tokens: float) -> Iterator[CostLine]:
-        """Rewriting, by what it took; and embedding, by the price of the question's tokens."""
+        """Return the cost of rewriting as paid, and of embedding by the tokens of the query."""
         for model in self._world.workspace.rewriter(system.rewrite).models:
             yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
-        twice = system.depth is not None and system.depth.when.rewrite is not None  # the question as it was asked, too
+        # The original query is embedded, too.
+        twice = system.depth is not None and system.depth.when.rewrite is not None
         for model in () if system.embedder is None else self._parts.embedder(system.embedder).models:
             price = self._world.workspace.llm.price(model)
             yield CostLine(
@@ -162,7 +158,9 @@ class SystemCosts:
         return fmean(sum(tokens[doc] for doc in docs) for docs in shown) if shown else None
 
     def _paid(self, stage: str, model: str) -> float:
-        """USD for 1,000 answers of a model on one part, by the ledger; those from the cache at what they had cost."""
+        """Return USD per 1,000 answers of a model for one part, by the ledger; cached answers at their original
+        cost.
+        """
         usd, answers = 0.0, 0
         for line in read_torn(self._world.ledger, LedgerLine, LEDGER_REMEDY):
             if (line.stage, line.model) == (stage, model) and line.outcome in ("answered", "cached"):
@@ -172,7 +170,7 @@ class SystemCosts:
 
 
 def _candidate_tokens(final: SystemOutput) -> Sequence[float]:
-    """Tokens that a reranker read for a candidate, mean of each question; none where nobody counts them."""
+    """Return the tokens that a reranker read per candidate, mean per query; empty if they are not counted."""
     return [
         found.tokens / len(found.ranked) for found in (final.rerankings or {}).values() if found.tokens and found.ranked
     ]
@@ -180,7 +178,7 @@ def _candidate_tokens(final: SystemOutput) -> Sequence[float]:
 
 @dataclass
 class MeasuredSystem:
-    """One system: what it returns, or why it is unfinished."""
+    """One system with its lists, or the reason why it is unfinished."""
 
     system: RetrievalStack
     final: SystemOutput | None = None
@@ -230,7 +228,7 @@ class SystemMeasurement:
         for each in self.measured:
             system, parts = each.system, self.parts
             if system.run_file is not None:
-                continue  # nobody is asked
+                continue  # No model is called.
             for search in parts.searches(system):
                 parts.retriever(search).check()
                 models += parts.paid(search)
@@ -249,7 +247,7 @@ class SystemMeasurement:
                 self._world.workspace.llm.require_price(model)
 
     def fingerprint(self, system: RetrievalStack) -> str:
-        """Hash of everything that a system's lists depend on."""
+        """Return the hash of everything that a system's lists depend on."""
         if system.run_file is not None:
             return hash_value({"run": self._sha256(system.run_file), "k": system.k})
         reranker = None if system.reranker is None else self.parts.reranker(system.reranker)
@@ -267,7 +265,7 @@ class SystemMeasurement:
         )
 
     def _fit_causes(self, system: RetrievalStack) -> Causes:
-        """What decides which weights are chosen."""
+        """Return what the choice of weights depends on."""
         world = self._world
         scorer = scorer_for(world.config, world.labels, world.atlas, system.levels)
         return {
@@ -278,7 +276,7 @@ class SystemMeasurement:
         }
 
     def make(self) -> None:
-        """Every system's lists, and the first round of the clock, each right after its system was made."""
+        """Make the lists of every system, and time each one directly afterwards (first round)."""
         for done, each in enumerate(self.measured):
             self._world.hear(BuildProgress("systems", done, len(self.measured)))
             if each.dropped:
@@ -304,7 +302,7 @@ class SystemMeasurement:
         self._world.hear(BuildProgress("systems", len(self.measured), len(self.measured)))
 
     def _fit(self, system: RetrievalStack) -> FitPart | None:
-        """How the weight of its reranker was chosen, with the lists of each weight; None where that is given."""
+        """Return how the weight of a reranker was fitted, with the lists per weight; None if the weight is fixed."""
         part, spec = self.parts.fitted(system), system.reranker
         if part is None or not isinstance(spec, BoostedConfig):
             return None
@@ -321,20 +319,20 @@ class SystemMeasurement:
 
     @property
     def timed(self) -> int:
-        """How many questions are asked for the time alone, at most."""
+        """Return the largest number of queries that are called only to measure time."""
         return self._clock.timed
 
     def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
-        """As `StepTimer.probes`."""
+        """See `StepTimer.probes`."""
         return self._clock.probes(system)
 
     def time(self, number: int) -> None:
-        """One more round of the clock."""
+        """Run another round of timing."""
         made = [each.system for each in self.measured if each.final]
         self._clock.time([system for system in made if system.run_file is None], number)
 
     def shown(self) -> Mapping[str, set[str]]:
-        """By cut of the corpus, the passages that systems return."""
+        """Return the passages that systems return, by chunking."""
         found: dict[str, set[str]] = {}
         for each in self.measured:
             if each.final is not None:
@@ -343,7 +341,7 @@ class SystemMeasurement:
         return found
 
     def rows(self) -> Iterator[SystemRow]:
-        """What was measured of each system."""
+        """Yield the measurements of each system."""
         costs = SystemCosts(self._world, self.parts)
         for each in self.measured:
             system, final = each.system, each.final
@@ -370,7 +368,7 @@ class SystemMeasurement:
             )
 
     def _share(self, system: RetrievalStack, final: SystemOutput | None) -> Number:
-        """Of the questions that were searched deeper; None where depth is the same for all."""
+        """Return the share of queries that were searched deeper; None if depth is not routed."""
         router = self.parts.router(system)
         return None if router is None or final is None else router.share
 
@@ -379,7 +377,7 @@ class SystemMeasurement:
         return None if share is None or depth is None else depth.base + share * (depth.deep - depth.base)
 
     def _take(self, each: MeasuredSystem, path: Path) -> None:
-        """Take a run that was made elsewhere as it is; where there is a corpus, its passages must be known."""
+        """Read an external run as it is; if there is a corpus, it must contain its passages."""
         each.sha256 = self._sha256(path)
         if self._searches:
             lists = lists_of(read_foreign(path, each.sha256, each.system.k), each.system.k)
@@ -388,7 +386,7 @@ class SystemMeasurement:
         each.file = str(path)
 
     def _foreign(self, each: MeasuredSystem, costs: SystemCosts) -> SystemRow:
-        """Nobody here knows how long it takes; without passages, nobody knows what a generator would read either."""
+        """Return an external run, whose latency is unknown. Without passages, the generator's cost is unknown, too."""
         return SystemRow(
             name=each.system.name,
             levels=each.system.levels,
@@ -410,8 +408,8 @@ SECONDS = 1.0  # that a paid call is taken to last
 
 
 def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) -> SweepPlan:
-    """The plan of a grid."""
-    _ = world.atlas  # documents that are not those that were judged are told now
+    """Return the plan of a grid."""
+    _ = world.atlas  # Raises now if the documents are not the judged ones.
     counts = {cut: len(world.passages_of(cut)) for cut in _distinct_chunkers(grid)}
     with world.workspace.rehearsal(remembers=False) as llm:
         _count(measuring, world, grid.searched, llm)
@@ -450,7 +448,7 @@ def _count(
     seen, length, parts = set[str](), OnceCache[int](), measuring.parts
     for system in systems:
         if parts.kept(system):
-            # The few calls that tell how long a provider takes whose answers are all kept.
+            # A few calls measure the latency of a provider whose answers are all cached.
             for what, model, calls in measuring.probes(system):
                 if what not in seen:
                     llm.turn_to(what)
@@ -481,7 +479,7 @@ def _count(
 
 
 def _distinct_chunkers(grid: SystemGrid) -> list[ChunkerConfig | None]:
-    """The ways in which systems have the corpus cut."""
+    """Return the distinct chunkings of the systems."""
     found: list[ChunkerConfig | None] = []
     for system in grid.searched:
         found += [system.chunker] if system.chunker not in found else []
@@ -489,14 +487,14 @@ def _distinct_chunkers(grid: SystemGrid) -> list[ChunkerConfig | None]:
 
 
 def _length(world: SweepContext, chunker: ChunkerConfig | None) -> int:
-    """Tokens of a passage, about."""
+    """Return the approximate number of tokens of a passage."""
     return round(fmean(count_tokens(world.passages_of(chunker).sample(SAMPLE))))
 
 
 def _count_reranking(
     measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, reranker: Reranker, llm: DryRunLLM
 ) -> None:
-    """Every list, and some lists once more where their passages may have been paid for in calls of another size."""
+    """Count every list, and some lists twice, if their passages may have been paid for in calls of another size."""
     asked, passages = [query.text for query in world.queries.values()], world.passages_of(system.chunker)
 
     def count(times: int) -> int:
@@ -509,7 +507,7 @@ def _count_reranking(
 
 
 def _candidates_text(system: RetrievalStack) -> str:
-    """How many candidates, in words."""
+    """Return the number of candidates in words."""
     depth = system.depth
     return f"{system.k} candidates" if depth is None else f"{depth.base} candidates, or {depth.deep}, at most"
 
@@ -522,7 +520,7 @@ def _count_vectors(
     seen: set[str],
     llm: DryRunLLM,
 ) -> None:
-    """The questions once for each rewriter, the passages once; `sizes`: tokens of a question and of a passage."""
+    """Count the queries once per rewriter and the passages once; `sizes`: tokens of a query and of a passage."""
     spec, passages, questions = system.embedder, len(world.passages_of(system.chunker)), len(world.queries)
     if spec is None:
         return

@@ -49,22 +49,22 @@ def usd(value: float) -> str:
 
 
 def ms_change(value: float) -> str:
-    """A change in milliseconds, with its sign."""
+    """Format a change in milliseconds with its sign."""
     return f"{_sign(value)}{ms(abs(value))}"
 
 
 def usd_change(value: float) -> str:
-    """A change of USD for 1,000 questions, with its sign."""
+    """Format a change of USD per 1,000 queries with its sign."""
     return f"{_sign(value)}{usd(abs(value))}"
 
 
 def change(value: float) -> str:
-    """A change of quality, in as many digits as say something."""
+    """Format a change of quality with two significant digits."""
     return f"{value:+.2g}"
 
 
 def byte_size(count: float) -> str:
-    """Bytes as people write them."""
+    """Format bytes with a unit."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1000:
             return f"{count:,.3g} {unit}"
@@ -73,7 +73,7 @@ def byte_size(count: float) -> str:
 
 
 def cut_time(seconds: float) -> str:
-    """How long cutting took."""
+    """Format the duration of chunking."""
     return f"{seconds:,.1f} s" if seconds >= 1 else ms(1000 * seconds)
 
 
@@ -87,7 +87,7 @@ def _sign(value: float) -> str:
 
 
 def figures_text(each: Candidate, measure: str) -> str:
-    """A system's three figures."""
+    """Return quality, latency and cost of a system."""
     parts = [f"{measure} {each.quality[0]:.3f}"]
     parts.append(_latency_text(each))
     parts.append("price unknown" if each.usd_per_1k is None else f"{usd(each.usd_per_1k)} per 1,000 queries")
@@ -175,7 +175,9 @@ def excluded(each: Exclusion, measure: str) -> str:
 
 
 def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[str]:
-    """That the choice is as good as others on every question, in price and in waiting, and what puts it first."""
+    """Return a sentence if other systems equal the choice on every query, in price and latency, with the tie
+    breaker.
+    """
     if chosen.winner is None or not equals:
         return []
     why = {each.reason for each in chosen.excluded if each.name in equals}
@@ -188,10 +190,10 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
 def other_limit_sentences(
     points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None
 ) -> list[str]:
-    """What other limits on one axis would choose, beside those that are the same as the choice.
+    """Return what other limits on one axis would choose, if not a system equal to the choice.
 
     Args:
-        other: the limit on the other axis, which is held.
+        other: the limit on the other axis, which stays.
     """
     said = ms if axis == "latency" else usd
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
@@ -206,7 +208,7 @@ def other_limit_sentences(
 
 
 def _range(low: float, high: float | None, said: Callable[[float], str], whole: tuple[float, float]) -> str:
-    """Limits from `low` on and below `high`, rounded inwards: whoever types one of them gets what was said."""
+    """Return limits from `low` to below `high`, rounded inwards, so that typing them gives the stated result."""
     first = _round_limit(low, whole, math.ceil)
     if high is None:
         return said(first)
@@ -219,7 +221,7 @@ def _range(low: float, high: float | None, said: Callable[[float], str], whole: 
 
 
 def _round_limit(value: float, whole: tuple[float, float], way: Callable[[float], int]) -> float:
-    """A value in the digits that are shown of it: by the step `whole[1]` from `whole[0]` on, two digits below."""
+    """Round a value to the shown digits: in steps of `whole[1]` from `whole[0]` on, two digits below."""
     if value <= 0:
         return 0.0
     bound, step = whole

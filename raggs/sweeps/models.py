@@ -67,7 +67,7 @@ class LatencySpread(ReportPart):
 
 
 class LatencyPart(ReportPart):
-    """What a question waits for before anything is generated."""
+    """Latency of a query before generation."""
 
     embed: LatencySpread | None = Field(None, description="rewriting and embedding; null where nothing of it was timed")
     retrieve: LatencySpread | None = None
@@ -82,7 +82,7 @@ UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 10
 
 
 class CostLine(ReportPart):
-    """What one model is paid for, and its price."""
+    """Price and usage of one paid model."""
 
     step: CostStep
     model: str = Field(description='"generator" for what reads the passages')
@@ -110,27 +110,27 @@ class CostPart(ReportPart):
 
     @classmethod
     def of(cls, lines: Sequence[CostLine], **tokens: Number) -> CostPart:
-        """The amounts of some lines.
+        """Return the cost of some lines.
 
         Args:
-            tokens: the fields on tokens.
+            tokens: fields on tokens.
         """
         steps: tuple[CostStep, ...] = ("embed", "rerank", "generate")
         usd = {step: add([line.usd() for line in lines if line.step == step]) for step in steps}
         return cls.model_validate({**usd, "total": add(list(usd.values())), "lines": tuple(lines), **tokens})
 
     def usd(self) -> Mapping[str, Number]:
-        """The amounts by what they are for."""
+        """Return the amounts by purpose."""
         return {"embed": self.embed, "rerank": self.rerank, "generate": self.generate, "total": self.total}
 
 
 def add(amounts: Sequence[Number]) -> Number:
-    """The sum; None where an amount is not known."""
+    """Return the sum; None if an amount is unknown."""
     return None if None in amounts else sum(each or 0.0 for each in amounts)
 
 
 class MemoryPart(ReportPart):
-    """Bytes that are to be in memory for a search at full speed, vectors and index together."""
+    """Bytes in memory for a search at full speed, vectors and index together."""
 
     kind: str = Field(description='the index and what its rows are kept as, such as "hnsw-int8"')
     rows: int
@@ -258,7 +258,7 @@ class SystemRow(ReportPart):
 
     @property
     def vectors(self) -> Annotated[str, Column("vectors")]:
-        """Which vectors it has in memory, and in what."""
+        """Vectors of the system, and the index that holds them."""
         return " in ".join(filter(None, map(self.levels.get, ("embedder", "index", "chunker"))))
 
 
@@ -310,7 +310,7 @@ class InteractionPart(ReportPart):
 
 
 class IndexLossPart(ReportPart):
-    """What an index loses against the exact one, as shares of what that has: -.12 is 12% less."""
+    """Loss of an approximate index against the exact one, as shares: -0.12 is 12 % less."""
 
     system: Annotated[str, Column("system")]
     exact: str
@@ -332,7 +332,7 @@ class IndexLossPart(ReportPart):
 
 
 class StepPart(ReportPart):
-    """What more candidates bring."""
+    """Effect of more candidates."""
 
     system: Annotated[str, Column("system")]
     smaller: str
@@ -354,12 +354,12 @@ class StepPart(ReportPart):
 
     @property
     def step(self) -> Annotated[str, Column("k")]:
-        """From which k to which."""
+        """The smaller and the larger k."""
         return f"{self.from_k} → {self.k}"
 
     @property
     def gain(self) -> Annotated[Number, Column("quality per USD", text=change)]:
-        """What quality a USD buys, where it surely buys some."""
+        """Quality per USD, if it is positive and conclusive."""
         return self.per_usd if self.per_usd and self.per_usd > 0 and self.unjudged is None else None
 
     @property
@@ -369,14 +369,14 @@ class StepPart(ReportPart):
 
 
 class WinPart(ReportPart):
-    """How often a system would be the choice, were the questions drawn anew."""
+    """Share of resamples in which a system is chosen."""
 
     system: Annotated[str, Column("system")]
     share: Annotated[float, Column("chosen", text="{:.0%}")]
 
 
 class UniqueContributionPart(ReportPart):
-    """What a system loses when the passages that it alone brought into the pool count as unjudged."""
+    """Score of a system with its unique contributions to the pool as unjudged."""
 
     system: Annotated[str, Column("system")]
     group: str = Field(description="systems that search alike are left out together")
@@ -462,7 +462,7 @@ class SweepReport(ReportPart):
     notes: tuple[str, ...] = ()
 
     def system(self, name: str) -> SystemRow:
-        """The system of a name.
+        """Return the system with a name.
 
         Raises:
             KeyError: there is none.
@@ -471,7 +471,7 @@ class SweepReport(ReportPart):
 
 
 class CeilingPart(ReportPart):
-    """A score beside the best that any order of the system's own candidates reaches."""
+    """A score, and the score of the best order of the system's candidates."""
 
     score: Number
     proc: Number = Field(description="pool-restricted oracle ceiling (PROC), mean over queries")
@@ -479,7 +479,7 @@ class CeilingPart(ReportPart):
 
 
 class OutcomePart(ReportPart):
-    """What a sweep claims, in short: stands in its manifest, so that a claim can be checked without the report."""
+    """Claims of a sweep, stored in its manifest so that they can be verified without the report."""
 
     limits: Mapping[str, float] = Field(description="of the choice: latency_ms (the SLO), usd_per_1k, quality")
     choice: str | None = Field(description="the system that was chosen under them")
@@ -489,7 +489,7 @@ class OutcomePart(ReportPart):
 
     @classmethod
     def of(cls, report: SweepReport) -> OutcomePart:
-        """The claims of a report."""
+        """Return the claims of a report."""
         return cls(
             limits=report.choice.limits,
             choice=report.choice.winner,
@@ -538,5 +538,5 @@ class SweepPlan(ReportPart):
 
     @property
     def usd(self) -> Number:
-        """The sum; None where a price is not known."""
+        """The sum; None if a price is unknown."""
         return add([line.usd for line in self.paid])

@@ -1,6 +1,6 @@
-"""What systems of a sweep return, the rows in which the cache keeps it, and work that ends as one.
+"""Output of the systems of a sweep, its rows in the cache, and tasks that succeed or fail together.
 
-What was paid for is kept elsewhere too, in the cache of answers, so that losing a row loses time alone.
+Paid answers are also in the answer cache, so that a lost row costs only time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SystemOutput:
 
     @classmethod
     def of(cls, rerankings: Mapping[str, Reranking]) -> SystemOutput:
-        """What a system with a reranker returns."""
+        """Return the output of a system with a reranker."""
         lists = {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in rerankings.items()}
         return cls(lists, rerankings)
 
@@ -39,7 +39,7 @@ class ListRow(Frozen):
 
 
 class RerankRow(Frozen):
-    """What a reranker made of a query's candidates, as it is kept."""
+    """Stored result of a reranker for the candidates of a query."""
 
     qid: str
     found: Reranking
@@ -56,7 +56,9 @@ V = TypeVar("V")
 
 
 async def all_or_none(work: Iterable[Coroutine[object, object, V]]) -> list[V]:
-    """The results, in order. After the first error nothing goes on: what is asked later would be booked elsewhere."""
+    """Return the results in order. The first error cancels all others, whose calls would be booked to the wrong
+    stage.
+    """
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         return await asyncio.gather(*tasks)

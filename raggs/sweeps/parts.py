@@ -1,10 +1,10 @@
-"""The parts of systems: each made once for all systems that share it, and kept.
+"""Parts of systems: each is made once for all systems that share it, and stored.
 
     questions ─rewrite─▶ prepared ─embedder─▶ embedded ─┐
     corpus ─embedder─▶ vectors ─▶ index ────────────────┴─▶ hits of each retriever ─▶ fused ─▶ first k ─▶ reranked
 
-Exact searches are made once at the greatest depth that any system needs: their 200 best hold their 50 best. An
-approximate index may look harder when more is asked of it, so its hits are those of the depth that the system has.
+Exact searches run once at the largest depth of any system, because the best 200 contain the best 50. An approximate
+index may search harder for a larger k, so its hits are those of the system's own depth.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ class SystemParts:
     # --- what a system is made of ---
 
     def searches(self, system: RetrievalStack) -> tuple[SystemRetriever, ...]:
-        """The retrievers of a system, each as deep as it is searched."""
+        """Return the retrievers of a system with their depths."""
         return searches_of(system, self._systems, self._world.config.hybrid)
 
     # --- parts that do the work ---
 
     def embedder(self, spec: EmbedderConfig) -> Embedder:
-        """One embedder for each of its settings."""
+        """Return the embedder of these settings; one instance each."""
         return self._world.workspace.embedder(spec)
 
     def retriever(self, search: SystemRetriever) -> Retriever:
-        """One retriever for each search."""
+        """Return the retriever of this search; one instance each."""
         embedder = None if search.embedder is None else self.embedder(search.embedder)
         return self._retrievers(
             (search.retriever, search.embedder, search.chunker),
@@ -81,14 +81,14 @@ class SystemParts:
         )
 
     def reranker(self, spec: RerankerConfig) -> Reranker:
-        """One reranker for each of its settings; of one whose weight is fitted the one without a boost."""
+        """Return the reranker of these settings; without boost if its weight is fitted."""
         plain = spec.model_copy(update={"weight": 0.0}) if is_fitted(spec) else spec
         return self._rerankers(plain, lambda: self._world.workspace.reranker(plain))
 
     # --- parts that are values ---
 
     def prepared(self, rewrite: AdapterConfig) -> Sequence[EmbedRecord]:
-        """The questions, cleaned and rewritten, without vectors."""
+        """Return the cleaned and rewritten queries, without vectors."""
 
         def make() -> list[EmbedRecord]:
             world = self._world
@@ -112,7 +112,7 @@ class SystemParts:
         return self._records(rewrite, make)
 
     def embedded(self, rewrite: AdapterConfig, spec: EmbedderConfig) -> Sequence[EmbedRecord]:
-        """The questions with their vectors. A model that is paid is asked for one at a time, as in use."""
+        """Return the queries with their vectors. A paid model is called for one query at a time, as in production."""
 
         def make() -> list[EmbedRecord]:
             alone = spec.model_copy(update={"batch": 1}) if self.embedder(spec).models else spec
@@ -129,7 +129,7 @@ class SystemParts:
         return self._records((rewrite, spec), make)
 
     def probe(self, system: RetrievalStack, stage: str, qids: Sequence[str]) -> None:
-        """Ask a paid embedder or rewriter what nobody has asked, one at a time: the calls tell how long one takes."""
+        """Call a paid embedder or rewriter for new texts, one at a time, to measure its latency."""
         world = self._world
         self._world.book(stage)
         for query in (world.queries[qid] for qid in qids):
@@ -140,17 +140,17 @@ class SystemParts:
                 self.embedder(system.embedder).embed_queries([f"{query.text} "])
 
     def paid(self, search: SystemRetriever) -> tuple[str, ...]:
-        """The models that a retriever of its own asks."""
+        """Return the models that a custom retriever calls."""
         return self.retriever(search).models
 
     def questions(self, search: SystemRetriever) -> Sequence[EmbedRecord]:
-        """What a search is asked."""
+        """Return the queries of a search."""
         return (
             self.prepared(search.rewrite) if search.embedder is None else self.embedded(search.rewrite, search.embedder)
         )
 
     def hits(self, search: SystemRetriever) -> Lists:
-        """What a retriever returns for every question."""
+        """Return the hits of a retriever for every query."""
 
         def make() -> Lists:
             if (kept := self._kept(search)) is not None:
@@ -168,7 +168,7 @@ class SystemParts:
         return self._lists(search, make)
 
     def _recalled(self, rewrite: AdapterConfig) -> bool:
-        """Whether the questions can be had without asking; they are those of the earlier sweep from then on."""
+        """Return whether the queries are stored by an earlier sweep, and load them."""
         if not self._world.workspace.rewriter(rewrite).models:
             return True
         if (found := self.store.find(self._rewriting(rewrite), EmbedRecord)) is not None:
@@ -176,12 +176,12 @@ class SystemParts:
         return found is not None
 
     def _kept(self, search: SystemRetriever) -> Lists | None:
-        """The hits of an earlier sweep; None where there are none that can be read."""
+        """Return the stored hits; None if there are none that can be read."""
         kept = {row.qid: row.hits for row in self.store.find(self.causes(search), ListRow) or ()}
         return kept if kept.keys() == self._world.queries.keys() else None
 
     def candidates(self, system: RetrievalStack) -> Lists:
-        """The first k of a system's lists, fused where there are several."""
+        """Return the first k of a system's lists, fused if there are several."""
         if (router := self.router(system)) is not None:
             return router.lists
 
@@ -196,7 +196,7 @@ class SystemParts:
         return self._lists((self.searches(system), system.k), make)
 
     def fused(self, lists: Mapping[str, Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
-        """One list of several."""
+        """Fuse several lists into one."""
         config = self._world.config.hybrid
         depth = sum(map(len, lists.values())) or 1
         return [
@@ -205,7 +205,7 @@ class SystemParts:
         ]
 
     def final(self, system: RetrievalStack) -> SystemOutput:
-        """What a system returns for every question."""
+        """Return the output of a system for every query."""
         if (router := self.router(system)) is not None:
             return router.final()
         found = self.candidates(system)
@@ -215,7 +215,7 @@ class SystemParts:
         return SystemOutput.of(reranked)
 
     def kept(self, system: RetrievalStack) -> bool:
-        """Whether everything that a system returns is kept from before. Nobody is asked."""
+        """Return whether the whole output of a system is stored. No model is called."""
         if not self._recalled(system.rewrite):
             return False
         if system.run_file is None and any(self._kept(search) is None for search in self.searches(system)):
@@ -225,22 +225,22 @@ class SystemParts:
         return system.reranker is None or all(map(self.store.has, self._rounds(system)))
 
     def _rounds(self, system: RetrievalStack) -> Iterator[Causes]:
-        """What each reranking of a system depends on, in their order; nobody is asked where those before are kept."""
+        """Yield the key of each reranking of a system in order; no model is called if the earlier ones are stored."""
         router = self.router(system)
         given = (self.candidates(system),) if router is None else router.rounds()
         return (self.rerank_causes(system, lists) for lists in given)
 
     def router(self, system: RetrievalStack) -> Router | None:
-        """Who decides how deep each question is searched; None where that is the same for all."""
+        """Return the router of the search depth; None if the depth is the same for all queries."""
         if (depth := system.depth) is None:
             return None
         return self._routers((self.searches(system), depth, system.reranker), lambda: Router(self, system, depth))
 
     def reranked(self, system: RetrievalStack, candidates: Lists) -> Mapping[str, Reranking]:
-        """What a system's reranker makes of some candidates.
+        """Rerank some candidates of a system.
 
         Raises:
-            TypeError: it has none.
+            TypeError: the system has no reranker.
             RaggsError: as the reranker.
         """
         if (spec := system.reranker) is None:
@@ -268,7 +268,7 @@ class SystemParts:
     def boosted(
         self, system: RetrievalStack, spec: BoostedConfig, candidates: Lists
     ) -> Mapping[float, Mapping[str, Reranking]]:
-        """What a `boosted` reranker makes of some candidates, by weight. The other reranker is asked once for all."""
+        """Return the results of a `boosted` reranker by weight. The inner reranker is called once for all weights."""
         base = self.reranked(replace(system, reranker=spec.by), candidates)
 
         def make() -> Mapping[float, Mapping[str, Reranking]]:
@@ -287,10 +287,10 @@ class SystemParts:
         return self._boosts([spec, hash_value(self.rerank_causes(system, candidates))], make)
 
     def fitted(self, system: RetrievalStack) -> FitPart | None:
-        """The weights that are chosen for a system's reranker, by its candidates; None where its weight is given.
+        """Return the fitted weights of a system's reranker; None if its weight is fixed.
 
         Raises:
-            DataError: too few questions are judged.
+            DataError: too few queries are judged.
         """
         spec, world = system.reranker, self._world
         if not isinstance(spec, BoostedConfig) or not is_fitted(spec):
@@ -307,10 +307,7 @@ class SystemParts:
         return self._fits([self.searches(system), system.k, spec], make)
 
     def rerank_causes(self, system: RetrievalStack, candidates: Lists | None = None) -> Causes:
-        """All that can change how a system's candidates, or others, are reranked; empty without a reranker.
-
-        Of a `boosted` one those of the reranker that reads: what that made is kept, and the boost is made anew.
-        """
+        """Return everything that affects the reranking of a system; empty without a reranker."""
         if system.reranker is None:
             return {}
         world, reranker = self._world, self.reranker(innermost_config(system.reranker))
