@@ -81,7 +81,7 @@ def _unscored(report: DiffReport) -> Iterator[str]:
 
 
 def _scores(rows: Sequence[ScoreDiffPart]) -> Table | None:
-    change = (Column("NEW - OLD", "signed"), lambda row: None if None in (row.old, row.new) else row.new - row.old)
+    change = (Column("difference", "signed"), lambda row: None if None in (row.old, row.new) else row.new - row.old)
     name = (Column("system"), lambda row: shorten_name(row.system))
     return table_of(rows, name, "old", "new", change)
 

@@ -310,7 +310,7 @@ class InteractionPart(ReportPart):
 
 
 class IndexLossPart(ReportPart):
-    """Loss of an approximate index against the exact one, as shares: -0.12 is 12 % less."""
+    """Loss of an approximate index against the exact one, as shares: -0.12 is 12% less."""
 
     system: Annotated[str, Column("system")]
     exact: str

@@ -1,6 +1,6 @@
 """Effect of the order of passages with equal scores on each measure.
 
-The widest range is added to the notes. If ties cross the cutoff for more than 1 % of the queries, the section reports
+The widest range is added to the notes. If ties cross the cutoff for more than 1% of the queries, the section reports
 the expected value and the range of each measure.
 """
 
