@@ -12,8 +12,8 @@ from raggs.base.document import Cell, Column, Summary, Table, table_of
 from raggs.base.text import plural, shorten
 from raggs.evaluation.diff_results import RunsReport
 from raggs.evaluation.diff_sets import DecisionsPart, DiffReport, EstimatePart, ScoreDiffPart, VerdictPart
+from raggs.evaluation.layout import shorten_name
 from raggs.evaluation.messages import VERDICTS
-from raggs.evaluation.summary import shorten_name
 
 MAX_FLIPS = 3  # verdicts with a sentence of their own
 MAX_ROWS = 8

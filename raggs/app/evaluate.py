@@ -165,7 +165,7 @@ class EvalResult:
             outcomes: number of gates, and how many of them failed.
         """
         from raggs.evaluation.analyses.comparisons import compare_on
-        from raggs.evaluation.summary import SummaryContext, shown_measures, summarise
+        from raggs.evaluation.layout import SummaryContext, shown_measures, summarise
 
         named = self._named_measures()
         primary, study = shown_measures(self.report, named)[0], self.gates.study

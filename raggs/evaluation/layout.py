@@ -1,19 +1,35 @@
-"""From the report to its document: the scores, a section of each analysis that found something, and the notes.
+"""Output of an evaluation: the document of its report, the files eval.json, eval.csv and eval.md, and the summary.
 
-A report as files: eval.json for programs, eval.csv for spreadsheets, eval.md for people.
+The summary is the default output of `raggs eval`: verdicts on one measure, a table of a few measures, and the limits of
+the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from raggs.base.document import Cell, Legend, ReportDocument, Row, ScoreRange, Section, Table, csv_text, markdown
+from raggs.base.document import (
+    Cell,
+    Legend,
+    ReportDocument,
+    Row,
+    ScoreRange,
+    Section,
+    Summary,
+    Table,
+    bounded,
+    csv_text,
+    markdown,
+)
 from raggs.base.files import write_texts
+from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, Analysis
-from raggs.evaluation.messages import MARKS, interval_words, judgments
-from raggs.evaluation.models import EvalReport, ScorePart
+from raggs.evaluation.messages import MARKS, interval_words, judgments, unjudged_tops
+from raggs.evaluation.models import ComparisonPart, EvalReport, ScorePart, Verdict
 from raggs.evaluation.report import projections
 from raggs.metrics.names import glossary
 
@@ -123,3 +139,228 @@ def per_query_csv(report: EvalReport) -> str:
     """Return one CSV row per system and query and one column per measure; an empty cell means "not defined"."""
     rows = ((system, qid, *values) for system, qid, values in per_query_rows(report))
     return csv_text(per_query_head(report), rows)
+
+
+# --- the default output of `raggs eval` ---
+
+TABLE_MEASURES = ("ndcg", "recall", "mrr", "holes", "ra_nwg")  # in this order, if the user names no measures
+MAX_SENTENCES = 2  # comparisons with a sentence each; more are grouped by verdict
+MAX_NAMES = 3  # systems listed in a sentence on trust
+MAX_NAME_CHARS = 24
+UNJUDGED_UNKNOWN = "The labels name relevant passages only: unlabelled passages count as not relevant."
+DETAILS = "--details: all measures, intervals, ceilings (PROC), ties, definitions"
+
+
+@dataclass(frozen=True)
+class SummaryContext:
+    """Inputs of a summary that are not in the report.
+
+    Attributes:
+        measures: canonical names of the measures that the user named; empty for the default measures.
+        comparisons: comparisons with one baseline on the primary measure.
+        makers: systems that the golden set was pooled from; the value is whether the set itself records that.
+        lacks: why the golden set is incomplete; empty if it is complete.
+        outcomes: number of gates, and number of failed gates.
+        digits: decimals of scores in sentences.
+    """
+
+    measures: Sequence[str] = ()
+    comparisons: Sequence[ComparisonPart] = ()
+    makers: Mapping[str, bool] = field(default_factory=dict)
+    lacks: str = ""
+    outcomes: tuple[int, int] = (0, 0)
+    digits: int = 3
+
+
+def summarise(report: EvalReport, context: SummaryContext) -> Summary:
+    """Return the default output of an evaluation. Nothing is computed."""
+    measures = shown_measures(report, context.measures)
+    notes = f", {plural(len(report.notes), 'note')}" if report.notes else ""
+    return Summary(
+        headline=(*_gates(*context.outcomes), *_headline(report, measures[0], context)),
+        table=_table(report, measures),
+        legend=f"[ ] {interval_words(report)}",
+        trust=(
+            *([f"The golden set is incomplete: {context.lacks}"] if context.lacks else []),
+            *_limits(report, context.makers),
+        ),
+        details=DETAILS + notes,
+        warnings=report.warnings,
+    )
+
+
+def shown_measures(report: EvalReport, named: Sequence[str] = ()) -> list[str]:
+    """Return the measures of the table; the first one is the primary measure, which the headline is about.
+
+    Args:
+        named: canonical names of the measures that the user named. Without any: nDCG, recall, MRR, holes and RA-nWG,
+            each at its largest cutoff.
+    """
+    if named:
+        return [*dict.fromkeys(name for name in named if name in report.measures)] or list(report.measures)
+    largest: dict[str, str] = {}
+    for name in sorted(report.measures, key=_cutoff):
+        largest[name.partition("@")[0]] = name
+    return [largest[name] for name in TABLE_MEASURES if name in largest] or list(report.measures)
+
+
+def _cutoff(measure: str) -> int:
+    """Return the cutoff of a measure; 0 without one, and for ``@k``, which stands for the cutoff of each sample."""
+    found = re.search(r"@(\d+)", measure)
+    return int(found[1]) if found else 0
+
+
+def _gates(count: int, failed: int) -> Iterator[str]:
+    if count:
+        yield f"{failed} of {plural(count, 'gate')} failed." if failed else f"All gates passed ({count})."
+
+
+def _headline(report: EvalReport, measure: str, context: SummaryContext) -> Iterator[str]:
+    parts = context.comparisons
+    if not parts:
+        yield from _score_sentences(report, measure, context.digits)
+    elif len(parts) <= MAX_SENTENCES:
+        yield from (verdict_sentence(part, context.digits) for part in parts)
+    else:
+        yield from grouped_verdicts(parts, context.digits)
+
+
+def _score_sentences(report: EvalReport, measure: str, digits: int) -> Iterator[str]:
+    """Yield the score of a single system, or of systems that are not compared on this measure."""
+    queries = plural(report.golden.queries, "query")
+    texts = []
+    for system in report.systems:
+        score = system.scores[measure]
+        value = _number(score.mean, digits) + _interval(score.low, score.high, digits)
+        texts.append((shorten_name(system.name), value))
+    if len(texts) == 1:
+        yield f"{texts[0][0]} has {measure} {texts[0][1]} on {queries}."
+        return
+    more = f" and {len(texts) - MAX_NAMES} more" if len(texts) > MAX_NAMES else ""
+    yield f"{measure} on {queries}: {', '.join(f'{name} {value}' for name, value in texts[:MAX_NAMES])}{more}."
+
+
+def verdict_sentence(part: ComparisonPart, digits: int) -> str:
+    """Return the verdict of one comparison: ``dense is worse than bm25 on ndcg@10 by 0.084 [0.020, 0.150].``"""
+    system, baseline, on = shorten_name(part.system), shorten_name(part.baseline), f"on {part.measure}"
+    if part.difference is None:
+        return f"{system} and {baseline} cannot be compared {on}: it is not defined for any shared query."
+    seen = f"(difference {_number(part.difference, digits)}{_interval(part.low, part.high, digits)})"
+    if part.unjudged is not None:
+        return f"{system} against {baseline} {on} is inconclusive: {unjudged_tops(part.unjudged.tops)} {seen}."
+    if part.verdict in ("win", "loss"):
+        word = "better" if part.verdict == "win" else "worse"
+        small = ", a difference too small to matter" if part.negligible else ""
+        return f"{system} is {word} than {baseline} {on} by {_size(part, digits)}{small}."
+    if part.verdict == "tie":
+        return f"{system} and {baseline} are equivalent {on} {seen}."
+    return f"{system} and {baseline} are statistically tied {on} {seen}."
+
+
+GROUPS: dict[Verdict, str] = {
+    "win": "Better than {} on {}",
+    "loss": "Worse than {} on {}",
+    "tie": "Equivalent to {} on {}",
+    "unresolvable": "Statistically tied with {} on {}",
+    "unjudged": "Inconclusive against {} on {} (unjudged passages)",
+}
+
+
+def grouped_verdicts(parts: Sequence[ComparisonPart], digits: int) -> Iterator[str]:
+    """Yield one sentence per verdict with the systems that have it."""
+    for verdict, words in GROUPS.items():
+        found = [part for part in parts if part.verdict == verdict]
+        if not found:
+            continue
+        sized = verdict in ("win", "loss")
+        names = (f"{shorten_name(part.system)}{f' by {_size(part, digits)}' if sized else ''}" for part in found)
+        yield f"{words.format(shorten_name(parts[0].baseline), parts[0].measure)}: {', '.join(names)}."
+
+
+def _size(part: ComparisonPart, digits: int) -> str:
+    """Return the absolute difference with its interval: ``0.084 [0.020, 0.150]``."""
+    value, low, high = part.difference or 0.0, part.low, part.high
+    if value < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    return f"{_number(abs(value), digits)}{_interval(low, high, digits)}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "undefined" if value is None else f"{value:z.{digits}f}"
+
+
+def _interval(low: float | None, high: float | None, digits: int) -> str:
+    return "" if low is None or high is None else f" [{low:z.{digits}f}, {high:z.{digits}f}]"
+
+
+def shorten_name(name: str, most: int = MAX_NAME_CHARS) -> str:
+    """Return the name with its middle replaced by an ellipsis if it has more than `most` characters."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
+
+
+def _table(report: EvalReport, measures: Sequence[str]) -> Table:
+    first, *others = measures
+    rows = []
+    for system in report.systems:
+        lead = system.scores[first]
+        cells = (Cell(system.scores[name].mean, "score") for name in others)
+        rows.append((Cell(shorten_name(system.name)), bounded(lead.mean, lead.low, lead.high), *cells))
+    return Table(("system", first, *others), tuple(rows))
+
+
+def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
+    yield from _unjudged(report)
+    if makers:
+        yield _pool_sentence(list(makers), any(makers.values()), len(report.systems))
+    if missing := [f"{shorten_name(system.name)} ({system.missing})" for system in report.systems if system.missing]:
+        yield f"Queries without results, which score 0: {_names(missing)}."
+    if any(system.projection for system in report.systems):
+        yield "Grades were projected onto chunks that were not judged themselves."
+
+
+def _pool_sentence(makers: Sequence[str], stated: bool, count: int) -> str:
+    """Return the sentence on the pool.
+
+    Args:
+        makers: systems that the set was pooled from.
+        stated: whether the set itself records its pool.
+        count: number of systems in the evaluation.
+    """
+    names = _names(makers) if len(makers) <= MAX_NAMES else f"{len(makers)} of the {count} systems"
+    origin = f"The pool {'' if stated else 'probably '}comes from {names}"
+    if len(makers) == count:
+        return f"{origin}: it cannot show what they all missed."
+    return f"{origin}: others may score too low."
+
+
+def _unjudged(report: EvalReport) -> Iterator[str]:
+    if report.condensed:
+        yield "Unjudged passages were removed from all lists (--condensed)."
+        return
+    if not report.shown:
+        yield UNJUDGED_UNKNOWN
+        return
+    name = [each for each in report.measures if each.startswith("holes@")][-1]
+    shares = {system.name: system.scores[name].mean or 0.0 for system in report.systems}
+    top = f"the top {name.partition('@')[2]}"
+    if not any(shares.values()):
+        yield f"All passages in {top} are judged."
+    elif len(shares) <= MAX_NAMES:
+        listed = ", ".join(f"{shorten_name(system)} {_percent(share)}" for system, share in shares.items())
+        yield f"Unjudged passages in {top}: {listed}."
+    else:
+        most = max(shares, key=lambda system: shares[system])
+        yield (
+            f"Unjudged passages in {top}: {_percent(min(shares.values()))} to {_percent(shares[most])} "
+            f"(most: {shorten_name(most)})."
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share == 0 or share >= 0.01 else f"{100 * share:.2g}%"
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = [shorten_name(name) for name in names[:MAX_NAMES]]
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(listed) + more

@@ -9,7 +9,7 @@ from shlex import quote
 
 from raggs.base.document import Cell, Summary, Table, bounded
 from raggs.base.text import plural
-from raggs.evaluation.summary import shorten_name
+from raggs.evaluation.layout import shorten_name
 from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.comparing import best_first
 from raggs.sweeps.deciding import BOOTSTRAP_DRAWS, candidate
