@@ -1,14 +1,12 @@
-"""What a golden set is, wherever it comes from: questions, pools, grades and orders, read query by query.
+"""The interface of a golden set: queries, pools, grades and orders, read query by query.
 
-A set is a description of files, not their content: each reading streams, so that a large run costs no memory, and may
-be repeated. Reading touches the run directory, or the files that were named, and nothing else: no corpus, no cache,
-no network.
+A set describes files and does not hold their content. Each reading is a stream, so that a large run needs little
+memory, and can be repeated. A reading uses only the run directory or the given files: no corpus, no cache, no network.
 
-What a golden set consists of, counted and told apart by content: what an export leaves behind, what comes back.
-
-Formats of the field hold some of these parts and have no room for others. A part is a set of items; its digest is the
-sum of their hashes, so that the order of reading does not matter, equal content has equal digests, and a set of any
-size is told in one pass. It must not know formats.
+`contents_of` counts the parts of a golden set and computes a digest of each, to compare a set with its export. Exchange
+formats hold some of these parts and omit others. A part is a set of items. Its digest is the sum of their hashes, so
+the order of reading does not matter, and equal content has equal digests. One pass is enough for a set of any size.
+This module must not depend on formats.
 """
 
 from __future__ import annotations
@@ -31,15 +29,15 @@ if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import GradeScale
 
-FUSION_NAME = "fused"  # what the fusion of a run's retrievers is called among them
-RUNS = "runs"  # where an export keeps the systems' lists
-LISTS = (".trec", ".json")  # the endings of such a list
+FUSION_NAME = "fused"  # name of the fusion among a run's retrievers
+RUNS = "runs"  # folder for the systems' lists in an export
+LISTS = (".trec", ".json")  # file extensions of such a list
 
 SetPart = Literal["pool", "grades", "order"]
 
 
 class LabelRecord(JudgeRecord):
-    """What a file says of a passage: a judged one, whose grades stand on the scale of the file."""
+    """A label from a file: a judged passage whose grades are on the scale of the file."""
 
     qid: str
     rank: int = 0
@@ -52,19 +50,19 @@ class LabelRecord(JudgeRecord):
     @field_validator("grade")
     @classmethod
     def _unjudged(cls, grade: int | None) -> int | None:
-        """A negative grade says that nobody judged."""
+        """Convert a negative grade, which means unjudged, to None."""
         return None if grade is None or grade < 0 else grade
 
 
 @dataclass(frozen=True)
 class GoldenQuery:
-    """One query of a golden set; parts that were not asked for are empty.
+    """One query of a golden set. Parts that were not requested are empty.
 
     Attributes:
-        query: as its author gave it; None where only labels are known.
-        pool: the passages that were looked at, best fused first; empty where their texts are not at hand.
-        grades: of the pool's passages, in its order.
-        order: the ranked passages, best first, with their confidence; empty where nothing was ranked.
+        query: the query as its author wrote it; None if only labels are known.
+        pool: the judged passages, best fused passage first; empty if their texts are unavailable.
+        grades: grades of the pool's passages, in the same order.
+        order: the ranked passages, best first, with their confidence; empty without a ranking.
     """
 
     qid: str
@@ -75,15 +73,15 @@ class GoldenQuery:
 
     @property
     def by_grade(self) -> list[JudgeRecord]:
-        """The graded passages by grade, then by fused rank: what stands for an order where nobody is asked for one."""
+        """The graded passages by grade, then by fused rank: the substitute for an order in sets without one."""
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
 
 class GoldenProvenance(Frozen):
-    """Whence the grades of a run are and how they were made, as the sidecars of exports say it.
+    """Origin of a run's grades, as stored in the sidecars of exports.
 
-    Of the corpus a hash of its content is given, of what was retrieved from it the sha256 of its lists. `sources`: if
-    people gave some, by who gave them, how many grades.
+    The corpus is identified by a hash of its content, the retrieved lists by their sha256. `sources` is the number of
+    grades by source if some come from humans.
     """
 
     run: str
@@ -94,7 +92,9 @@ class GoldenProvenance(Frozen):
     rank: Mapping[str, object]
     failed: int
     depth: object
-    gate: tuple[str, ...] = Field((), exclude_if=not_, description="how the judge falls below what was asked of it")
+    gate: tuple[str, ...] = Field(
+        (), exclude_if=not_, description="clauses about the limits that the judge does not meet"
+    )
     corpus: str | None = None
     retrieved: str | None = None
     sources: Mapping[str, int] = Field(default_factory=dict, exclude_if=not_)
@@ -104,15 +104,15 @@ class GoldenSet(ABC):
     """Judged queries.
 
     Attributes:
-        name: what the set is called.
+        name: name of the set.
         source: the run directory, or the file.
-        top: how many ranks of an order count; 0 where nothing is ranked.
-        provenance: who made it and how; None where the files do not say.
-        lacks: what it does not hold yet, as a clause; empty where it is whole.
-        form: on which numbers its grades stand; None where nobody says.
-        sure: whether its order says how sure each place is.
-        partial: whether ranked passages may lack their texts.
-        by_grade: whether nobody is to be asked for an order: it is one of grades alone, and lacks nothing.
+        top: number of ranks of an order that count; 0 without a ranking.
+        provenance: origin of the grades; None if unknown.
+        lacks: the missing parts, as a clause; empty if the set is complete.
+        form: numeric format of its grades; None if unknown.
+        sure: whether its order has a confidence for each position.
+        partial: whether texts of ranked passages may be missing.
+        by_grade: whether the set has grades but no order on purpose, so that nothing is missing.
     """
 
     lacks: str = ""
@@ -127,39 +127,39 @@ class GoldenSet(ABC):
 
     @property
     def made(self) -> tuple[str, ...]:
-        """Sentences on how its questions were made, where they say so."""
+        """Sentences about how its queries were generated, if known."""
         return ()
 
     @abstractmethod
     def queries(self) -> Iterator[Query]:
-        """The questions as their authors gave them, sorted by id; none where only labels are known."""
+        """Yield the queries as their authors wrote them, sorted by id; none if only labels are known."""
 
     @abstractmethod
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """Query by query, sorted by id.
+        """Yield the queries one by one, sorted by id.
 
         Args:
-            parts: what is wanted besides the question; all if nothing is named. What is not named is not read.
+            parts: the parts to read in addition to the query (default: all). Other parts are not read.
 
         Raises:
             NotFoundError: a file is missing, or the run has no grades yet.
-            DataError: a line cannot be right, or something belongs to no query.
+            DataError: a line is invalid, or a record belongs to no query.
         """
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """What each retriever returned, each sorted by query and rank; none where no system is known."""
+        """Yield what each retriever returned, sorted by query and rank for each; nothing if no system is known."""
         return iter(())
 
     @abstractmethod
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """All grades as columns, with their doubt, as measures read them.
+        """Return all grades as columns, with their uncertainty, as measures read them.
 
         Args:
-            scale: what grades mean; where it is left out, 1 to 5 for a run, and for files what their grades say.
+            scale: scale of the grades (default: 1 to 5 for a run; for files, derived from their grades).
 
         Raises:
             NotFoundError: a file is missing, or the run has no grades yet.
-            DataError: there are no grades, or one lies outside the scale.
+            DataError: the set has no grades, or a grade is outside the scale.
         """
 
 
@@ -182,23 +182,23 @@ GoldenContent = Literal[
 ]
 GOLDEN_CONTENTS: Mapping[GoldenContent, str] = {
     "grades": "grades from 1 to 5",
-    "unjudged": "pooled passages without a grade, and why",
-    "judges": "who gave a grade",
+    "unjudged": "pooled passages without a grade, with the reason",
+    "judges": "the source of each grade",
     "reasons": "the judge's reasons",
-    "samples": "the samples and votes that a grade is made of",
+    "samples": "the samples and votes behind each grade",
     "duplicates": "which passages are near-duplicates",
-    "order": "the order of the ranked top",
+    "order": "the order of the ranked passages in the top",
     "below": "the order below the top",
-    "confidence": "how sure a place in the order is",
-    "lists": "what the retrievers returned",
+    "confidence": "the confidence of each position in the order",
+    "lists": "the lists returned by the retrievers",
     "questions": "the texts of the questions",
-    "facts": "what came with questions: answer, references, language, metadata",
+    "facts": "additional data of questions: answer, references, language, metadata",
     "texts": "the texts of judged passages",
-    "places": "where judged passages stand in their documents",
+    "places": "the positions of judged passages in their documents",
     "metadata": "the metadata of judged passages",
 }
 ASKED_AND_READ: frozenset[GoldenContent] = frozenset({"questions", "facts", "texts", "places", "metadata"})
-SIZE = 16  # bytes of an item's hash
+SIZE = 16  # size of an item's hash, in bytes
 CONFIDENCE_FIELDS = {
     "score",
     "sigma",
@@ -207,18 +207,18 @@ CONFIDENCE_FIELDS = {
     "rank_high",
     "membership",
     "exposures",
-}  # of a ranked passage
+}  # fields of a ranked passage
 
 Item = tuple[GoldenContent, object]
 
 
 @dataclass(frozen=True)
 class PartStock:
-    """What there is of one part.
+    """Content of one part.
 
     Attributes:
-        count: items: labels, passages, questions or places in a list.
-        digest: of their content, 32 hex digits; equal for equal items in any order.
+        count: number of items: labels, passages, queries or list entries.
+        digest: digest of their content, 32 hex digits; equal for equal items in any order.
     """
 
     count: int = 0
@@ -226,10 +226,10 @@ class PartStock:
 
 
 def contents_of(golden: GoldenSet) -> dict[GoldenContent, PartStock]:
-    """All that a golden set holds, each part; reads it once, and its lists.
+    """Return the content of each part of a golden set. The set and its lists are read once.
 
     Raises:
-        NotFoundError, DataError: as `GoldenSet.by_query`.
+        NotFoundError, DataError: see `GoldenSet.by_query`.
     """
     counts, sums = dict.fromkeys(GOLDEN_CONTENTS, 0), dict.fromkeys(GOLDEN_CONTENTS, 0)
     for part, item in _items(golden):
@@ -259,7 +259,7 @@ def _items(golden: GoldenSet) -> Iterator[Item]:
             yield "order" if record.rank <= golden.top else "below", (query.qid, record.rank, record.doc_id)
             if golden.sure:
                 yield "confidence", (query.qid, record.doc_id, record.model_dump(include=CONFIDENCE_FIELDS))
-    for question in golden.queries():  # those of which nothing is judged
+    for question in golden.queries():  # queries without judged passages
         if question.qid not in asked:
             yield from _of_question(GoldenQuery(question.qid, question))
     for hit in golden.hits():

@@ -1,8 +1,8 @@
-"""PROC and %PROC of what a run retrieved, by the run's own grades, as its manifest keeps them.
+"""PROC and %PROC of the lists that a run retrieved, from its own grades, as stored in its manifest.
 
-PROC (pool-restricted oracle ceiling) is what the best order of a list's own candidates scores. A low one asks for
-better retrieval; a high one of which little is realised (%PROC) asks for a better order (Dallaire 2025, sections 1
-and 6). The figures are those that `raggs eval -g RUN -r RUN` has in `bottleneck`, at the published cutoffs.
+PROC (pool-restricted oracle ceiling) is the score of the best order of a list's own candidates. If it is low, retrieval
+must improve. If it is high but little of it is reached (%PROC), the order must improve (Dallaire 2025, sections 1 and
+6). The values equal `bottleneck` of `raggs eval -g RUN -r RUN`, at the published cutoffs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from raggs.runs.manifests.store import RunStore
 
 
 def ceilings_of(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
-    """Return the ceilings of each retriever and of their fusion; none where no passage has a grade.
+    """Return the ceilings of each retriever and of their fusion; empty if no passage has a grade.
 
     Args:
-        store: a run whose stages up to judge have written their artifacts.
+        store: a run that has finished the stages up to judge.
 
     Raises:
         DataError: an artifact cannot be read.
@@ -42,15 +42,15 @@ def ceilings_of(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
 
 
 def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[AuditFinding]:
-    """Compare the ceilings in a lock with those that the artifacts give; none for a lock that has none."""
+    """Compare the ceilings in a lock with the artifacts. A lock without ceilings has no findings."""
     if not lock.ceilings:
         return
-    with suppress(RaggsError):  # an artifact that cannot be read is a finding already
+    with suppress(RaggsError):  # an unreadable artifact already has a finding
         found = ceilings_of(store)
         for name in sorted(found.keys() | lock.ceilings.keys()):
             if found.get(name) != lock.ceilings.get(name):
                 yield AuditFinding(
-                    MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} are not what its records give"
+                    MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} differ from its records"
                 )
 
 

@@ -1,21 +1,19 @@
-"""Files of other tools as golden sets: labels in any format that `raggs.parts.run_files` reads, and queries beside.
+"""Files of other tools as golden sets: labels in each format that `raggs.parts.run_files` reads, with their queries.
 
-A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; of an export of
-raggs the sidecar names the file of labels. What it says of the scale is believed, so that its grades are those of the
-run that it is from. Passages stay where they are: a corpus of another's may be larger than any memory.
+A folder in the BEIR layout contains `qrels/test.tsv` (or one other table in `qrels`) and `queries.jsonl`. In an export
+of raggs, the sidecar names the file of labels. Its statement about the scale is trusted, so that grades equal those of
+the exported run. Passages are not loaded, because the corpus may not fit into memory.
 
-Judgments that somebody has in memory as a golden set, with the texts of the questions where they are given.
+`GivenGolden` is a golden set of judgments in memory, optionally with the texts of the queries.
 
-A golden set whose questions get their texts from elsewhere: labels of the field come without them.
+`RewordedGolden` replaces the queries of a golden set: labels often come without texts.
 
-What came with a question or a passage as one text, for formats whose rows all have the same columns.
+`pack_facts` stores all additional data of a query or passage as one text, for formats with fixed columns. Arrow and
+parquet require one type per column, but authors add data of any type. It is stored as JSON in the column
+`PACKED_COLUMN`, which other tools ignore, and restored from there.
 
-Tables of Arrow and parquet want one type for a column, and what authors write beside a question has any. So it goes
-into the column `PACKED_COLUMN` as JSON, which other tools pass over, and comes back from there.
-
-JSON lines of raggs as a golden set: labels with what they say of near-duplicates and of doubt, the order, the texts.
-
-So whatever is computed of a run's grades, or shown of its questions, is of its export, too.
+`LinesGolden` reads JSON lines of raggs as a golden set: labels with near-duplicates and uncertainty, the order and the
+texts. Everything that works with a run's grades or queries therefore works with its export, too.
 """
 
 from __future__ import annotations
@@ -43,18 +41,18 @@ from raggs.parts.queries.fields import query_of
 from raggs.parts.queries.writing import query_facts
 from raggs.parts.run_files import as_id, describe_value, qrels_of, rows_of
 
-QUERIES_PLACE = Path("queries")  # what errors call questions that are of no file
+QUERIES_PLACE = Path("queries")  # replaces the file name in errors about queries without a file
 
 
 class GivenGolden(GoldenSet):
-    """Grades without passages or order.
+    """Grades without passages or an order.
 
     Args:
         given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.run_files`); read once.
-        questions: as `queries_of` takes them.
+        questions: see `queries_of`.
 
     Raises:
-        UsageError, DataError: the questions cannot be right.
+        UsageError, DataError: the queries are invalid.
     """
 
     top = 0
@@ -67,11 +65,11 @@ class GivenGolden(GoldenSet):
         self._questions = queries_of(questions)
 
     def queries(self) -> Iterator[Query]:
-        """See `GoldenSet.queries`."""
+        """Yield the queries; see `GoldenSet.queries`."""
         return iter(self._questions.values())
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
+        """Yield the queries with labels, with their grades; see `GoldenSet.by_query`."""
         qrels = qrels_of(self._given)
         docs = (qrels.docs.text(row) for row in range(len(qrels.grade)))
         rows = zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True)
@@ -81,26 +79,26 @@ class GivenGolden(GoldenSet):
             yield GoldenQuery(qid, self._questions.get(qid), grades=grades)
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """See `GoldenSet.judgments`."""
+        """Return the grades; see `GoldenSet.judgments`."""
         qrels: Qrels = qrels_of(self._given, scale)
         return Judgments(self.source, qrels)
 
 
 def queries_of(given: object) -> dict[str, Query]:
-    """Questions by id, sorted by it.
+    """Return queries by id, sorted by id.
 
     Args:
-        given: ``{qid: text}``, or an iterable or a table of queries or rows with the columns that files have; None
-            for none.
+        given: ``{qid: text}``, or an iterable or a table of queries or rows with the same columns as files; None for
+            none.
 
     Raises:
         UsageError: it has no rows.
-        DataError: a row is no query, or an id stands twice.
+        DataError: a row is not a query, or an id occurs twice.
     """
     found: dict[str, Query] = {}
     for place, query in enumerate(_queries(given), start=1):
         if query.qid in found:
-            raise DataError(f"query id {query.qid} stands twice", where=QUERIES_PLACE, line=place, remedy="keep one")
+            raise DataError(f"query id {query.qid} occurs twice", where=QUERIES_PLACE, line=place, remedy="keep one")
         found[query.qid] = query
     return dict(sorted(found.items()))
 
@@ -122,7 +120,7 @@ def _query(row: object, place: int) -> Query:
         return query_of(fields, QUERIES_PLACE, place)  # the same text as from a file or a mapping
     if not isinstance(row, Mapping):
         raise DataError(
-            f"{describe_value(row)} is no query",
+            f"{describe_value(row)} is not a query",
             where=QUERIES_PLACE,
             line=place,
             remedy='e.g. {"qid": "q1", "text": "..."}',
@@ -134,11 +132,11 @@ def _query(row: object, place: int) -> Query:
 
 
 class RewordedGolden(GoldenSet):
-    """The same set with other questions.
+    """The same set with other texts of queries.
 
     Args:
         golden: the set.
-        questions: by id; those that it does not hold keep their texts.
+        questions: queries by id. All others keep their texts.
     """
 
     def __init__(self, golden: GoldenSet, questions: Mapping[str, Query]) -> None:
@@ -149,25 +147,25 @@ class RewordedGolden(GoldenSet):
 
     @property
     def made(self) -> tuple[str, ...]:
-        """See `GoldenSet.made`."""
+        """Sentences about how the queries were generated; see `GoldenSet.made`."""
         return self._golden.made
 
     def queries(self) -> Iterator[Query]:
-        """See `GoldenSet.queries`."""
+        """Yield the queries; see `GoldenSet.queries`."""
         known = {query.qid: query for query in self._golden.queries()} | dict(self._questions)
         return iter(known[qid] for qid in sorted(known))
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`."""
+        """Yield the queries with their parts; see `GoldenSet.by_query`."""
         for each in self._golden.by_query(*parts):
             yield replace(each, query=self._questions.get(each.qid, each.query))
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """See `GoldenSet.hits`."""
+        """Yield the retrieved lists; see `GoldenSet.hits`."""
         return self._golden.hits()
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """See `GoldenSet.judgments`."""
+        """Return the grades; see `GoldenSet.judgments`."""
         return self._golden.judgments(scale)
 
 
@@ -175,19 +173,19 @@ PACKED_COLUMN = "raggs"
 
 
 def passage_facts(passage: Passage) -> dict[str, object]:
-    """A passage's place in the corpus and its metadata, where there are any."""
+    """Return a passage's position in the corpus and its metadata, if any."""
     found = passage.model_dump(mode="json", include={"span", "metadata"}, exclude_none=True)
     return {name: value for name, value in found.items() if value}
 
 
 def pack_facts(found: Query | Passage) -> str:
-    """All that came with it, as JSON; empty where nothing did."""
+    """Return all additional data as JSON; empty if there is none."""
     facts = query_facts(found) if isinstance(found, Query) else passage_facts(found)
     return json.dumps(facts, ensure_ascii=False) if facts else ""
 
 
 def unpacked_query(query: Query) -> Query:
-    """A question whose facts were packed, with them in their places; any other as it is."""
+    """Return a query with its packed data restored, or the query itself if nothing is packed."""
     rest, facts = _facts(query)
     if facts is None:
         return query
@@ -198,7 +196,7 @@ def unpacked_query(query: Query) -> Query:
 
 
 def unpacked_passage(passage: Passage) -> Passage:
-    """A passage whose facts were packed, with them in their places; any other as it is."""
+    """Return a passage with its packed data restored, or the passage itself if nothing is packed."""
     rest, facts = _facts(passage)
     if facts is None:
         return passage
@@ -209,7 +207,7 @@ def unpacked_passage(passage: Passage) -> Passage:
 
 
 def _facts(found: Query | Passage) -> tuple[dict[str, object], dict[str, object] | None]:
-    """The metadata without what is packed in it, and that; None where nothing is."""
+    """Return the other metadata and the packed data. The latter is None if nothing is packed."""
     text = found.metadata.get(PACKED_COLUMN)
     rest = {name: value for name, value in found.metadata.items() if name != PACKED_COLUMN}
     if not isinstance(text, str):
@@ -225,16 +223,16 @@ QUERIES = "queries.jsonl"
 
 
 class FileGolden(GoldenSet):
-    """Labels from a file: grades without passages or order.
+    """Labels from a file: grades without passages or an order.
 
     Args:
-        labels: the file.
-        questions: a file of the questions, in the form that `queries: {type: jsonl}` reads.
-        name: of the set; that of the file where left out.
-        columns: which column of a table is which, as `--column` says.
+        labels: the file of labels.
+        questions: the file of queries, in the format of `queries: {type: jsonl}`.
+        name: name of the set (default: name of the file).
+        columns: names of columns, as in `--column`.
 
     Attributes:
-        labels: the file.
+        labels: the file of labels.
     """
 
     top = 0
@@ -251,10 +249,10 @@ class FileGolden(GoldenSet):
         self._questions = questions
 
     def queries(self) -> Iterator[Query]:
-        """See `GoldenSet.queries`.
+        """Yield the queries; see `GoldenSet.queries`.
 
         Raises:
-            NotFoundError, DataError: as the reader of questions.
+            NotFoundError, DataError: the queries cannot be read.
         """
         if self._questions is None:
             return
@@ -265,13 +263,13 @@ class FileGolden(GoldenSet):
         yield from map(unpacked_query, load_queries(reader, self._questions).values())
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
+        """Yield the queries with labels, with their grades; see `GoldenSet.by_query`."""
         known, grades = {query.qid: query for query in self.queries()}, grades_of(self.labels, self.columns)
         for qid in sorted(grades):
             yield GoldenQuery(qid, known.get(qid), grades=tuple(grades[qid]))
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """See `GoldenSet.judgments`."""
+        """Return the grades; see `GoldenSet.judgments`."""
         import numpy as np
 
         from raggs.golden.judgments import Judgments
@@ -280,7 +278,7 @@ class FileGolden(GoldenSet):
 
         stated = stated_scale(self.labels)
         if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):
-            stated = None  # the numbers as they stand are asked for
+            stated = None  # the original numbers are requested
         qrels = read_judgments(self.labels, stated.scale if stated else scale, self.columns)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
@@ -296,16 +294,16 @@ class FileGolden(GoldenSet):
 
 
 def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
-    """The labels of a file by query; a negative one says that nobody judged.
+    """Return the labels of a file by query. A negative label means unjudged.
 
     Args:
-        labels: the file.
-        columns: which column of a table is which, as `--column` says.
+        labels: the file of labels.
+        columns: names of columns, as in `--column`.
 
     Raises:
-        NotFoundError, DataError: as `read_labels`.
+        NotFoundError, DataError: see `read_labels`.
     """
-    from raggs.parts.run_files import read_labels  # late: it needs numpy
+    from raggs.parts.run_files import read_labels  # imported lazily: needs numpy
 
     stated = stated_scale(labels)
     lift = stated.offset if stated else 0
@@ -317,16 +315,20 @@ def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list
 
 
 def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
-    """The labels that lie in a folder in a known layout, and the questions beside them.
+    """Return the labels in a folder with a known layout, and the queries next to them, or None.
 
     Raises:
-        DataError: there are several files of labels, and no sidecar says which one is meant.
+        DataError: there are several files of labels, and no sidecar names one.
     """
     stated = stated_labels(folder)
     known = [stated] if stated else [folder / name for name in LABELS if (folder / name).is_file()]
     if len(known) > 1:
         names = " and ".join(path.relative_to(folder).as_posix() for path in known)
-        raise DataError(f"holds several files of labels: {names}", where=folder, remedy=f"name one, e.g. {known[0]}")
+        raise DataError(
+            f"holds several files of labels: {names}",
+            where=folder,
+            remedy=f"give the path of one, for example {known[0]}",
+        )
     if not known:
         tables = sorted((folder / "qrels").glob("*.tsv"))
         known = tables[: len(tables) == 1]
@@ -337,7 +339,7 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
 
 M = TypeVar("M", bound=BaseModel)
 JUDGMENTS, UNJUDGED, ORDER, CORPUS = "judgments.jsonl", "unjudged.jsonl", "order.jsonl", "corpus.jsonl"
-LABEL_FIELDS = frozenset(  # what is read of a line on a passage
+LABEL_FIELDS = frozenset(  # fields that are read from the line of a passage
     ("qid", "doc_id", "grade", "judge", "reason", "samples", "votes", "duplicate_of", "skipped", "error")
 )
 UNKNOWN_CONFIDENCE: Mapping[str, object] = {
@@ -360,7 +362,7 @@ class _LabelRow(NamedTuple):
 
 
 class LinesGolden(FileGolden):
-    """`judgments.jsonl` of an export, and what lies beside it: other words on passages, the order, the texts."""
+    """`judgments.jsonl` of an export, with the files next to it: ungraded passages, the order, the texts."""
 
     def __init__(
         self, labels: Path, questions: Path | None = None, name: str = "", columns: ColumnNames = NO_COLUMNS
@@ -371,10 +373,10 @@ class LinesGolden(FileGolden):
         self.sure = order is None or next((row.keys() >= CONFIDENCE_FIELDS for _, row in read_objects(order)), True)
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`.
+        """Yield the queries with their parts; see `GoldenSet.by_query`.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         wanted, folder = parts or get_args(SetPart), self.labels.parent
         asked = {query.qid: query for query in self.queries()}
@@ -392,14 +394,14 @@ class LinesGolden(FileGolden):
             )
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """See `GoldenSet.judgments`."""
+        """Return the grades; see `GoldenSet.judgments`."""
         import numpy as np
 
         from raggs.metrics.columns import belief_of
         from raggs.metrics.unjudged import LabelUncertainty
 
         found = super().judgments(scale)
-        rows = sorted(_rows(self.labels), key=lambda row: row.qid)  # stable: as the columns have them
+        rows = sorted(_rows(self.labels), key=lambda row: row.qid)  # a stable sort, in the order of the columns
         sigma = _sigma(self.labels.parent / ORDER)
         doubt = LabelUncertainty(
             np.array([sigma.get((row.qid, row.doc_id), 0.0) for row in rows]), tuple(row.samples for row in rows)
@@ -417,7 +419,7 @@ def _rows(labels: Path) -> Iterator[_LabelRow]:
 
 
 def _sigma(order: Path) -> dict[tuple[str, str], float]:
-    """The standard error of each ranked passage that was shown to the judge; none where it is not said."""
+    """Return the standard error of each ranked passage that the judge saw; empty if unknown."""
     if not order.is_file():
         return {}
     found = ((row, row.get("sigma")) for _, row in read_objects(order) if row.get("exposures"))
@@ -425,7 +427,7 @@ def _sigma(order: Path) -> dict[tuple[str, str], float]:
 
 
 def _scores_and_errors(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
-    """Score and standard error of each ranked passage; none where they are not said, or no judge was shown any."""
+    """Return score and standard error of each ranked passage; empty if unknown, or if the judge saw none."""
     if not order.is_file():
         return {}
     rows = [row for _, row in read_objects(order)]
@@ -440,14 +442,14 @@ def _scores_and_errors(order: Path) -> dict[tuple[str, str], tuple[float, float]
 
 
 def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
-    """By query what the lines of some files say of passages.
+    """Return the labels in some files by query.
 
     Args:
-        files: the labels first, then passages without a grade.
-        columns: which field is which, as `--column` says.
+        files: the file of labels first, then files of passages without a grade.
+        columns: names of fields, as in `--column`.
 
     Raises:
-        NotFoundError, DataError: a file is missing, a line cannot be right, or a passage occurs twice for a query.
+        NotFoundError, DataError: a file is missing, a line is invalid, or a passage occurs twice for a query.
     """
     grades: dict[str, list[JudgeRecord]] = {}
     places: dict[tuple[str, str], str] = {}
@@ -455,7 +457,9 @@ def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[s
         seen = SeenPairs(path)
         for number, row in _named_rows(path, columns, LABEL_ROLES if place == 0 else LABEL_ROLES[:2]):
             if isinstance(row.get("grade"), bool):
-                raise DataError("a grade is true or false", where=path, line=number, remedy="write a whole number")
+                raise DataError(
+                    "a grade is true or false, not a number", where=path, line=number, remedy="write a whole number"
+                )
             word = _record(path, number, {name: row[name] for name in LABEL_FIELDS & row.keys()}, LabelRecord)
             check_ids(path, number, word.qid, word.doc_id)
             seen.note(word.qid, word.doc_id, number)
@@ -468,7 +472,7 @@ def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[s
 
 
 def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of a file under the names of raggs; those of an export have them already."""
+    """Yield the objects of a file with raggs' field names. Objects of an export already have them."""
     if sidecar(path):
         yield from read_objects(path)
         return
@@ -480,10 +484,10 @@ def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> 
 
 
 def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
-    """By query its order; what lines do not say of how sure they are is that nothing is known.
+    """Return the order of each query. Missing confidence fields get neutral values.
 
     Raises:
-        DataError: a line cannot be right, or a passage or a rank occurs twice for a query.
+        DataError: a line is invalid, or a passage or a rank occurs twice for a query.
     """
     orders: dict[str, list[RankRecord]] = {}
     places: dict[tuple[str, object], int] = {}
@@ -503,7 +507,7 @@ def _record(path: Path | None, number: int, row: Mapping[str, object], model: ty
         return model.model_validate(row)
     except ValidationError as error:
         said = first_fault(error)
-        raise DataError(said, where=path, line=number, remedy="export it again, or mend the line") from error
+        raise DataError(said, where=path, line=number, remedy="export it again, or correct the line") from error
 
 
 def _if_not_empty(path: Path) -> Path | None:
@@ -511,10 +515,10 @@ def _if_not_empty(path: Path) -> Path | None:
 
 
 def _texts(path: Path | None, grades: Mapping[str, Iterable[JudgeRecord]]) -> dict[str, Passage]:
-    """The passages that were judged, by id."""
+    """Return the judged passages by id."""
     if path is None:
         return {}
-    from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus  # late: what is scored needs no texts
+    from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus  # imported lazily: scoring needs no texts
 
     wanted = {graded.doc_id for found in grades.values() for graded in found}
     passages = map(unpacked_passage, JsonlCorpus(JsonlConfig(path=path)).passages())

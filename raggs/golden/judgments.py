@@ -1,8 +1,7 @@
-"""The grades of a golden set as columns: all that measures need of it.
+"""The grades of a golden set as columns for measures; and the origin of lists and grades.
 
-Whence lists and grades are: the corpus that they are about, and the lists that a pool was made of.
-
-Ids such as ``finance.md#12`` exist in many corpora; only the content says whether two runs mean the same passages.
+The origin of grades is the corpus and the retrieved lists behind the pool. Ids such as ``finance.md#12`` exist in many
+corpora. Only the content shows whether two runs refer to the same passages.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from raggs.parts.file_shapes import sidecar
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import RunManifest
 
-SHOWN_HASH_DIGITS = 12  # digits of a hash
-MAX_LACKS_CHARS = 400  # characters that a sidecar says of a gate
+SHOWN_HASH_DIGITS = 12  # shown digits of a hash
+MAX_LACKS_CHARS = 400  # maximum length of a text from a sidecar
 
 
 @dataclass(frozen=True)
 class DataOrigin:
-    """What is known of whence something is; None where its files do not say.
+    """Origin of lists or grades; None for unknown values.
 
     Attributes:
         corpus: hash of the passages' content.
-        retrieved: sha256 of the lists that the run retrieved, which its pool was made of.
+        retrieved: sha256 of the retrieved lists that the pool was made from.
     """
 
     corpus: str | None = None
     retrieved: str | None = None
 
     def other_corpus(self, other: DataOrigin) -> str:
-        """The two corpora, where both are known and differ; else empty."""
+        """Return both corpora if they are known and differ, otherwise an empty text."""
         if self.corpus is None or other.corpus is None or self.corpus == other.corpus:
             return ""
         return f"{self.corpus[:SHOWN_HASH_DIGITS]}, there {other.corpus[:SHOWN_HASH_DIGITS]}"
@@ -56,7 +55,7 @@ UNKNOWN_ORIGIN = DataOrigin()
 
 
 def origin_of(manifest: RunManifest) -> DataOrigin:
-    """Of a run's lists and of the grades of its pool."""
+    """Return the origin of a run's lists and grades."""
     lock = manifest.stages.get("retrieve")
     if lock is None:
         return UNKNOWN_ORIGIN
@@ -65,19 +64,19 @@ def origin_of(manifest: RunManifest) -> DataOrigin:
 
 
 def stated_origin(labels: Path) -> DataOrigin:
-    """What the sidecar of an export says of the run that a file of labels is from."""
+    """Return the origin of a file of labels, from the sidecar of an export."""
     stated = as_object(sidecar(labels).get("provenance"))
     corpus, retrieved = stated.get("corpus"), stated.get("retrieved")
     return DataOrigin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
 
 
 def stated_lacks(labels: Path) -> str:
-    """What the sidecar of an export says that the set did not hold when it was written; empty where it was whole."""
+    """Return the parts that were missing when the set was exported, from its sidecar; empty if it was complete."""
     return shorten(as_text(sidecar(labels).get("lacks")) or "", MAX_LACKS_CHARS)
 
 
 def stated_fall(labels: Path) -> Iterator[str]:
-    """What the sidecar of an export says of a gate that the judge of its run fell below; one sentence at most."""
+    """Yield a sentence if the run's judge did not meet its gate, according to the sidecar of an export."""
     found = as_object(sidecar(labels).get("provenance")).get("gate")
     said = [text for each in (found if isinstance(found, list) else ()) if (text := as_text(each))]
     if said:
@@ -85,7 +84,7 @@ def stated_fall(labels: Path) -> Iterator[str]:
 
 
 def stated_sources(labels: Path) -> Mapping[str, int]:
-    """What the sidecar of an export says of who gave the grades, where people gave some."""
+    """Return the number of grades by source from the sidecar of an export, if some come from humans."""
     found = as_object(as_object(sidecar(labels).get("provenance")).get("sources"))
     counts = {who: count for who, count in found.items() if isinstance(count, int) and count >= 0}
     return counts if HUMAN_SOURCE in counts else {}
@@ -93,16 +92,16 @@ def stated_sources(labels: Path) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class Judgments:
-    """Grades, and what is known of their doubt.
+    """Grades and their uncertainty.
 
     Attributes:
         source: the file or run directory, for messages.
-        qrels: the grades; passages without one are not in it.
-        doubt: of each of them; None where nothing is known.
-        origin: what is known of whence the judged passages are.
-        warnings: sentences on a judge that fell below its gate.
-        sources: where people gave grades, by who gave them, how many; near-duplicates left out.
+        qrels: the grades, without ungraded passages.
+        doubt: uncertainty of each grade; None if unknown.
         facets: groups of near-duplicates: by passage, the representative of its group.
+        origin: origin of the judged passages.
+        warnings: sentences about a judge that did not meet its gate.
+        sources: number of grades by source, without near-duplicates, if some come from humans.
     """
 
     source: str
@@ -114,10 +113,11 @@ class Judgments:
     sources: Mapping[str, int] = field(default_factory=dict)
 
     def facets_of(self, more: Mapping[str, str]) -> Ints | None:
-        """Shape (m,): the number of each judged passage's facet, as `Qrels.facets`; None where no facet is known.
+        """Return the number of each judged passage's facet, shape (m,), as in `Qrels.facets`; None if no facet is
+        known.
 
         Args:
-            more: facets of passages that go before those of the set.
+            more: facets of passages, which override those of the set.
         """
         if not more:
             return self._own_facets
@@ -125,13 +125,13 @@ class Judgments:
 
     @cached_property
     def _own_facets(self) -> Ints | None:
-        return self.qrels.facets(self.facets) if self.facets else None  # once, whatever number of systems is scored
+        return self.qrels.facets(self.facets) if self.facets else None  # computed once for all systems
 
     def unscorable(self) -> str:
-        """Say that no passage is relevant, though some have a gain; empty if one is relevant.
+        """Return a sentence if no passage is relevant although some have a gain, otherwise an empty text.
 
         Raises:
-            DataError: no passage has a gain above 0, so that every system scores 0.
+            DataError: no passage has a gain above 0, so every system scores 0.
         """
         qrels = self.qrels
         judged = qrels.grade[qrels.grade >= 0]
@@ -141,17 +141,17 @@ class Judgments:
         scale = f"{qrels.scale.low} to {qrels.scale.high}"
         if len(judged) and not max(qrels.scale.gains[: highest - qrels.scale.low + 1]):
             said = f"no passage is relevant: the highest grade is {highest} on the scale {scale}"
-            raise DataError(said, where=self.source, remedy="check the labels; name another scale with --scale")
+            raise DataError(said, where=self.source, remedy="check the labels, or use another scale with --scale")
         return (
-            f"{self.source}: no passage is relevant (grade {qrels.scale.relevant} or more on the scale {scale}): "
-            "measures that count relevant passages are 0 or not defined"
+            f"{self.source}: no passage is relevant (grade {qrels.scale.relevant} or more on the scale "
+            f"{scale}): measures that count relevant passages are 0 or undefined"
         )
 
     @property
     def digest(self) -> str:
-        """sha256 over the judgments, whatever file they came from."""
+        """sha256 over the judgments, independent of the file format."""
         qrels = self.qrels
-        # By hashes, for any order will do that does not depend on the file.
+        # Sorted by hashes: the order must only be independent of the file.
         order = np.lexsort((pair_keys(qrels.query, qrels.docs.lasting_keys()), qrels.query))
         docs = qrels.docs.take(order).tolist()
         parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))

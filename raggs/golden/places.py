@@ -1,12 +1,10 @@
-"""Where the passages of a golden set stand, with the text there: what its grades are about, whatever is cut how.
+"""Positions and texts of a golden set's passages, and projection of its grades to another chunking.
 
-Whoever carries grades over to another corpus compares its texts with these: wherever a passage and a judged one share a
-place, they must share the text, or nothing is scored.
+When grades are projected to another corpus, its texts are compared with the judged ones. If a passage and a judged
+passage overlap, their texts must be equal in the overlap. Otherwise, nothing is scored.
 
-A golden set carried over to a corpus that is cut in another way, by the places of its passages.
-
-Both must be cut from the same documents. A document is known by the name that its corpus gives it. Of the corpus places
-are kept, and no texts; the best possible list is made of all its passages that hold something of a judged one.
+Both corpora must be chunked from the same documents. A document is identified by its name in the corpus. Only positions
+of the corpus are kept, no texts. The best possible list contains all its passages that overlap a judged passage.
 """
 
 from __future__ import annotations
@@ -44,14 +42,14 @@ from raggs.metrics.spans.scores import RetrievedSpans
 from raggs.parts.file_shapes import RELEVANT
 
 Lookup = Callable[[Iterable[str]], Mapping[str, Passage]]
-SAME_DOCUMENTS_REMEDY = "project onto a corpus of the same documents, or judge its passages anew"
+SAME_DOCUMENTS_REMEDY = "project onto a corpus of the same documents, or judge its passages again"
 
 
 class JudgedText:
-    """The text of documents as far as anybody judged it, in stretches that neither overlap nor touch.
+    """The judged text of documents, as stretches that neither overlap nor touch.
 
     Args:
-        golden: what judged it, for messages.
+        golden: name of the golden set, for messages.
     """
 
     def __init__(self, golden: str) -> None:
@@ -64,20 +62,20 @@ class JudgedText:
         return {span.source for span in self._passages}
 
     def paint(self, passage: Passage) -> None:
-        """Note the text at a passage's place.
+        """Record the text at a passage's position.
 
         Raises:
-            DataError: another one was noted there.
+            DataError: another text was recorded there.
         """
         span, text = placed_text(passage, self._golden)
         if self._passages.setdefault(span, text) != text:
             raise self._differs(_describe_place(passage.doc_id, span), self._golden)
 
     def check(self, passage: Passage, place: Path | str) -> Span:
-        """The place of a passage, whose text is the judged one as far as they overlap.
+        """Return a passage's position if its text equals the judged text where they overlap.
 
         Raises:
-            DataError: it has no place, or another text there.
+            DataError: the passage has no position, or another text there.
         """
         span, text = placed_text(passage, place)
         starts, stretches = self._stretches.get(span.source, ([], []))
@@ -91,7 +89,7 @@ class JudgedText:
 
     @cached_property
     def _stretches(self) -> dict[str, tuple[list[int], list[tuple[int, str]]]]:
-        """By document, where stretches begin, and the stretches.
+        """Starts of stretches and the stretches, by document.
 
         Raises:
             DataError: two judged passages overlap and differ there.
@@ -104,9 +102,9 @@ class JudgedText:
         return found
 
     def _joined(self, spans: Iterable[Span]) -> Iterator[tuple[int, str]]:
-        """Stretches of one document; passages that overlap or touch become one."""
+        """Yield the stretches of one document. Passages that overlap or touch are joined."""
         pieces: list[str] = []
-        begin, far = 0, (-1, "")  # the passage that reaches furthest: whatever overlaps the stretch overlaps it
+        begin, far = 0, (-1, "")  # the passage that ends last: every overlap with the stretch is an overlap with it
         for span in spans:
             text, end = self._passages[span], far[0] + len(far[1])
             if span.start > end or not pieces:
@@ -123,8 +121,8 @@ class JudgedText:
 
     def _differs(self, passage: str, place: Path | str) -> DataError:
         return DataError(
-            f"the text of the passage {passage} is not what {self._golden} was judged on there: the document has "
-            "changed, or its characters are counted in another way",
+            f"the text of the passage {passage} differs from the text that {self._golden} was judged on: "
+            "the document has changed, or its characters are counted differently",
             where=place,
             remedy=SAME_DOCUMENTS_REMEDY,
         )
@@ -135,13 +133,13 @@ def _describe_place(doc_id: str, span: Span) -> str:
 
 
 def same_documents(one: Path | str, other: Path | str) -> bool:
-    """Whether two run directories say that passages of both stand in the same documents."""
+    """Return whether the passages of two run directories are from the same documents."""
     return bool(_documents(Path(one)) & _documents(Path(other)))
 
 
 def _documents(folder: Path) -> set[str]:
-    """The documents that the pools of a run have passages of; none of what is no run."""
-    from raggs.runs.manifests.open_run import OpenedRun  # late: files need no manifests
+    """Return the documents with passages in the pools of a run; empty if the folder is not a run."""
+    from raggs.runs.manifests.open_run import OpenedRun  # imported lazily: files need no manifests
     from raggs.runs.manifests.store import RunStore
 
     store = RunStore(folder)
@@ -152,36 +150,37 @@ def _documents(folder: Path) -> set[str]:
 
 
 def placed_text(passage: Passage, place: Path | str) -> tuple[Span, str]:
-    """A passage's place, and the characters of it that stand there: the last ones, for a breadcrumb may stand above.
+    """Return a passage's position, and its characters there. Only the last characters count, because a breadcrumb may
+    precede.
 
     Raises:
-        DataError: it has no place, or fewer characters than it.
+        DataError: the passage has no position, or fewer characters than it.
     """
     if passage.span is None:
         raise DataError(
-            f"passage {passage.doc_id} has no place in a document",
+            f"passage {passage.doc_id} has no position in a document",
             where=place,
-            remedy="use a corpus of type folder, or give each passage a span of source, start and end",
+            remedy="use a corpus of type folder, or give each passage a span with source, start and end",
         )
     length = passage.span.end - passage.span.start
     if len(passage.text) < length:
         raise DataError(
-            f"passage {passage.doc_id} has {len(passage.text)} characters, and its place {passage.span.source}"
-            f"[{passage.span.start}:{passage.span.end}] has {length}",
+            f"passage {passage.doc_id} has {len(passage.text)} characters, but its span "
+            f"{passage.span.source}[{passage.span.start}:{passage.span.end}] has {length}",
             where=place,
-            remedy="let the text be the slice of the document that the span names",
+            remedy="the text must be the slice of the document that the span describes",
         )
     return passage.span, passage.text[-length:]
 
 
 @dataclass(frozen=True)
 class JudgedPlaces:
-    """What a golden set judged, by place.
+    """The judged positions of a golden set.
 
     Attributes:
-        golden: whose grades they are.
-        query, grade: of each judged place.
-        spans: the places.
+        golden: the grades.
+        query, grade: query and grade of each position.
+        spans: the positions.
         canvas: the judged text of each document.
     """
 
@@ -193,16 +192,16 @@ class JudgedPlaces:
 
 
 def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None = None) -> JudgedPlaces:
-    """The places of all passages that have a grade.
+    """Return the positions of all passages with a grade.
 
     Args:
-        golden: whose pools hold the passages.
+        golden: the set whose pools contain the passages.
         judgments: its grades.
-        lookup: gives passages of the corpus that was judged by id, where the set does not hold them.
+        lookup: returns passages of the judged corpus by id, if the set does not contain them.
 
     Raises:
-        NotFoundError: the corpus has no passage of an id.
-        DataError: a judged passage has no place, or two of them have different texts at one.
+        NotFoundError: the corpus has no passage with an id.
+        DataError: a judged passage has no position, or two of them have different texts at the same one.
     """
     qrels = judgments.qrels
     rows = np.flatnonzero(qrels.grade >= 0)
@@ -227,11 +226,11 @@ def _pooled_passages(golden: GoldenSet, wanted: Collection[str]) -> dict[str, Pa
 
 def _no_place(golden: GoldenSet, qid: str, doc_id: str) -> DataError:
     return DataError(
-        f"query {qid}: the judged passage {doc_id} has no place in a document, so its grade cannot be carried over to "
-        "passages that are cut in another way",
+        f"query {qid}: the judged passage {doc_id} has no position in a document, so its grade cannot be "
+        "projected to another chunking",
         where=golden.source,
-        remedy="name a run directory whose corpus says where its passages stand (type folder, or a span each); for "
-        "labels in a file name the configuration of their corpus by --corpus golden=CONFIG",
+        remedy="use a run directory whose corpus has positions (type folder, or a span for each passage); for "
+        "labels in a file, give the configuration of their corpus with --corpus golden=CONFIG",
     )
 
 
@@ -241,13 +240,13 @@ DEFAULT_RULE = ProjectionRule()
 
 @dataclass(frozen=True)
 class PassagePlaces:
-    """The passages of a corpus by place.
+    """The positions of a corpus's passages.
 
     Attributes:
-        place: where the corpus lies, for messages.
-        ids: of the passages.
+        place: location of the corpus, for messages.
+        ids: ids of the passages.
         sources: its documents, by number.
-        spans: the places.
+        spans: the positions.
     """
 
     place: Path | str
@@ -257,19 +256,19 @@ class PassagePlaces:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """Passages by id."""
+        """Row of each passage by id."""
         return {doc_id: row for row, doc_id in enumerate(self.ids)}
 
 
 @dataclass(frozen=True)
 class Projection:
-    """A golden set on the passages of another corpus.
+    """A golden set projected to the passages of another corpus.
 
     Attributes:
-        judged: what was judged.
+        judged: the judged positions.
         cut: the corpus.
-        rule: by which grades were earned.
-        origin: whose grades the projected ones are: the corpus' own.
+        rule: rule for the grades of overlapping passages.
+        origin: origin of the projected grades: the corpus.
     """
 
     judged: JudgedPlaces
@@ -279,7 +278,7 @@ class Projection:
 
     @cached_property
     def judgments(self) -> Judgments:
-        """The grades; each query of the golden set is in it, also one of which nothing is left."""
+        """The projected grades. Every query of the golden set is included, even without remaining grades."""
         golden, found = self.judged.golden, self.projected
         docs = IdColumn.of(self.cut.ids[row] for row in found.passage.tolist())
         qrels = Qrels(golden.qrels.qids, found.query, found.grade, docs, golden.qrels.scale)
@@ -287,12 +286,12 @@ class Projection:
 
     @cached_property
     def projected(self) -> ProjectedPassages:
-        """The passages that hold something of a judged place: all that the best possible list is made of."""
+        """The passages that overlap a judged position: the candidates of the best possible list."""
         return project(self.painted, self.cut.spans, self.rule)
 
     @cached_property
     def painted(self) -> JudgedSpans:
-        """The judged places by the corpus' documents; documents that it lacks come behind its own."""
+        """The judged positions, numbered by the corpus's documents. Missing documents are numbered after them."""
         numbers = {name: number for number, name in enumerate(self.cut.sources)}
         spans = Spans.of(
             (numbers.setdefault(span.source, len(numbers)), span.start, span.end) for span in self.judged.spans
@@ -305,7 +304,7 @@ class Projection:
 
     @cached_property
     def lost(self) -> float:
-        """The share of the judged characters that no passage of the corpus holds."""
+        """Share of the judged characters that no passage of the corpus contains."""
         line, spans, nobody = self.painted.line, self.painted.spans, np.zeros(len(self.painted.query), dtype=np.int64)
         wanted = merge_stretches(nobody, line.starts(spans), line.ends(spans), line.length)
         cut = np.zeros(len(self.cut.ids), dtype=np.int64)
@@ -316,20 +315,20 @@ class Projection:
 
     @cached_property
     def lengths(self) -> tuple[float, float]:
-        """The median length of the judged passages, and of those of the corpus that hold something of them."""
+        """Median lengths of the judged passages, and of the passages that overlap them, in characters."""
         spans, places = self.painted.spans, self._places(self.projected.passage)
         return float(np.median(spans.end - spans.start)), float(np.median(places.end - places.start))
 
     def reading(self, run: Run, ties: Ties, where: str) -> RetrievedSpans:
-        """The lists of a system in characters.
+        """Return the lists of a system in characters.
 
         Args:
-            run: of this corpus.
-            ties: the order of equal scores.
+            run: lists of this corpus.
+            ties: order of equal scores.
             where: the system's file, for messages.
 
         Raises:
-            DataError: a passage of a judged query is none of this corpus.
+            DataError: a passage of a judged query is not in this corpus.
         """
         golden, line = self.judged.golden.qrels, self.painted.line
         query, passage = self._retrieved(run, where)
@@ -348,7 +347,7 @@ class Projection:
         )
 
     def _retrieved(self, run: Run, where: str) -> tuple[Ints, Ints]:
-        """Query and passage of each row of a judged query, sorted by query."""
+        """Return query and passage of each row of a judged query, sorted by query."""
         numbers = {qid: number for number, qid in enumerate(self.judged.golden.qrels.qids)}
         known = np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)[run.query]
         rows = np.flatnonzero(known >= 0)
@@ -361,7 +360,7 @@ class Projection:
             raise DataError(
                 f"query {qid}: passage {shorten(doc_id, 60)} is not in the corpus {self.cut.place}",
                 where=where,
-                remedy="--corpus CONFIG names the configuration whose corpus the lists are of",
+                remedy="give the configuration of the lists' corpus with --corpus CONFIG",
             )
         return known[rows], np.array(found, dtype=np.int64)
 
@@ -370,7 +369,7 @@ class Projection:
         return Spans(spans.document[passage], spans.start[passage], spans.end[passage])
 
     def _judged(self, query: Ints, passage: Ints) -> Ints:
-        """The judged characters of each retrieved passage."""
+        """Return the number of judged characters in each retrieved passage."""
         found, width = self.projected, max(1, len(self.cut.ids))
         keys, wanted = found.query * width + found.passage, query * width + passage
         at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
@@ -387,30 +386,30 @@ def project_onto(
     place: Path | str,
     rule: ProjectionRule = DEFAULT_RULE,
 ) -> Projection:
-    """The grades of a golden set for the passages of a corpus.
+    """Return a projection of a golden set's grades to the passages of a corpus.
 
     Args:
-        judged: what was judged, by place.
+        judged: the judged positions.
         corpus: all passages.
-        content: its hash.
-        place: where it lies, for messages.
-        rule: by which grades are earned.
+        content: hash of the corpus.
+        place: location of the corpus, for messages.
+        rule: rule for the grades of overlapping passages.
 
     Raises:
-        DataError: a passage has no place, or another text there; none lies in a document that was judged.
+        DataError: a passage has no position or a different text there, or no passage is from a judged document.
     """
     cut = _passage_places(corpus, judged.canvas, place)
     if not judged.canvas.sources & set(cut.sources):
         raise DataError(
-            f"holds none of the documents that {judged.golden.source} was judged on: judged are "
-            f"{_shorten_ids(judged.canvas.sources)}, it holds {_shorten_ids(cut.sources)}",
+            f"contains none of the documents of {judged.golden.source}: the judged documents are "
+            f"{_shorten_ids(judged.canvas.sources)}, but it contains {_shorten_ids(cut.sources)}",
             where=place,
             remedy=SAME_DOCUMENTS_REMEDY,
         )
     found = Projection(judged, cut, rule, DataOrigin(content))
     if not len(found.projected.query):
         raise DataError(
-            f"no passage stands where {judged.golden.source} judged anything", where=place, remedy=SAME_DOCUMENTS_REMEDY
+            f"no passage overlaps a judged passage of {judged.golden.source}", where=place, remedy=SAME_DOCUMENTS_REMEDY
         )
     return found
 

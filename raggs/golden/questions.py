@@ -1,10 +1,10 @@
-"""The questions of a golden set as views, by id or one after the other; one is in memory at a time.
+"""The queries of a golden set as views, by id or one after the other, with one in memory at a time.
 
-Of a run each artifact is looked through once for where its queries stand, and a question reads its own lines alone: so
-one of thousands costs little, and all of them cost one pass. Systems are the run's own retrievers, or lists that were
-given, which are kept as columns.
+Each artifact of a run is scanned once for the positions of its queries. A query then reads only its own lines, so a
+single query is cheap, and all of them need one pass. The systems are the run's retrievers, or given lists, which are
+kept as columns.
 
-What a system returned, question by question, out of columns: best first, equal scores as trec_eval has them.
+`SystemLists` returns a system's list for each query from these columns: best first, ties as in trec_eval.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ from raggs.runs.manifests.open_run import ArtifactByQuery
 
 
 class SystemLists:
-    """A system's lists by question.
+    """A system's lists by query.
 
     Args:
-        depth: how many hits are given; all if left out.
+        system: the system.
+        depth: maximum number of returned hits (default: all).
     """
 
     def __init__(self, system: NamedSystem, depth: int | None) -> None:
@@ -63,10 +64,11 @@ class SystemLists:
         self._rows = dict(zip(self._run.qids, np.split(order, ends), strict=True))
 
     def of(self, qid: str, grades: Mapping[str, int | None]) -> ReturnedHits:
-        """What it returned; nothing where it has no list for the question.
+        """Return the system's hits; empty if it has no list for the query.
 
         Args:
-            grades: by passage; those of others are not judged.
+            qid: the query id.
+            grades: grade by passage. All other passages are unjudged.
         """
         rows = self._rows.get(qid)
         if rows is None:
@@ -79,7 +81,9 @@ class SystemLists:
         return ReturnedHits(self._name, tuple(hits)[: self._depth], len(rows))
 
     def _first(self, rows: Ints) -> Ints:
-        """Of a list's rows those that may be given: as many as are wanted, and all that share the last one's score."""
+        """Return the rows of a list that may be returned: the first `depth`, and all with the same score as the last
+        one.
+        """
         if self._depth is None or not 0 < self._depth < len(rows):
             return rows
         scores, last = self._run.score[rows], len(rows) - self._depth
@@ -88,25 +92,25 @@ class SystemLists:
 
 
 R = TypeVar("R", bound=Record)
-MAX_LISTED_IDS = 20  # ids that an error lists
-RANKED = ("rank", "rank.queries")  # what an earlier, other ranking may have left
+MAX_LISTED_IDS = 20  # maximum number of ids in an error message
+RANKED = ("rank", "rank.queries")  # artifacts that an earlier ranking may have left
 
 
 class GoldenQuestions:
-    """The questions of a golden set.
+    """The queries of a golden set.
 
     Args:
         golden: the set.
-        systems: whose lists are shown; None: the run's own retrievers and their fusion, of files none.
-        reviews: what people say, folded.
-        texts: whether passages bring their texts, and judges and people their words.
-        depth: how many hits of each system are shown; all if left out.
+        systems: systems whose lists are shown; None for the run's retrievers and their fusion.
+        reviews: current human labels.
+        texts: whether to include texts of passages, reasons of judges and notes of humans.
+        depth: maximum number of shown hits per system (default: all).
 
     Attributes:
-        top: how many ranks of an order count; 0 where nothing is ranked.
+        top: number of ranks of an order that count; 0 without a ranking.
 
     Raises:
-        NotFoundError, DataError: as the set.
+        NotFoundError, DataError: the set cannot be read.
     """
 
     def __init__(
@@ -126,7 +130,7 @@ class GoldenQuestions:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Their ids, sorted."""
+        """The query ids, sorted."""
         return self._source.ids
 
     def __len__(self) -> int:
@@ -136,27 +140,28 @@ class GoldenQuestions:
         return map(self.view, self.ids)
 
     def briefs(self) -> Iterator[QuestionBrief]:
-        """A line about each, without passages, which costs a fraction of the views.
+        """Yield a summary of each query without passages, at a fraction of the cost of the views.
 
         Raises:
-            DataError: a line cannot be right.
+            DataError: a line is invalid.
         """
         return map(self._source.brief, self.ids)
 
     def view(self, qid: str, reviews: CurrentReviews | None = None) -> QuestionView:
-        """One question.
+        """Return one query.
 
         Args:
-            reviews: what people say by now, where that is newer than what the questions were opened with.
+            qid: the query id.
+            reviews: newer human labels, which replace those given at the start.
 
         Raises:
-            NotFoundError: there is none of that id; names the nearest.
-            DataError: a line cannot be right.
+            NotFoundError: the id is unknown; the nearest one is suggested.
+            DataError: a line is invalid.
         """
         if qid not in self._source.known:
             few = len(self.ids) <= MAX_LISTED_IDS
-            remedy = did_you_mean(qid, self.ids, None if few else f"{len(self.ids):,} ids are known")
-            raise NotFoundError(f"there is no question {qid!r}", where=self._name, remedy=remedy)
+            remedy = did_you_mean(qid, self.ids, None if few else f"there are {len(self.ids):,} ids")
+            raise NotFoundError(f"unknown question {qid!r}", where=self._name, remedy=remedy)
         found = self._source.view(qid, reviews or self._reviews)
         if self._lists is not None:
             grades = found.grades
@@ -165,7 +170,7 @@ class GoldenQuestions:
 
 
 class _Source(Protocol):
-    """Where views come from."""
+    """Source of views."""
 
     def brief(self, qid: str) -> QuestionBrief: ...
 
@@ -179,7 +184,7 @@ class _Source(Protocol):
 
 
 class _OfFiles:
-    """Files of labels: grades, and what lies beside them: questions, and in JSON lines of raggs texts and orders."""
+    """Files of labels: grades, with the files next to them. JSON lines of raggs also have texts and orders."""
 
     def __init__(self, golden: GoldenSet) -> None:
         found = golden.by_query() if isinstance(golden, FileGolden) else golden.by_query("grades")
@@ -189,13 +194,13 @@ class _OfFiles:
         self.known = frozenset(self.ids)
 
     def brief(self, qid: str) -> QuestionBrief:
-        """The question in a line."""
+        """Return a summary of the query."""
         found = self.view(qid, None)
         grades = tuple(grade for grade in found.grades.values() if grade is not None)
         return QuestionBrief(qid, found.text, found.language, found.metadata, len(found.passages), grades, None)
 
     def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView:
-        """The question; people's words need passages, which such files have not."""
+        """Return the query. Human labels need passages, which such files do not have."""
         found: GoldenQuery = self._queries[qid]
         texts = {passage.doc_id: passage for passage in found.pool}
         places = {record.doc_id: record for record in found.order if self._sure}
@@ -214,12 +219,12 @@ class _OfRun:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """Sorted, as the artifact is."""
+        """The query ids, sorted as in the artifact."""
         return self._questions.qids or ArtifactByQuery(self._run, "embed").qids
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """The same, to look one up."""
+        """The query ids as a set."""
         return frozenset(self.ids)
 
     def _of(self, artifact: str, model: type[R], qid: str, depth: int | None = None) -> tuple[R, ...]:
@@ -230,7 +235,7 @@ class _OfRun:
         return self._files[artifact].of(qid, model, depth)
 
     def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView:
-        """The question, with all that its lines say."""
+        """Return the query with everything in its lines."""
         query = next(iter(self._questions.of(qid, QueryRecord)), None)
         pooled = self._of("merge", MergeRecord, qid)
         passages = tuple(self._passages(qid, pooled))
@@ -243,13 +248,13 @@ class _OfRun:
         return replace(found, systems=tuple(self._systems(qid, pooled, found.grades)))
 
     def brief(self, qid: str) -> QuestionBrief:
-        """The question in a line."""
+        """Return a summary of the query."""
         query = next(iter(self._questions.of(qid, QueryRecord)), None)
         found, course = self._embedded(_question_view(qid, query)), self._course(qid)
         judged = self._of("judge", JudgeRecord, qid)
         grades = tuple(record.grade for record in judged if record.grade is not None)
         doubt = None if course is None else course.expected_inversions
-        pooled = len(judged) or len(self._of("merge", MergeRecord, qid))  # the judge may not have come to it
+        pooled = len(judged) or len(self._of("merge", MergeRecord, qid))  # the judge may not have reached it
         return QuestionBrief(qid, found.text, found.language, found.metadata, pooled, grades, doubt)
 
     def _passages(self, qid: str, pooled: Sequence[MergeRecord]) -> Iterator[PassageView]:
@@ -286,7 +291,8 @@ class _OfRun:
     def _systems(
         self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]
     ) -> Iterator[ReturnedHits]:
-        lists: dict[str, list[HitView]] = {name: [] for name in self._retrievers}  # who found nothing has a list, too
+        # a retriever without hits has an empty list
+        lists: dict[str, list[HitView]] = {name: [] for name in self._retrievers}
         why: dict[str, tuple[str, ...]] = {}
         for record in self._of("retrieve", RetrieveRecord, qid, self._depth):
             why[record.retriever] = record.escalated
@@ -302,7 +308,7 @@ class _OfRun:
 
     @cached_property
     def _retrievers(self) -> tuple[str, ...]:
-        """Who searched, of the lists that are read."""
+        """The retrievers whose lists are read."""
         lock = self._run.manifest.stages.get("retrieve")
         if lock is None or "retrieve" in self._unread or not self._run.file("retrieve").is_file():
             return ()
@@ -310,7 +316,7 @@ class _OfRun:
         return tuple(name for kind, _, name in named if kind == "retriever" and name)
 
     def _found(self, hits: int) -> int | None:
-        """How many hits there were, of which so many were read."""
+        """Return the number of hits, or None if only the first ones were read."""
         return hits if self._depth is None or hits < self._depth else None
 
 
@@ -320,7 +326,7 @@ def _lists(systems: Sequence[NamedSystem], depth: int | None) -> list[SystemList
 
 
 def _graded_view(grade: JudgeRecord, passage: Passage | None, place: RankRecord | None) -> PassageView:
-    """A passage as files have it: its place in the pool is not known."""
+    """Return a passage of a file. Its rank in the pool is unknown."""
     found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
     return (
         found

@@ -1,10 +1,9 @@
-"""A run directory as a golden set: its artifacts, which are sorted by query id, read side by side.
+"""A run directory as a golden set: its artifacts, which are sorted by query id, are read in parallel.
 
-Questions come from `queries.jsonl`, pools from `merge.jsonl`, grades from `judge.jsonl` and orders from `rank.jsonl`.
-A run whose ranking has not finished, or is left out, has grades without an order; one that was stopped has what it had
-done by then.
+Queries are in `queries.jsonl`, pools in `merge.jsonl`, grades in `judge.jsonl` and orders in `rank.jsonl`. A run
+without a finished ranking has grades without an order. A stopped run has everything that it had finished.
 
-The grades of a run as columns, with the doubt that its judge and its ranking leave.
+`columns_of` returns the grades of a run as columns, with the uncertainty of its judge and ranking.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ NOTE_MARK = f'"{ORIGIN_KEY}":'.encode()
 
 
 def check_golden(run: OpenedRun) -> None:
-    """Find out that a run is of a pipeline that makes something else.
+    """Raise an error if a run is from a pipeline that makes something else.
 
     Raises:
         DataError: it is.
     """
     if (made := run.manifest.pipeline) != GOLDEN.name:
-        remedy = "raggs run --config CONFIG makes a golden set over its questions"
-        raise DataError(f"a run of raggs {made}, not a golden set", where=run.folder, remedy=remedy)
+        remedy = "create a golden set over its questions with raggs run --config CONFIG"
+        raise DataError(f"is a run of raggs {made}, not a golden set", where=run.folder, remedy=remedy)
 
 
 class RunGolden(GoldenSet):
@@ -75,7 +74,9 @@ class RunGolden(GoldenSet):
 
     @property
     def made(self) -> tuple[str, ...]:
-        """See `GoldenSet.made`; only questions that may say something are read."""
+        """Sentences about how the queries were generated; see `GoldenSet.made`. Only queries with such notes are
+        parsed.
+        """
         path = self.run.file("queries")
         if not path.is_file():
             return ()
@@ -84,15 +85,15 @@ class RunGolden(GoldenSet):
         return tuple(made_notes(said))
 
     def queries(self) -> Iterator[Query]:
-        """See `GoldenSet.queries`.
+        """Yield the queries; see `GoldenSet.queries`.
 
         Raises:
-            DataError: the run was made before questions were kept.
+            DataError: the run was made before queries were stored.
         """
         return self.run.typed("queries", QueryRecord)
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`."""
+        """Yield the queries with their parts; see `GoldenSet.by_query`."""
         wanted = parts or get_args(SetPart)
         passages = _ArtifactStream("the pools", self.run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
         grades = _ArtifactStream("the grades", self.run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
@@ -109,7 +110,7 @@ class RunGolden(GoldenSet):
             stream.check_ended()
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """See `GoldenSet.hits`: the retrievers, and their fusion where there are several."""
+        """Yield the lists of the retrievers, and of their fusion if there are several; see `GoldenSet.hits`."""
         names = set()
         for record in self.run.typed("retrieve", RetrieveRecord):
             names.add(record.retriever)
@@ -121,7 +122,7 @@ class RunGolden(GoldenSet):
                 )
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """See `GoldenSet.judgments`."""
+        """Return the grades; see `GoldenSet.judgments`."""
 
         return columns_of(self.run, self._orders(), scale)
 
@@ -138,7 +139,7 @@ class _ArtifactStream(Generic[R]):
         self._next = next(self._groups, None)
 
     def of(self, qid: str) -> tuple[R, ...]:
-        """All records of the next query."""
+        """Return all records of the next query."""
         if self._next is None or self._next[0] > qid:
             return ()
         if self._next[0] < qid:
@@ -148,7 +149,7 @@ class _ArtifactStream(Generic[R]):
         return found
 
     def check_ended(self) -> None:
-        """Raise where records are left that belong to no query."""
+        """Raise an error if records are left that belong to no query."""
         if self._next is not None:
             raise self._stray(self._next[0])
 
@@ -157,16 +158,16 @@ class _ArtifactStream(Generic[R]):
 
 
 def _top(settings: object, folder: Path) -> int:
-    """How many ranks of the golden order are meant to be sure.
+    """Return the number of ranks of the golden order that must be stable.
 
     Raises:
-        DataError: the manifest does not say.
+        DataError: the manifest does not state it.
     """
     top = as_object(settings).get("top")
     if not isinstance(top, int):
-        remedy = "raggs audit says whether it was edited"
+        remedy = "run raggs audit to see whether it was edited"
         raise DataError(
-            f"stage rank has no usable parameter top ({top!r})", where=folder / "manifest.json", remedy=remedy
+            f"stage rank has no valid parameter top ({top!r})", where=folder / "manifest.json", remedy=remedy
         )
     return top
 
@@ -194,11 +195,12 @@ def _provenance(run: OpenedRun) -> GoldenProvenance:
 
 
 def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale | None) -> Judgments:
-    """All grades of a run, their doubt, and the groups of near-duplicates. Passages without a grade are unjudged.
+    """Return all grades of a run, their uncertainty, and groups of near-duplicates. Passages without a grade are
+    unjudged.
 
     Raises:
         NotFoundError: the judge stage has not run.
-        DataError: no grades, or one outside `scale`.
+        DataError: the run has no grades, or one is outside `scale`.
     """
     if not run.graded:
         raise no_grades(run)
@@ -219,13 +221,13 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
 
 
 def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
-    """Who gave how many grades, where people gave some."""
+    """Return the number of grades by source, if some come from humans."""
     found = Counter(source_of(record.judge) for record in graded if record.duplicate_of is None)
     return found if HUMAN_SOURCE in found else {}
 
 
 def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> UtilityEstimates | None:
-    """Where the ranking puts each judged passage; None where no judge was shown any to rank it."""
+    """Return the ranking's estimate for each judged passage, or None if the judge ranked none."""
     if not any(record.exposures for record in ranked):
         return None
     placed = {(record.qid, record.doc_id): (record.score, record.sigma) for record in ranked if not record.unordered}
@@ -235,7 +237,9 @@ def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -
 def _label_uncertainty(
     judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]
 ) -> LabelUncertainty:
-    """A standard error where a passage was ranked, the judge's repeats where there are any; for each judged passage."""
+    """Return, for each judged passage, the standard error from its ranking and the repeated grades of the judge, if
+    any.
+    """
     sigma: dict[str, dict[str, float]] = {}
     for placed in ranked:
         if placed.exposures:

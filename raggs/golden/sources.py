@@ -1,6 +1,7 @@
-"""What a path names as a golden set: a run directory of raggs, a folder of files, or one file of labels.
+"""Open what a path refers to: a golden set (run directory, folder of files, or file of labels) or the output of a
+system.
 
-What `--run` names: what a system returned, from a file or from a run directory's retrievers and their fusion.
+`open_systems` reads the systems of `--run`: a run file, or the retrievers of a run directory and their fusion.
 """
 
 from __future__ import annotations
@@ -23,28 +24,28 @@ from raggs.metrics.columns import Run
 from raggs.parts.file_shapes import sidecar
 from raggs.parts.run_files import read_run
 
-LINES = "jsonl"  # the format of exports that hold everything
+LINES = "jsonl"  # the export format that holds everything
 
 
 def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSet:
-    """Open a golden set: a run directory, a folder in the layout of BEIR, or labels (TREC, BEIR, CSV, ranx JSON).
+    """Open a golden set: a run directory, a folder in the BEIR layout, or labels (TREC, BEIR, CSV, ranx JSON).
 
-    Files of labels are opened when they are read.
+    Files of labels are opened only when they are read.
 
     Args:
-        path: of the set.
-        columns: which column of a table of labels is which, by role: ``{"grade": "score"}``.
+        path: path of the set.
+        columns: names of columns in a table of labels, by role: ``{"grade": "score"}``.
 
     Raises:
-        NotFoundError: the folder holds neither a run nor labels.
+        NotFoundError: the folder contains neither a run nor labels.
         DataError: the run's manifest is damaged.
     """
     path = Path(path)
     if not path.is_dir():
         return _of_labels(path, columns=columns)
-    from raggs.golden.runs import RunGolden  # late: files need no manifests
+    from raggs.golden.runs import RunGolden  # imported lazily: files need no manifests
     from raggs.runs.manifests.open_run import open_run
-    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
+    from raggs.runs.manifests.store import RunStore  # imported lazily: files need no manifests
 
     files = None if RunStore(path).exists else labels_in(path)
     return _of_labels(*files, path.resolve().name, columns) if files else RunGolden(open_run(path))
@@ -53,10 +54,13 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
 def _of_labels(
     labels: Path, questions: Path | None = None, folder: str = "", columns: ColumnNames = NO_COLUMNS
 ) -> FileGolden:
-    """A file of labels; one that holds everything, as raggs wrote it, with all that it says.
+    """Return a file of labels as a golden set. A complete export of raggs is read with all its parts.
 
     Args:
-        folder: the name of the folder that was named instead, since files in many are called alike.
+        labels: the file of labels.
+        questions: the file of queries.
+        folder: name of the folder that the user gave, because files in many folders have the same name.
+        columns: names of columns.
     """
     meta = sidecar(labels)
     whole = as_object(meta.get("imported")).get("format", LINES) == LINES
@@ -66,13 +70,13 @@ def _of_labels(
 
 @dataclass(frozen=True)
 class NamedSystem:
-    """A run with the name that reports give it.
+    """A system's lists with its name in reports.
 
     Attributes:
         name, source, run: its name, the file or run directory, and its lists.
-        origin: what is known of whence they are.
-        derived: whether they are made of the other systems of the same run.
-        projection: the golden set on the passages of the system's corpus; None where it is of that corpus.
+        origin: origin of the lists.
+        derived: whether it is made from the other systems of the same run.
+        projection: the golden set projected to the system's corpus; None if both have the same corpus.
     """
 
     name: str
@@ -84,15 +88,15 @@ class NamedSystem:
 
 
 def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[NamedSystem]:
-    """The systems that ``[NAME=]PATH`` specifications name; a run directory holds its retrievers and their fusion.
+    """Yield the systems of ``[NAME=]PATH`` specifications. A run directory contains its retrievers and their fusion.
 
     Args:
-        specs: of the systems.
-        columns: which column of a table is which, as `--column` says.
+        specs: the specifications.
+        columns: names of columns, as in `--column`.
 
     Raises:
-        UsageError: two systems of one name.
-        NotFoundError, DataError: as the readers.
+        UsageError: two systems have the same name.
+        NotFoundError, DataError: a file cannot be read.
     """
     taken: set[str] = set()
     for spec in specs:
@@ -102,29 +106,29 @@ def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterato
         for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path, columns))]:
             label = f"{name}.{own}" if name and folder else name or own
             if label in taken:
-                raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
+                raise UsageError(f"two systems have the name {label}", remedy=f"rename one: --run NAME={path}")
             taken.add(label)
             yield NamedSystem(label, str(path), run, origin, folder and own == FUSION_NAME)
 
 
 def split_name(spec: str) -> tuple[str, Path]:
-    """The name, empty for none, and the path that ``[NAME=]PATH`` says."""
+    """Return the name (empty for none) and the path in ``[NAME=]PATH``."""
     name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
     return (name, Path(place)) if place else ("", Path(spec))
 
 
 def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
-    """The retrievers of a run directory, or of an export that has lists, and their fusion where there are several.
+    """Yield the retrievers of a run directory, or of an export with lists, and their fusion if there are several.
 
     Raises:
-        NotFoundError: no run, or its stages have not run.
+        NotFoundError: the folder is not a run, or its stages have not run.
         DataError: nothing was retrieved.
     """
-    from raggs.base.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
+    from raggs.base.artifacts import MergeRecord, RetrieveRecord  # imported lazily: files need no manifests
     from raggs.runs.manifests.open_run import open_run
 
     exported = lists_in(folder)
-    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
+    from raggs.runs.manifests.store import RunStore  # imported lazily: files need no manifests
 
     if exported and not RunStore(folder).exists:
         yield from ((unquote(path.stem), read_run(path)) for path in exported)
@@ -132,17 +136,17 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
     opened = open_run(folder)
     found = lists_of_records(opened.typed("retrieve", RetrieveRecord), opened.typed("merge", MergeRecord))
     if (first := next(found, None)) is None:
-        raise DataError("holds nothing that was retrieved", where=folder, remedy="raggs run --config CONFIG")
+        raise DataError("contains no retrieved lists", where=folder, remedy="run raggs run --config CONFIG")
     yield first
     yield from found
 
 
 def lists_of_records(retrieved: Iterable[RetrieveRecord], merged: Iterable[MergeRecord]) -> Iterator[tuple[str, Run]]:
-    """The lists of each retriever by its records, and their fusion where there are several.
+    """Yield the lists of each retriever from its records, and their fusion if there are several.
 
     Args:
-        retrieved: of retrieve.jsonl.
-        merged: of merge.jsonl, sorted by query; read only where there are several retrievers.
+        retrieved: records of retrieve.jsonl.
+        merged: records of merge.jsonl, sorted by query; read only if there are several retrievers.
     """
     rows: dict[str, list[tuple[str, str, float]]] = {}
     for record in retrieved:
@@ -156,7 +160,7 @@ def lists_of_records(retrieved: Iterable[RetrieveRecord], merged: Iterable[Merge
 
 
 def lists_in(folder: Path) -> list[Path]:
-    """The lists that an export keeps in its folder, sorted by name."""
+    """Return the lists in the folder of an export, sorted by name."""
     return sorted(path for ending in LISTS for path in (folder / RUNS).glob(f"*{ending}"))
 
 
@@ -164,7 +168,7 @@ def _origin(path: Path) -> DataOrigin:
     if not path.is_dir():
         return UNKNOWN_ORIGIN
 
-    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
+    from raggs.runs.manifests.store import RunStore  # imported lazily: files need no manifests
 
     store = RunStore(path)
     return origin_of(store.manifest()) if store.exists else UNKNOWN_ORIGIN

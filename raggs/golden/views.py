@@ -1,14 +1,13 @@
-"""One question of a golden set, with all that is known of it: what was asked, what was looked at, what was decided.
+"""One query of a golden set with everything known about it: the query, its passages, grades and order.
 
-A `QuestionView` is what the terminal, the review page and the report show of a question; they compute nothing of their
-own. It is a plain value: texts, numbers, and None where nothing is known. Passages are foreign text, character for
-character: whoever shows them sees to it that they stay text.
+A `QuestionView` is what the terminal, the review page and the report show of a query; they compute nothing themselves.
+It is a plain value: texts, numbers, and None for unknown values. Passages are unmodified, untrusted text, so every
+display must escape them.
 
-A question as pages show it: one flat list of passages to which all else points, and no default said twice.
-
-The review page and the report draw the same sheet with the same script (`reviewing/page/sheet.js`). Which passages are
-on it and how much of each text is chosen here, so that a report of a thousand questions has a size that can be stated.
-Texts are foreign, character for character; the script shows them as text.
+A `QuestionSheet` is the form of a query in HTML pages: one flat list of passages that all other parts refer to, without
+default values. The review page and the report display it with the same script (`reviewing/page/sheet.js`). `sheet_of`
+selects the passages and the length of their texts, so that the size of a report is bounded. The script shows texts as
+plain text.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from raggs.runs.manifests.rank_messages import STOPS
 
 
 def _view_serializer(**fields: str) -> PlainSerializer:
-    """A record as JSON under the names that views give its fields."""
+    """Return a serializer of a record to JSON, with the field names of the views."""
     return PlainSerializer(lambda record: {name: getattr(record, of) for name, of in fields.items()})
 
 
@@ -63,7 +62,7 @@ CoursePart = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """What a person says of a passage now. `grade`: None where they cannot tell; `settles`: decides among others."""
+    """A human label of a passage. `grade` is None for undecided; `settles` marks an adjudicated label."""
 
     who: str
     grade: int | None
@@ -71,32 +70,32 @@ class HumanLabel:
     settles: bool = False
 
 
-SOURCES = ("source", "url", "uri", "file", "path")  # keys of metadata that name where a passage is from, best first
+SOURCES = ("source", "url", "uri", "file", "path")  # metadata keys with the source of a passage, best first
 
 
 def passage_source(metadata: Mapping[str, object], span: Span | None) -> str:
-    """Return the document, file or address that a passage is from; empty if nothing says so."""
+    """Return the document, file or address of a passage; empty if unknown."""
     named = (value for name in SOURCES if isinstance(value := metadata.get(name), str) and value.strip())
     return next(named, "" if span is None else span.source)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageView:
-    """A passage that was looked at for a question.
+    """A passage in the pool of a query.
 
     Attributes:
         doc_id: its id.
-        pooled: its fused rank in the pool, from 1; None where no pool is known.
-        sources: by retriever, where that placed it.
-        title: of the passage; with a path of sections where the corpus gives one (Guide > Install > Linux).
-        text: empty where texts are left out or not at hand.
-        span: its place in the source.
-        source: the document, file or address that it is from, by its metadata or its span; empty if neither says so.
-        judged: its grade and who gave it; None where the judge has not come to it.
-        place: in the golden order; None where it was not ranked.
-        cut: why it was not ranked, in the words of the pruning.
+        pooled: its fused rank in the pool, from 1; None if unknown.
+        sources: by retriever, its position there.
+        title: title of the passage, with the path of sections if known (Guide > Install > Linux).
+        text: text of the passage; empty if omitted or unavailable.
+        span: its position in the source.
+        source: document, file or address, from its metadata or span; empty if unknown.
+        judged: its grade with the source; None if it was not judged.
+        place: its position in the golden order; None if it was not ranked.
+        cut: reason why it was not ranked, from the prune stage.
         duplicate_of: the representative of its near-duplicates.
-        words: of people, the latest of each; where somebody decided, that comes last.
+        words: latest label of each annotator; an adjudicated label is last.
     """
 
     doc_id: str
@@ -114,12 +113,12 @@ class PassageView:
 
     @property
     def grade(self) -> int | None:
-        """Its grade in the golden set; None where it has none."""
+        """Its grade in the golden set, or None."""
         return None if self.judged is None else self.judged.grade
 
     @property
     def votes(self) -> str:
-        """Every answer that its grade was made of, where there were several: "one 4 4 5; other 3 –"; else empty."""
+        """The individual answers behind its grade, if several: "one 4 4 5; other 3 –". Empty for a single answer."""
         judged = self.judged
         if judged is None or (not judged.votes and len(judged.grades) < 2):
             return ""
@@ -129,7 +128,7 @@ class PassageView:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """A passage that a system returned. `grade`: None: not judged."""
+    """A passage that a system returned. `grade` is None if it was not judged."""
 
     rank: int
     doc_id: str
@@ -139,10 +138,10 @@ class HitView:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedHits:
-    """What a system returned for the question, best first; equal scores by descending id, as trec_eval has it.
+    """A system's hits for the query, best first, with ties by descending id as in trec_eval.
 
-    `found`: how many passages there were, of which `hits` may be the first; None where they were not counted.
-    `escalated`: signals for which the question was searched deeper; empty where it was not.
+    `found`: number of returned passages, of which `hits` may be the first; None if unknown. `escalated`: signals that
+    caused a deeper search for the query; empty if there was none.
     """
 
     system: str
@@ -153,18 +152,18 @@ class ReturnedHits:
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """A question.
+    """A query.
 
     Attributes:
         qid: its id.
-        text: as its author wrote it; empty where only labels are known.
-        rewrite: what was searched for; empty where that is the question.
-        language: ISO 639-1; empty where unknown.
-        answer: the expected one; None where there is none.
-        metadata: what else its author wrote, JSON values.
-        passages: the pool, best fused first; of a file of labels what it judges.
-        course: of the ranking; None where nothing was ranked.
-        systems: what each returned.
+        text: text as its author wrote it; empty if only labels are known.
+        rewrite: the text that was searched for; empty if that is the query.
+        language: ISO 639-1 code; empty if unknown.
+        answer: the expected answer, or None.
+        metadata: additional data from its author, JSON values.
+        passages: the pool, best fused passage first; for a file of labels, the judged passages.
+        course: statistics of the ranking; None without a ranking.
+        systems: the hits of each system.
     """
 
     qid: str
@@ -184,26 +183,26 @@ class QuestionView:
 
     @property
     def escalated(self) -> tuple[str, ...]:
-        """The signals for which retrievers searched the question deeper; empty where none did."""
+        """The signals that caused a deeper search for the query; empty if there was none."""
         return tuple(dict.fromkeys(signal for returned in self.systems for signal in returned.escalated))
 
     @property
     def grades(self) -> dict[str, int | None]:
-        """By passage of the pool its grade."""
+        """Grade of each passage in the pool."""
         return {passage.doc_id: passage.grade for passage in self.passages}
 
     def passage(self, doc_id: str) -> PassageView | None:
-        """A passage of the pool by its id."""
+        """Return a passage of the pool by its id, or None."""
         return next((passage for passage in self.passages if passage.doc_id == doc_id), None)
 
     def twins(self, passage: PassageView) -> tuple[PassageView, ...]:
-        """The near-duplicates of a passage, itself left out."""
+        """Return the near-duplicates of a passage, without the passage itself."""
         group = passage.duplicate_of or passage.doc_id
         near = (each for each in self.passages if (each.duplicate_of or each.doc_id) == group)
         return tuple(each for each in near if each.doc_id != passage.doc_id)
 
     def without_texts(self) -> QuestionView:
-        """The same without what passages say, and without what judges and people say of them, who may quote."""
+        """Return the query without texts of passages, and without reasons and notes, which may quote them."""
         return replace(self, passages=tuple(map(_without_texts, self.passages)))
 
     def _placed(self) -> Iterator[tuple[int, PassageView]]:
@@ -212,14 +211,14 @@ class QuestionView:
 
 @dataclass(frozen=True, slots=True)
 class QuestionBrief:
-    """A question in a line.
+    """Summary of a query.
 
     Attributes:
-        qid, text, language: of the question.
-        metadata: what else its author wrote.
-        pooled: passages of its pool that the judge has come to.
-        grades: of those that have one.
-        doubt: wrongly ordered pairs expected in the top; None where nothing is ranked.
+        qid, text, language: id, text and language of the query.
+        metadata: additional data from its author.
+        pooled: number of passages in its pool that the judge has reached.
+        grades: grades of those that have one.
+        doubt: expected number of inversions in the top; None without a ranking.
     """
 
     qid: str
@@ -232,12 +231,12 @@ class QuestionBrief:
 
     @property
     def graded(self) -> int:
-        """How many have a grade."""
+        """Number of grades."""
         return len(self.grades)
 
     @property
     def relevant(self) -> int:
-        """How many of the grades are 4 or 5."""
+        """Number of grades 4 and 5."""
         return sum(grade >= RELEVANT for grade in self.grades)
 
 
@@ -252,17 +251,17 @@ def _without_texts(passage: PassageView) -> PassageView:
     )
 
 
-MAX_FACT_CHARS = 400  # characters of what else an author wrote
-MAX_NOTE_CHARS = 2_000  # of a judge's reason, of a note
-KINDS = ("kind", "type", "category")  # under which authors say what kind of question it is
+MAX_FACT_CHARS = 400  # maximum length of a metadata value
+MAX_NOTE_CHARS = 2_000  # maximum length of a reason or a note
+KINDS = ("kind", "type", "category")  # metadata keys with the kind of a question
 SCORE_DIGITS = 3
-UNLISTED = 50  # passages beside the order that a short sheet shows where no system is known
-MIN_SHOWN_RANKS = 10  # ranks that are shown at once, as in the script
+UNLISTED = 50  # passages outside the order in a short sheet without systems
+MIN_SHOWN_RANKS = 10  # minimum number of ranks that are shown initially, as in the script
 
 
 @dataclass(frozen=True, slots=True)
 class HumanLabelLine:
-    """What a person says of a passage. `grade`: None: cannot tell; `decided`: it settles what others said."""
+    """A human label of a passage. `grade` is None for undecided; `decided` marks an adjudicated label."""
 
     who: str
     grade: int | None = None
@@ -275,21 +274,22 @@ class SheetPassage:
     """A passage on the sheet.
 
     Attributes:
-        id, title, text: of the passage; `text` is its beginning.
-        more: characters of it that are left out.
-        where: its place in the source, in words.
-        grade: None where it has none; `by` says who gave it, `said` why, or why there is none.
-        votes: the answers that it was made of, where there were several.
-        rank, low, high: in the golden order, and the ranks that are plausible at 95%; None where it was not ranked.
-        sure: probability that it stands above the next one; None at the end.
-        locked: whether that is beyond doubt.
-        below: all that it stands above beyond doubt.
-        score, sigma: of the ranking.
+        id, title, text: id, title and start of the text.
+        more: number of omitted characters of the text.
+        where: its position in the source, as text.
+        grade: its grade, or None. `by` is the source of the grade, and `said` its reason or the reason why it is
+            missing.
+        votes: the individual answers behind the grade, if several.
+        rank, low, high: rank in the golden order, and its 95% interval; None if it was not ranked.
+        sure: probability that it is better than the next one; None at the end.
+        locked: whether that pair is locked.
+        below: all passages that are locked below it.
+        score, sigma: score and standard error of the ranking.
         pooled: its fused rank in the pool.
-        sources: by retriever, its rank there.
-        twin: the representative of its near-duplicates, where that is another passage.
-        cut: why it was not ranked.
-        words: people's.
+        sources: its rank by retriever.
+        twin: the representative of its near-duplicates, if that is another passage.
+        cut: reason why it was not ranked.
+        words: human labels.
     """
 
     id: str
@@ -318,7 +318,7 @@ class SheetPassage:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedList:
-    """What a system returned: the first passages, by row or, where one has none, by id; and how many, if known."""
+    """The first passages that a system returned, by row, or by id if they have none; and their number, if known."""
 
     system: str
     found: int | None
@@ -327,17 +327,17 @@ class ReturnedList:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSheet:
-    """A question.
+    """A query.
 
     Attributes:
-        id, text, rewrite, language, kind, answer: of the question; empty where there is none.
-        facts: what else its author wrote, name and value.
-        top: how many ranks of the order count; 0 where nothing is ranked.
-        doubt: wrongly ordered pairs expected in the top; None where nothing is ranked.
-        stopped: why the ranking asked no more.
-        rows: the order, best first, then what else is shown of the pool.
-        pool: how many passages the pool has.
-        lists: of the systems.
+        id, text, rewrite, language, kind, answer: fields of the query; empty if missing.
+        facts: additional data from its author, name and value.
+        top: number of ranks of the order that count; 0 without a ranking.
+        doubt: expected number of inversions in the top; None without a ranking.
+        stopped: reason why the ranking ended.
+        rows: the order, best first, then the other shown passages of the pool.
+        pool: number of passages in the pool.
+        lists: the systems' lists.
     """
 
     id: str
@@ -359,18 +359,19 @@ SHEETS: TypeAdapter[QuestionSheet] = TypeAdapter(QuestionSheet)
 
 
 def kind_of(metadata: Mapping[str, object]) -> str:
-    """What kind of question its author says that it is; empty where nothing is said."""
+    """Return the kind of a question according to its author; empty if unknown."""
     return next((value for name in KINDS if isinstance(value := metadata.get(name), str)), "")
 
 
 def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: int | None = None) -> QuestionSheet:
-    """The sheet of a question.
+    """Return the sheet of a query.
 
     Args:
-        top: how many ranks of the order count.
-        depth: hits of each system that are shown, and besides them the first ranks, at least FEWEST; None: all of the
-            hits, the whole order and the whole pool.
-        most: characters of each passage's text; all of them if left out.
+        view: the query.
+        top: number of ranks of the order that count.
+        depth: number of shown hits per system, in addition to the first ranks (at least `MIN_SHOWN_RANKS`). None shows
+            all hits, the whole order and the whole pool.
+        most: maximum number of characters per text (default: all).
     """
     order = view.order
     passages = _passages(view, order, max(top, MIN_SHOWN_RANKS), depth)
@@ -395,14 +396,14 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
 
 
 def sheet_json(sheet: QuestionSheet) -> bytes:
-    """The sheet as JSON without what has its default, as the script reads it."""
+    """Return the sheet as JSON without default values, as the script reads it."""
     return SHEETS.dump_json(sheet, exclude_defaults=True)
 
 
 def _passages(
     view: QuestionView, order: tuple[PassageView, ...], first: int, depth: int | None
 ) -> tuple[PassageView, ...]:
-    """Those that are shown: the order, then the rest by fused rank, of labels by grade."""
+    """Return the shown passages: the order, then the others by fused rank; for labels, by grade."""
     rest = sorted(
         (each for each in view.passages if each.place is None), key=lambda each: (each.pooled or 0, -(each.grade or 0))
     )

@@ -151,7 +151,9 @@ OTHER = TEXT[:10] + "!" + TEXT[11:]
 
 def test_a_document_that_changed_is_refused_wherever_the_change_can_be_seen() -> None:
     judged = places(JUDGED)
-    with pytest.raises(DataError, match=r"there: the text of the passage x at f\.md\[5:30\] is not what here"):
+    with pytest.raises(
+        DataError, match=r"there: the text of the passage x at f\.md\[5:30\] differs from the text that here"
+    ):
         onto(judged, passage("x", 5, 30, text=OTHER))
     assert labels(onto(judged, passage("x", 11, 30, text=OTHER)))  # the change lies outside
     assert labels(onto(judged, passage("x", 0, 20), passage("y", 80, 100, text=TEXT[:85] + "?" * 15)))  # unjudged
@@ -159,33 +161,33 @@ def test_a_document_that_changed_is_refused_wherever_the_change_can_be_seen() ->
 
 def test_judged_passages_that_disagree_among_themselves_are_refused() -> None:
     pool = {"a": passage("a", 0, 20), "b": passage("b", 0, 20, text=OTHER), "c": passage("c", 5, 25, text=OTHER)}
-    with pytest.raises(DataError, match="is not what here was judged on"):
+    with pytest.raises(DataError, match="differs from the text that here was judged on"):
         places({"q": {"a": 5, "b": 1}}, pool)
-    with pytest.raises(DataError, match="is not what here was judged on"):
+    with pytest.raises(DataError, match="differs from the text that here was judged on"):
         onto(places({"q": {"a": 5, "c": 1}}, pool), passage("x", 40, 50))
 
 
 def test_documents_of_other_names_are_refused_with_both() -> None:
-    with pytest.raises(DataError, match=r"judged are f\.md, it holds g\.md"):
+    with pytest.raises(DataError, match=r"judged documents are f\.md, but it contains g\.md"):
         onto(places(JUDGED), passage("x", 0, 20, source="g.md"))
-    with pytest.raises(DataError, match="no passage stands where"):
+    with pytest.raises(DataError, match="no passage overlaps a judged passage of"):
         onto(places(JUDGED), passage("x", 90, 95))
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (Passage(doc_id="x", text="abc"), "passage x has no place in a document"),
+        (Passage(doc_id="x", text="abc"), "passage x has no position in a document"),
         (
             Passage(doc_id="x", text="abc", span=Span(source="f.md", start=0, end=9)),
-            r"passage x has 3 characters, and its place f\.md\[0:9\] has 9",
+            r"passage x has 3 characters, but its span f\.md\[0:9\] has 9",
         ),
     ],
 )
 def test_passages_without_a_true_place_are_refused(wrong: Passage, said: str) -> None:
     with pytest.raises(DataError, match=said):
         onto(places(JUDGED), wrong)
-    with pytest.raises(DataError, match=r"no place|has 3 characters"):
+    with pytest.raises(DataError, match=r"no position|has 3 characters"):
         places({"q": {"x": 5}}, {"x": wrong})
 
 

@@ -183,7 +183,7 @@ def test_without_texts_nothing_is_left_that_a_passage_says(copy):
 
 
 def test_an_unknown_question_names_the_nearest(made):
-    with pytest.raises(NotFoundError, match=r"there is no question 'q0'.*did you mean 'q0"):
+    with pytest.raises(NotFoundError, match=r"unknown question 'q0'.*did you mean 'q0"):
         GoldenQuestions(open_golden(made)).view("q0")
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_changes_meanwhile_never_gives_another_question(copy):
         lines_of.of("q00", RankingRecord)
     path.write_bytes(b'no "qid" here\n')
     mend(copy)
-    with pytest.raises(DataError, match=r"rank.queries.jsonl:1: names no query"):
+    with pytest.raises(DataError, match=r"rank.queries.jsonl:1: has no query id"):
         ArtifactByQuery(open_run(copy), "rank.queries")
 
 

@@ -20,7 +20,7 @@ def test_systems_are_called_by_their_files_or_as_asked(tmp_path):
     specs = [str(tmp_path / name) for name in ("bm25.trec", "dense.v2.trec.gz", "plain")]
     specs.append(f"x={tmp_path / 'plain'}")
     assert [system.name for system in open_systems(specs)] == ["bm25", "dense.v2", "plain", "x"]
-    with pytest.raises(UsageError, match="two systems are called bm25"):
+    with pytest.raises(UsageError, match="two systems have the name bm25"):
         list(open_systems([specs[0], specs[0]]))
 
 
@@ -33,5 +33,5 @@ def test_systems_are_the_retrievers_and_their_fusion(run):
     change(run, "retrieve", RetrieveRecord, lambda record: record if record.retriever == "bm25" else None)
     assert list(dict(retrievers_of(run))) == ["bm25"]
     change(run, "retrieve", RetrieveRecord, lambda record: None)
-    with pytest.raises(DataError, match="nothing that was retrieved"):
+    with pytest.raises(DataError, match="contains no retrieved lists"):
         list(retrievers_of(run))

@@ -98,7 +98,7 @@ def test_a_hit_leads_to_its_passage_and_the_list_can_be_sorted(browser: Any, add
     assert len(shown) == 12
     unknown = Window(browser, deep(address, "/look/q%3F99"))
     unknown.page.wait_for_selector("#trouble:not([hidden])")
-    assert "there is no question 'q?99'" in unknown.page.inner_text("#trouble")
+    assert "unknown question 'q?99'" in unknown.page.inner_text("#trouble")
 
 
 def test_hostile_texts_are_text(browser: Any, made: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_what_is_wrong_is_said(made: Path, tmp_path: Path) -> None:
     with visiting(made, reviews=tmp_path) as client:
         enter(client)
         for body, status, said in (
-            ({"question": "q99"}, 404, "there is no question 'q99'"),
+            ({"question": "q99"}, 404, "unknown question 'q99'"),
             ({"question": "q00", "run": 1}, 404, "run 2 does not exist"),
             ({"question": ""}, 400, "question"),
             ({"question": "q00", "run": -1}, 400, "run"),

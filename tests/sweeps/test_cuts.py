@@ -353,7 +353,7 @@ def test_labels_without_places_are_of_no_use_to_other_cuts(project: SweepProject
     project.change(golden="labels/qrels.txt", corpus={"type": "folder", "path": "docs", "chunker": GOLDEN})
     project.change(queries={"type": "jsonl", "path": "queries.jsonl"})
     told = project.said(code=5)
-    assert "has no place in a document" in told
+    assert "has no position in a document" in told
     assert "name a run directory" in told
 
 

@@ -1,23 +1,18 @@
-"""Exporters by name: one file and one line each (see `Exporter`).
+"""Exporters and importers by name: one file and one registry line each (see `Exporter` and `Importer`).
 
-Importers by name: golden sets in the formats of others, read as typed ones (see `Importer`).
+An exporter writes a golden set to the files of another tool's format, and reports what the format cannot hold. An
+importer reads such files as a golden set that contains only what the files state.
 
-What an exporter is: a golden set in, files of another tool's format out, and word of what the format cannot hold.
+Imported labels, queries and texts of judged passages are held in memory. Lists and the corpus are read only when they
+are written again.
 
-What an importer is: files of a format in, a golden set out, with no more in it than they say.
+Exporters stream lines into files that are written completely or not at all. Exchange formats cannot contain comments,
+because many readers split every line into columns. The provenance of a golden set is therefore stored next to it, in a
+`.meta.json` file.
 
-What was read is held in memory: labels, the questions, the texts of judged passages. Lists and the corpus are read when
-they are written.
-
-Files that exporters write: lines streamed into files that appear whole.
-
-Formats of the field have no room for comments (many readers split every line on its columns), so a golden set's
-provenance stands in a `.meta.json` beside it.
-
-The folder of an export: nothing of others is written over unasked, and what cannot be exported leaves no trace.
-
-An export into the folder of an earlier one of the same format replaces it. While one is being written, a mark stands in
-the folder, so that a killed one can be made again.
+An export never overwrites foreign files without `--force`, and a failed export leaves no trace. An export to the folder
+of an earlier one in the same format replaces it. While an export is being written, a mark file is in the folder, so
+that an export that was killed can be repeated.
 """
 
 from __future__ import annotations
@@ -59,16 +54,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class ImportedSet(GoldenSet):
-    """What was read.
+    """An imported golden set.
 
     Attributes:
         name, source, top, form, sure, provenance, partial, lacks: see `GoldenSet`.
         given: its queries, sorted by id.
-        lists: gives what systems returned, each time anew.
-        corpus: gives all passages, each time anew; None where there are none.
-        stated: what its sidecar says that it held before it was written; empty where none does.
-        kept: keeps files alive that were made for reading.
-        notes: sentences about what does not fit together, or was not read.
+        lists: returns the systems' lists, read again for each call.
+        corpus: returns all passages, read again for each call; None if there are none.
+        stated: contents before the export, according to its sidecar; empty if unknown.
+        kept: keeps temporary files alive.
+        notes: sentences about inconsistent or unread data.
     """
 
     name: str
@@ -87,11 +82,11 @@ class ImportedSet(GoldenSet):
     notes: tuple[str, ...] = ()
 
     def queries(self) -> Iterator[Query]:
-        """See `GoldenSet.queries`."""
+        """Yield the queries; see `GoldenSet.queries`."""
         return (query.query for query in self.given if query.query is not None)
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`."""
+        """Yield the queries with their parts; see `GoldenSet.by_query`."""
         wanted = parts or get_args(SetPart)
         for query in self.given:
             yield GoldenQuery(
@@ -103,12 +98,12 @@ class ImportedSet(GoldenSet):
             )
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """See `GoldenSet.hits`."""
+        """Yield the retrieved lists; see `GoldenSet.hits`."""
         return iter(self.lists())
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """See `GoldenSet.judgments`."""
-        from raggs.golden.judgments import Judgments  # late: it needs numpy
+        """Return the grades; see `GoldenSet.judgments`."""
+        from raggs.golden.judgments import Judgments  # imported lazily: needs numpy
         from raggs.metrics.columns import Qrels
 
         labels = {
@@ -118,15 +113,15 @@ class ImportedSet(GoldenSet):
 
 
 class Importer(ABC):
-    """Reads a golden set.
+    """Reader of golden sets in one format.
 
     Args:
-        split: the part of the data to read, in formats with parts; if left out, `test`, or the only one.
-        columns: by role, the name of its column or field, as `--column` says.
+        split: split to read, in formats with splits (default: `test`, or the only one).
+        columns: by role, the name of its column or field, as in `--column`.
 
     Attributes:
-        FORMAT: its name in the registry.
-        ROLES: the roles that `--column` can name.
+        FORMAT: name in the registry.
+        ROLES: roles that `--column` accepts.
         SPLITS: whether the format has splits.
     """
 
@@ -139,16 +134,16 @@ class Importer(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> ImportedSet:
-        """The set in a folder, or in a file of labels.
+        """Read the set in a folder, or in a file of labels.
 
         Raises:
-            NotFoundError: nothing of the format is there.
-            DataError: a line of a file cannot be right.
+            NotFoundError: no file of the format exists.
+            DataError: a line of a file is invalid.
         """
 
 
 def stated_contents(labels: Path) -> dict[GoldenContent, PartStock]:
-    """What the sidecar of an export says that the set held before; empty where none speaks of the file."""
+    """Return the contents before the export, according to its sidecar; empty without a sidecar for the file."""
     stated = as_object(sidecar(labels).get("contents"))
     found = {part: as_object(stated.get(part)) for part in GOLDEN_CONTENTS}
     stocks = {part: (facts.get("count"), facts.get("digest")) for part, facts in found.items()}
@@ -160,7 +155,7 @@ def stated_contents(labels: Path) -> dict[GoldenContent, PartStock]:
 
 
 def stated_provenance(labels: Path) -> GoldenProvenance | None:
-    """Whence the sidecar says that the grades are; None where none does."""
+    """Return the provenance in the sidecar, or None."""
     try:
         return GoldenProvenance.model_validate(sidecar(labels).get("provenance"))
     except ValidationError:
@@ -168,12 +163,12 @@ def stated_provenance(labels: Path) -> GoldenProvenance | None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write `lines` (each without its end) to `path`, whole or not at all, and count them.
+    """Write `lines` (without line breaks) to `path`, completely or not at all, and return their number.
 
-    Folders are made where missing.
+    Missing folders are created.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     count = 0
     with _atomic_file(path) as file:
@@ -184,10 +179,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 
 
 def write_routed_lines(lines: Iterable[tuple[Path, str]]) -> dict[Path, int]:
-    """Write each line to its own path, as `write_lines` does, and count those of each; paths sorted.
+    """Write each line to its own path, as `write_lines` does. Return the number of lines per path, sorted by path.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     counts: dict[Path, int] = {}
     files: dict[Path, IO[bytes]] = {}
@@ -201,23 +196,23 @@ def write_routed_lines(lines: Iterable[tuple[Path, str]]) -> dict[Path, int]:
 
 
 def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
-    """Write one JSON object a line to `path`, as `write_lines` writes lines, and count them.
+    """Write one JSON object per line to `path`, as `write_lines` does, and return their number.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     count = 0
     with _atomic_file(path) as file, object_writer(file) as writer:
-        for count, each in enumerate(objects, start=1):  # noqa: B007 - how many there were
+        for count, each in enumerate(objects, start=1):  # noqa: B007 - counts the objects
             writer.write(each)
     return count
 
 
 def write_list(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
-    """Write objects to `path` as one list of JSON, one a line, as `write_lines` writes lines, and count them.
+    """Write objects to `path` as one JSON list, one object per line, as `write_lines` does, and return their number.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     count = 0
     with _atomic_file(path) as file:
@@ -229,7 +224,7 @@ def write_list(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
 
 
 def object_writer(file: IO[bytes]) -> jsonlines.Writer:
-    """Writes objects to an open file, keys in the order given, also for readers that split at Unicode's line ends."""
+    """Return a writer of objects to an open file. It keeps the order of keys and escapes Unicode line separators."""
     return jsonlines.Writer(file, dumps=_dump)
 
 
@@ -243,39 +238,39 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         with disk(path, "export to another folder"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(path.parent, path.name)  # of an export that was killed
+            remove_leftovers(path.parent, path.name)  # of a killed export
             with atomic_writer(path) as file:
                 yield file
     except BaseException:
-        for folder in made:  # what was refused leaves no empty folder
+        for folder in made:  # a failed export leaves no empty folder
             with suppress(OSError):
                 folder.rmdir()
         raise
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:
-    """Write one indented JSON object to `path`, as `write_lines` writes lines.
+    """Write one indented JSON object to `path`, as `write_lines` does.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     write_lines(path, [json.dumps(value, indent=2, ensure_ascii=False)])
 
 
-UNORDERED = "nobody was asked for an order (rank: null); what stands in one is by grade, then by fused rank"
+UNORDERED = "this set has no judged order (rank: null); lists are sorted by grade, then by fused rank"
 TEST = "test"  # the split that tools evaluate on
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is asked of an export.
+    """Options of an export.
 
     Attributes:
-        scale: on which numbers labels are written.
-        corpus: all passages, for exporters with `WHOLE_CORPUS`; None where only the pools are wanted, or at hand.
-        split: what the part of the data is called that the questions are, in formats with parts.
-        contents: what the golden set holds, where it is counted already.
-        facts: what else the sidecar is to say.
+        scale: numeric format of the labels.
+        corpus: all passages, for exporters with `WHOLE_CORPUS`; None to export only the pools.
+        split: name of the exported split, in formats with splits.
+        contents: contents of the golden set, if already counted.
+        facts: additional entries of the sidecar.
     """
 
     scale: GradeFormat = field(default_factory=GradeFormat)
@@ -287,12 +282,12 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class ExportLoss:
-    """A part of a golden set that an export does not hold.
+    """A part of a golden set that an export does not contain.
 
     Attributes:
-        part, what: its name, and what it is in words.
-        count: how much of it is lost, in items of `raggs.golden.base`.
-        kept: how much of it is there all the same.
+        part, what: its name and description.
+        count: number of lost items (see `raggs.golden.base`).
+        kept: number of items that are contained nevertheless.
     """
 
     part: GoldenContent
@@ -305,16 +300,15 @@ class ExportLoss:
 
 
 class Exporter(ABC):
-    """Writes a golden set. Built as ``cls(options)``, or ``cls()`` for what is usual.
+    """Writer of golden sets in one format. Built as ``cls(options)``, or ``cls()`` for the default options.
 
     Attributes:
-        FORMAT: its name in the registry.
-        SIDECAR: the file beside the data that says whence it is; `raggs eval` goes by it.
-        LABELS: the file of its labels, in a form that `raggs.parts` knows; ``{split}`` stands for the split's
-            name.
-        HOLDS: what of a golden set its files give back whole; None: it does not say.
-        NEEDS_ORDER: whether it is nothing without a finished ranking.
-        WHOLE_CORPUS: whether it writes all passages where it can.
+        FORMAT: name in the registry.
+        SIDECAR: name of the file with the provenance, which `raggs eval` reads.
+        LABELS: file of its labels, in a format that `raggs.parts` reads; ``{split}`` is replaced by the split's name.
+        HOLDS: parts of a golden set that can be restored from its files; None if unknown.
+        NEEDS_ORDER: whether it requires a finished ranking.
+        WHOLE_CORPUS: whether it writes all passages if available.
     """
 
     FORMAT: ClassVar[str] = ""
@@ -329,20 +323,20 @@ class Exporter(ABC):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """What of a golden set the files give back whole, with these options."""
+        """Parts of a golden set that can be restored from the files, with these options."""
         return self.HOLDS - {"grades"} if self.HOLDS and self.options.scale.form == "binary" else self.HOLDS
 
     def numbers(self, golden: GoldenSet) -> GradeFormat | None:
-        """On which numbers the labels of the files stand; None where nobody knows."""
+        """Return the numeric format of the labels in the files, or None if unknown."""
         return self.options.scale
 
     @property
     def labels(self) -> str:
-        """The file of labels, relative to the folder; empty where there is none."""
+        """Path of the labels, relative to the folder; empty if there are none."""
         return self.LABELS.format(split=self.options.split)
 
     def losses(self, contents: Mapping[GoldenContent, PartStock]) -> tuple[ExportLoss, ...]:
-        """What the set has and the files do not hold; nothing of exporters that do not say what they hold."""
+        """Return the parts of the set that the files do not hold; empty for exporters without `HOLDS`."""
         held = self.holds
         there = self.kept
         lost = () if held is None else [part for part in GOLDEN_CONTENTS if part not in held and contents[part].count]
@@ -353,15 +347,15 @@ class Exporter(ABC):
 
     @property
     def kept(self) -> Mapping[GoldenContent, int]:
-        """How many items there are in what was written of parts that the files do not hold whole."""
+        """Number of written items of parts that the files hold only partly."""
         return {}
 
     @abstractmethod
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """Write all files of the format into `folder` (made if missing); each appears whole or not at all.
+        """Write all files of the format into `folder` (created if missing). Each is written completely or not at all.
 
         Returns:
-            The files, in a stable order.
+            The paths of the files, in a stable order.
         """
 
     def write_sidecar(
@@ -371,14 +365,16 @@ class Exporter(ABC):
         files: Mapping[str, Mapping[str, object]],
         **facts: object,
     ) -> Path:
-        """Write what the files cannot say themselves: whence they are, on which numbers, and what they do not hold.
+        """Write the facts that the files cannot hold: provenance, numeric format, and lost parts.
 
         Args:
-            files: what was written: by path in the folder, with its number of ``rows``.
-            facts: what else the format says of itself.
+            golden: the golden set.
+            folder: folder of the export.
+            files: the written files: by path in the folder, with their number of ``rows``.
+            facts: additional facts about the format.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
         contents = self.options.contents or contents_of(golden)
         provenance = golden.provenance and golden.provenance.model_dump(mode="json")
@@ -403,19 +399,21 @@ class Exporter(ABC):
         return path
 
 
-MARK_FILE = ".raggs-export"  # holds the name of the format that is being written
+MARK_FILE = ".raggs-export"  # contains the name of the format that is being written
 
 
 @contextmanager
 def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Iterator[None]:
-    """Keep a folder for an export while it is written.
+    """Reserve a folder for an export while it is written.
 
     Args:
-        force: whether it may hold other things, of which those with the names of the export's files are replaced.
+        folder: the folder.
+        kind: the exporter.
+        force: whether the folder may contain other files. Files with the names of the export's files are replaced.
 
     Raises:
-        UsageError: it holds something else than an export of this format.
-        ProviderError: it cannot be written.
+        UsageError: the folder contains something other than an export of this format.
+        ProviderError: the folder is not writable.
     """
     if not force:
         _check(folder, kind)
@@ -436,13 +434,15 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
 
 
 def remove_other_split(folder: Path, kind: type[Exporter], labels: str) -> None:
-    """Take away the labels of another split that the last export wrote here, or tools would find both.
+    """Delete the labels of another split that the last export wrote, because tools would find both.
 
     Args:
-        labels: what this one writes, relative to the folder.
+        folder: folder of the export.
+        kind: the exporter.
+        labels: path of the labels of this export, relative to the folder.
 
     Raises:
-        ProviderError: they cannot be removed.
+        ProviderError: they cannot be deleted.
     """
     meta = read_sidecar(folder / kind.SIDECAR)
     old = as_text(meta.get("labels")) or labels
@@ -461,15 +461,15 @@ def _unmark(mark: Path) -> None:
 
 
 def _check(folder: Path, kind: type[Exporter]) -> None:
-    with suppress(OSError):  # what is no folder is said when it is written to
+    with suppress(OSError):  # if the path is not a folder, writing reports it
         mark = folder / MARK_FILE
         other = any(path.name != MARK_FILE for path in folder.iterdir())
         begun = mark.is_file() and mark.read_text() == kind.FORMAT
         if other and not begun and stated_format(folder / kind.SIDECAR) not in ("", kind.FORMAT):
             format_ = kind.FORMAT or kind.__name__
             raise UsageError(
-                f"{folder} exists and holds something else than a {format_} export",
-                remedy="name another --out, or pass --force to write into it",
+                f"{folder} exists and contains something other than a {format_} export",
+                remedy="choose another --out, or pass --force to write into it",
             )
 
 

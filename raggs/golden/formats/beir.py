@@ -1,10 +1,6 @@
-"""The BEIR layout: a corpus, its queries, and graded qrels, as dense-retrieval toolkits load them.
+"""The BEIR layout (corpus, queries and graded qrels) and data sets of ir_datasets: exporters and importers.
 
-The BEIR layout, of raggs and of others.
-
-A data set of ir_datasets: the files, and a Python module that registers them.
-
-What raggs wrote for ir_datasets.
+The exporter for ir_datasets writes the files, and a Python module that registers them.
 """
 
 from __future__ import annotations
@@ -28,21 +24,21 @@ from raggs.parts.file_shapes import GradeFormat, stated_labels
 class BeirExporter(CorpusExporter):
     """BEIR folder: corpus, queries, and graded qrels of a split.
 
-    `corpus.jsonl` holds the whole corpus in its own order where it is at hand, else every passage of any query's pool
-    once, sorted by id; `queries.jsonl` the questions in their authors' words with all that came with them, sorted by
-    id; `qrels/test.tsv`, or the split of another name, each graded passage with its gain, 0 to 4.
+    `corpus.jsonl` contains the whole corpus in its own order if available, otherwise every pooled passage once, sorted
+    by id. `queries.jsonl` contains the queries in their authors' words with all additional data, sorted by id.
+    `qrels/test.tsv` (or another split name) contains each graded passage with its gain, 0 to 4.
     """
 
     FORMAT: ClassVar[str] = "beir"
     LABELS: ClassVar[str] = "qrels/{split}.tsv"
 
     def write_labels(self, golden: GoldenSet, path: Path) -> int:
-        """See `CorpusExporter.write_labels`."""
+        """Write the labels; see `CorpusExporter.write_labels`."""
         return write_lines(path, table_lines(golden, self.options.scale)) - 1
 
 
 def table_lines(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
-    """The labels as a table under its header."""
+    """Yield the labels as lines of a table, header first."""
     yield "query-id\tcorpus-id\tscore"
     for query in golden.by_query("grades"):
         for graded in query.grades:
@@ -51,7 +47,7 @@ def table_lines(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
 
 
 def _row(*cells: str) -> str:
-    """A row of a table; an id that holds a quote is quoted, as readers of tables undo it."""
+    """Return a row of a table. An id that contains a quotation mark is quoted, as table readers expect."""
     if not any('"' in cell for cell in cells):
         return "\t".join(cells)
     text = io.StringIO()
@@ -67,7 +63,7 @@ class BeirImporter(Importer):
     SPLITS = True
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         if not path.is_dir():
             return labels_alone(path, self.columns)
         tables = sorted((path / "qrels").glob("*.tsv*"))
@@ -133,28 +129,28 @@ if NAME not in ir_datasets.registry:
 
 
 class IrDatasetsExporter(CorpusExporter):
-    """ir_datasets: passages, questions, qrels, and a module that registers them.
+    """ir_datasets: passages, queries, qrels, and a module that registers them.
 
-    `golden_NAME.py` registers `raggs/NAME` when it is imported; `corpus.jsonl` and `queries.jsonl` are those of the
-    format beir, `qrels.txt` that of trec.
+    `golden_NAME.py` registers `raggs/NAME` when it is imported. `corpus.jsonl` and `queries.jsonl` are the same as in
+    the format beir, and `qrels.txt` is the same as in the format trec.
     """
 
     FORMAT: ClassVar[str] = "ir_datasets"
     LABELS: ClassVar[str] = "qrels.txt"
 
     def write_labels(self, golden: GoldenSet, path: Path) -> int:
-        """See `CorpusExporter.write_labels`."""
+        """Write the labels; see `CorpusExporter.write_labels`."""
         return write_qrels(golden, path, self.options.scale)
 
     def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
-        """See `CorpusExporter.guide`: the module."""
+        """Write the module; see `CorpusExporter.guide`."""
         plain = re.sub(r"[^a-z0-9]+", "_", golden.name.lower()).strip("_") or "set"
         module, known = folder / f"golden_{plain}.py", f"raggs/{plain}"
         write_lines(module, [MODULE.format(name=json.dumps(known), labels=self._meaning())])
         return ToolGuide((module,), {"module": module.name, "dataset": known})
 
     def _meaning(self) -> str:
-        """What each label says, as Python writes it."""
+        """Return the meaning of each label as Python source."""
         scale = self.options.scale
         said: dict[int, list[str]] = {}
         for grade, meaning in enumerate(MEANING, start=1):
@@ -163,12 +159,12 @@ class IrDatasetsExporter(CorpusExporter):
 
 
 class IrDatasetsImporter(Importer):
-    """A folder that was written for ir_datasets: corpus.jsonl, queries.jsonl, qrels.txt."""
+    """A folder written for ir_datasets: corpus.jsonl, queries.jsonl, qrels.txt."""
 
     FORMAT = "ir_datasets"
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         if not path.is_dir():
             return labels_alone(path, self.columns)
         labels = stated_labels(path) or first_of(path, "qrels.txt")

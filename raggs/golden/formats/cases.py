@@ -1,29 +1,17 @@
-"""Golden sets for tools that want an entry a question: what was asked, the answer, and the passages that count.
+"""Golden sets for tools with one entry per question: the question, the answer, and the relevant passages.
 
-Such entries know yes and no only. So the labels lie beside them as TREC qrels, with the lists as TREC runs: what `raggs
-eval` and `raggs import` read again. Texts go into files as data; what a tool would take for its own syntax is the
-matter of the exporter that writes it.
+Such entries distinguish only relevant and not relevant. The labels are therefore stored next to them as TREC qrels,
+with the lists as TREC runs. `raggs eval` and `raggs import` read these. Texts are written as data; each exporter must
+escape what its tool would interpret as syntax.
 
-Sets of tools that have an entry a question, with the passages that count listed in it.
+When an export of raggs is imported, the labels next to the entries supply every grade. In files of other tools, listed
+passages get label 1, and all others are unknown. Passages without an id get one made from their text, as do questions.
 
-Of an export of raggs the labels beside it say every grade; of another's file a listed passage is labelled 1, and
-nothing is known of any other. Passages without an id get one that is made of their text, questions as everywhere.
+`CorpusExporter` is the base for tools that load a corpus, queries and labels as three files, with the lists next to
+them. Such formats differ in the form of a row, and in the files that describe the data for the tool.
 
-Golden sets for tools that load a corpus, its queries and the labels as three files, with the lists beside them.
-
-The folders of such formats differ in how a row is written, and in what tells the tool of the files.
-
-What DeepEval reads: goldens as one list of JSON.
-
-Goldens of DeepEval as one list of JSON.
-
-What LangSmith takes: examples as JSON lines.
-
-Examples of LangSmith as JSON lines.
-
-What Ragas reads: JSON lines of single-turn samples.
-
-Samples of Ragas as JSON lines.
+This module contains the formats of DeepEval (goldens as one JSON list), LangSmith (examples as JSON lines) and Ragas
+(single-turn samples as JSON lines).
 """
 
 from __future__ import annotations
@@ -66,12 +54,13 @@ from raggs.parts.queries.writing import query_facts, query_object, write_queries
 
 @dataclass(frozen=True)
 class QuestionCase:
-    """A question with the passages that count for it.
+    """A question with its relevant passages.
 
     Attributes:
-        passages: the relevant ones, best first; near-duplicates of each other are all there.
-        grades: theirs, 1 to 5.
-        same: by passage, the representative of its near-duplicates, itself where it has none.
+        query: the question.
+        passages: relevant passages, best first, including near-duplicates of each other.
+        grades: their grades, 1 to 5.
+        same: by passage, the representative of its near-duplicates; the passage itself if it has none.
     """
 
     query: Query
@@ -81,7 +70,7 @@ class QuestionCase:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the passages."""
+        """Ids of the passages."""
         return [passage.doc_id for passage in self.passages]
 
     @property
@@ -91,19 +80,19 @@ class QuestionCase:
 
     @property
     def facts(self) -> dict[str, object]:
-        """What came with the question besides the answer, which tools have a place for."""
+        """Additional data of the question except the answer, for which tools have a field."""
         return {name: value for name, value in query_facts(self.query).items() if name != "answer"}
 
 
 class CaseExporter(Exporter):
-    """Base of exporters whose files have an entry for each question.
+    """Base of exporters whose files have one entry per question.
 
-    `--binary-at` says from which grade on a passage counts, on whatever numbers the labels beside stand.
+    `--binary-at` sets the lowest relevant grade, independent of the numeric format of the labels.
     """
 
     LABELS: ClassVar[str] = "qrels.txt"
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists", "questions", "facts"})
-    TEXTS: ClassVar[bool] = True  # whether entries hold the texts of the passages that count, so that they come back
+    TEXTS: ClassVar[bool] = True  # whether entries contain the texts of relevant passages, so that they can be restored
 
     def __init__(self, options: ExportOptions | None = None) -> None:
         super().__init__(options)
@@ -111,19 +100,19 @@ class CaseExporter(Exporter):
 
     @property
     def kept(self) -> Mapping[GoldenContent, int]:
-        """See `Exporter.kept`: the texts of what counts."""
+        """Number of exported texts; see `Exporter.kept`."""
         return {"texts": len(self._shown)} if self.TEXTS else {}
 
     @abstractmethod
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """Write the tool's own files; by name, how many entries each holds.
+        """Write the tool's own files, and return the number of entries by file name.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
 
     def cases(self, golden: GoldenSet) -> Iterator[QuestionCase]:
-        """Each question of the set, sorted by id, also those for which nothing counts."""
+        """Yield each question of the set, sorted by id, including those without relevant passages."""
         for query in golden.by_query():
             if query.query is not None:
                 case = _case(query, query.query, self.options.scale.binary_at)
@@ -131,10 +120,10 @@ class CaseExporter(Exporter):
                 yield case
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+        """Write all files; see `Exporter.write`.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
         own = self.write_cases(golden, folder)
         rows = {**own, self.labels: write_qrels(golden, folder / self.labels, self.options.scale)}
@@ -161,16 +150,16 @@ def _case(query: GoldenQuery, asked: Query, least: int) -> QuestionCase:
     )
 
 
-MAX_SHOWN_CHARS = 40  # characters of a wrong value
+MAX_SHOWN_CHARS = 40  # of an invalid value in a message
 
 
 @dataclass(frozen=True)
 class RawCase:
-    """One question as its file has it; nothing of it is checked yet.
+    """One question as in its file, unchecked.
 
     Attributes:
-        contexts, ids: the texts and ids of the passages that count, in the same order; either may be missing.
-        facts: what else came with the question.
+        contexts, ids: texts and ids of the relevant passages, in the same order; either may be missing.
+        facts: additional data of the question.
     """
 
     text: object
@@ -182,11 +171,11 @@ class RawCase:
 
 
 class CaseContents:
-    """What entries or rows hold, each thing once; what they say of one id must be the same everywhere.
+    """Contents of entries or rows, each item once. All statements about the same id must agree.
 
     Args:
-        path: of the file, for messages.
-        unit: what its parts are called.
+        path: path of the file, for messages.
+        unit: name of its parts.
 
     Attributes:
         texts: by passage, title and text.
@@ -195,7 +184,7 @@ class CaseContents:
 
     def __init__(self, path: Path, unit: str = "entry") -> None:
         self._path, self._unit = path, unit
-        self._facts: dict[tuple[str, str, str], tuple[object, int]] = {}  # by kind, id and field, and the entry
+        self._facts: dict[tuple[str, str, str], tuple[object, int]] = {}  # by kind, id and field: value and entry
         self._queries: dict[str, dict[str, object]] = {}
         self._looks = SeenPairs(path)
         self.texts: dict[str, tuple[str, str]] = {}
@@ -203,14 +192,14 @@ class CaseContents:
 
     @property
     def queries(self) -> Iterator[Query]:
-        """The queries of which the text is known."""
+        """The queries with a known text."""
         return (Query.model_validate(found) for found in self._queries.values() if "text" in found)
 
     def add_query(self, qid: str, facts: Mapping[str, object], number: int) -> None:
-        """Take in what an entry says of a query.
+        """Store the facts about a query from an entry.
 
         Raises:
-            DataError: an earlier entry says otherwise.
+            DataError: an earlier entry contradicts them.
         """
         self._look(qid, number)
         for name, value in facts.items():
@@ -218,17 +207,17 @@ class CaseContents:
         self._queries.setdefault(qid, {"qid": qid}).update(facts)
 
     def add_text(self, doc_id: str, title: str, text: str, number: int) -> None:
-        """Take in the text of a passage.
+        """Store the text of a passage.
 
         Raises:
-            DataError: an earlier entry says otherwise.
+            DataError: an earlier entry has another text.
         """
         self._agree("passage", doc_id, "title", title, number)
         self._agree("passage", doc_id, "text", text, number)
         self.texts[doc_id] = title, text
 
     def add_label(self, qid: str, doc_id: str, number: int) -> bool:
-        """Take in that a passage is judged for a query; whether that is new."""
+        """Record that a passage is judged for a query, and return whether that is new."""
         self._look(doc_id, number)
         return self.labels.setdefault((qid, doc_id), number) == number
 
@@ -239,16 +228,17 @@ class CaseContents:
     def _agree(self, kind: str, name: str, field: str, value: object, number: int) -> None:
         known, first = self._facts.setdefault((kind, name, field), (value, number))
         if known != value:
-            said = f"{kind} {name} has another {field} than in {self._unit} {first}"
-            remedy = f"correct one of them, or give each {kind} an id of its own"
+            said = f"{kind} {name} has a different {field} in {self._unit} {first}"
+            remedy = f"correct one of them, or give each {kind} a unique id"
             raise DataError(said, where=self._path, line=number, remedy=remedy)
 
 
 class CaseImporter(Importer):
-    """Base of importers whose file has an entry for each question.
+    """Base of importers whose file has one entry per question.
 
     Attributes:
-        FILE, ALSO: its usual name in a folder, and others.
+        FILE: its usual name in a folder.
+        ALSO: alternative names.
     """
 
     ROLES: ClassVar[tuple[str, ...]] = ()
@@ -257,18 +247,18 @@ class CaseImporter(Importer):
 
     @abstractmethod
     def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
-        """The entries of a file, each with its line or number.
+        """Yield the entries of a file, each with its line or number.
 
         Raises:
-            NotFoundError, DataError: it cannot be read.
+            NotFoundError, DataError: the file cannot be read.
         """
 
     def passages(self, path: Path) -> Iterator[Mapping[str, object]]:
-        """Passages that lie beside a file, as rows of `corpus: {type: jsonl}`, where the format has them apart."""
+        """Yield passages in a separate file, as rows of `corpus: {type: jsonl}`, if the format has one."""
         return iter(())
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         file = first_of(path, self.FILE, *self.ALSO) if path.is_dir() else path
         if file is None:
             raise missing_file_error(path, self.FORMAT, self.FILE)
@@ -298,12 +288,17 @@ class CaseImporter(Importer):
 
 
 def _query(entry: RawCase, file: Path, number: int, *, ours: bool) -> Query:
-    """The question; what raggs wrote beside it are its fields, what another wrote is metadata."""
+    """Return the query of an entry. Additional data becomes fields if raggs wrote it, otherwise metadata."""
     if not isinstance(entry.text, str) or not entry.text.strip():
-        raise DataError("an entry without a question", where=file, line=number, remedy="give it a text, not a list")
+        raise DataError(
+            "this entry has no question",
+            where=file,
+            line=number,
+            remedy="give it a question that is a text, not a list",
+        )
     if entry.answer is None or isinstance(entry.answer, str):
         answer, facts = {"answer": entry.answer} if entry.answer else {}, entry.facts
-    else:  # an object, say, is kept as it is
+    else:  # for example an object, which is kept unchanged
         answer, facts = {}, {**entry.facts, "answer": entry.answer}
     qid = made_id(replace_surrogates(entry.text)) if entry.qid in (None, "") else given_id(entry.qid, file, number)
     return query_of(
@@ -312,16 +307,16 @@ def _query(entry: RawCase, file: Path, number: int, *, ours: bool) -> Query:
 
 
 def _passages(entry: RawCase, file: Path, number: int) -> Iterator[tuple[str, str | None]]:
-    """The passages that count, each with its text where that is known.
+    """Yield the relevant passages, each with its text if known.
 
     Raises:
-        DataError: a passage is neither a text nor has an id, or one id stands for two texts.
+        DataError: a passage has neither a text nor an id, or an id is invalid.
     """
     texts = list(_list_entries(entry.contexts, "contexts", file, number))
     ids = list(_list_entries(entry.ids, "ids of contexts", file, number))
     if ids and texts and len(ids) != len(texts):
         said = f"{len(texts)} contexts and {len(ids)} ids of contexts"
-        raise DataError(said, where=file, line=number, remedy="give each context its id, or leave the ids out")
+        raise DataError(said, where=file, line=number, remedy="give each context an id, or omit all ids")
     for place in range(max(len(ids), len(texts))):
         text = texts[place] if texts else None
         if text is not None and not isinstance(text, str):
@@ -334,11 +329,11 @@ def _passages(entry: RawCase, file: Path, number: int) -> Iterator[tuple[str, st
             yield sound_id(made_passage_id(text), file, number), text
         else:
             said = f"context {place + 1} has neither a text nor an id"
-            raise DataError(said, where=file, line=number, remedy="give it one, or take it out")
+            raise DataError(said, where=file, line=number, remedy="add a text or an id, or remove it")
 
 
 def _list_entries(found: object, what: str, file: Path, number: int) -> Iterator[object]:
-    """The entries of a list; a text alone is a list of one."""
+    """Yield the entries of a list. A single text is a list of one entry."""
     if isinstance(found, str):
         yield from [found] if found.strip() else []
     elif isinstance(found, list):
@@ -349,24 +344,24 @@ def _list_entries(found: object, what: str, file: Path, number: int) -> Iterator
 
 
 def given_id(value: object, file: Path, number: int) -> str:
-    """An id that an entry gives: a text, or a whole number, which stands for its digits.
+    """Return the id in an entry: a text, or the digits of an integer.
 
     Raises:
-        DataError: it is neither, or files cannot carry it.
+        DataError: it is neither, or is not allowed in files.
     """
     return sound_id(object_id(value, file, number), file, number)
 
 
 def made_passage_id(text: str) -> str:
-    """The id of a passage that has none: of its text alone."""
+    """Return an id for a passage without one, made from its text."""
     return f"p-{hash_bytes(replace_surrogates(text).encode())[:12]}"
 
 
 def sound_id(name: str, file: Path, number: int) -> str:
-    """An id that files can carry.
+    """Return an id if it is allowed in files.
 
     Raises:
-        DataError: it is none.
+        DataError: it is not.
     """
     fault = id_problem(name) if name else "is empty"
     if fault:
@@ -375,10 +370,10 @@ def sound_id(name: str, file: Path, number: int) -> str:
 
 
 def write_json_lines(read: CaseContents, folder: Path, more: Iterable[Mapping[str, object]] = ()) -> tuple[Path, Path]:
-    """Questions and passages as JSON lines in a folder.
+    """Write queries and passages as JSON lines into a folder, and return the paths.
 
     Raises:
-        ProviderError: it cannot be written.
+        ProviderError: the folder is not writable.
     """
     questions, corpus = folder / "queries.jsonl", folder / "corpus.jsonl"
     write_queries(read.queries, questions)
@@ -388,21 +383,25 @@ def write_json_lines(read: CaseContents, folder: Path, more: Iterable[Mapping[st
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
-    with disk(path, "name another place for temporary files by TMPDIR"), path.open("w", encoding="utf-8") as file:
+    with disk(path, "set TMPDIR to another folder for temporary files"), path.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def only_named(
     found: Mapping[str, object], role: str, names: Sequence[str], columns: ColumnNames, file: Path, number: int
 ) -> tuple[str | None, object]:
-    """The only one of some fields that an object has, and its value; None where it has none of them.
+    """Return the only one of some fields that an object has, and its value; None if it has none of them.
 
     Args:
-        role: of the field, by which `--column` names it.
-        columns: as `--column` says.
+        found: the object.
+        role: role of the field, as in `--column`.
+        names: possible names of the field.
+        columns: names given with `--column`.
+        file: path of the file, for messages.
+        number: line or number of the entry.
 
     Raises:
-        DataError: it has two of them.
+        DataError: the object has two of them.
     """
     names = (columns[role],) if columns.get(role) in found else names
     there = [name for name in names if found.get(name) is not None]
@@ -414,12 +413,12 @@ def only_named(
 
 
 def without_fields(found: object, *names: str) -> dict[str, object]:
-    """The fields of an object but these."""
+    """Return the fields of an object except these."""
     return {name: value for name, value in as_object(found).items() if name not in names}
 
 
 def unpacked(found: object) -> dict[str, object]:
-    """What an export packed into a text; nothing of any other."""
+    """Return the data that an export packed into a text; empty for other values."""
     try:
         return dict(as_object(decode_json(as_text(found) or "{}")))
     except ValueError:
@@ -431,11 +430,11 @@ CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 
 @dataclass(frozen=True)
 class ToolGuide:
-    """What tells a tool of the files.
+    """Files and facts that describe an export for a tool.
 
     Attributes:
-        files: that were written for it.
-        facts: what the sidecar says of them.
+        files: written files.
+        facts: entries of the sidecar about them.
     """
 
     files: Sequence[Path] = ()
@@ -445,8 +444,8 @@ class ToolGuide:
 class CorpusExporter(Exporter):
     """Base of exporters with a corpus, its queries and their labels.
 
-    `corpus.jsonl` holds the whole corpus in its own order where it is at hand, else every passage of any query's pool
-    once, sorted by id; `queries.jsonl` the questions in their authors' words, sorted by id.
+    `corpus.jsonl` contains the whole corpus in its own order if available, otherwise every pooled passage once, sorted
+    by id. `queries.jsonl` contains the queries in their authors' words, sorted by id.
     """
 
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
@@ -454,33 +453,33 @@ class CorpusExporter(Exporter):
 
     @abstractmethod
     def write_labels(self, golden: GoldenSet, path: Path) -> int:
-        """Write all grades, and count them.
+        """Write all grades, and return their number.
 
         Raises:
-            ProviderError: the disk refuses.
+            ProviderError: the disk failed.
         """
 
     def passage(self, passage: Passage) -> Mapping[str, object]:
-        """A passage as a row."""
+        """Return a passage as a row."""
         return passage_object(passage)
 
     def query(self, query: Query) -> Mapping[str, object]:
-        """A question as a row."""
+        """Return a query as a row."""
         return query_object(query)
 
     def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
-        """Write what tells the tool of the corpus, the queries and the labels, which are there.
+        """Write the files that describe corpus, queries and labels for the tool. These already exist.
 
         Raises:
-            ProviderError: the disk refuses.
+            ProviderError: the disk failed.
         """
         return ToolGuide()
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+        """Write all files; see `Exporter.write`.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
         whole, labels = self.options.corpus, folder / self.labels
         rows = {
@@ -500,17 +499,17 @@ GOLDENS = "goldens.json"
 
 
 class DeepEvalExporter(CaseExporter):
-    """DeepEval: a golden a question, for add_goldens_from_json_file.
+    """DeepEval: one golden per question, for add_goldens_from_json_file.
 
-    `goldens.json` holds `input`, `expected_output` where the question has an answer, the relevant passages as
-    `context`, the documents that they stand in as `source_file` if they all stand in one, and as `additional_metadata`
-    the question's id, theirs, their grades, and what else came with the question.
+    In `goldens.json`, `input` is the question, `expected_output` the answer (if any), and `context` the relevant
+    passages. `source_file` is their document if all are from the same one. `additional_metadata` contains the ids of
+    question and passages, the grades, and additional data of the question.
     """
 
     FORMAT: ClassVar[str] = "deepeval"
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """See `CaseExporter.write_cases`."""
+        """Write the goldens; see `CaseExporter.write_cases`."""
         return {GOLDENS: write_list(folder / GOLDENS, map(_golden, self.cases(golden)))}
 
 
@@ -531,16 +530,16 @@ def _golden(case: QuestionCase) -> dict[str, object]:
 
 
 class DeepEvalImporter(CaseImporter):
-    """DeepEval goldens: a file of JSON, or a folder with goldens.json.
+    """DeepEval goldens: a JSON file, or a folder with goldens.json.
 
-    `context` holds the passages that count, `context_ids` in `additional_metadata` their ids.
+    `context` contains the relevant passages, and `context_ids` in `additional_metadata` their ids.
     """
 
     FORMAT = "deepeval"
     FILE: ClassVar[str] = "goldens.json"
 
     def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
-        """See `CaseImporter.entries`; goldens are counted from 1."""
+        """Yield the goldens, numbered from 1; see `CaseImporter.entries`."""
         for number, golden in enumerate(map(as_object, _list(path)), start=1):
             known = as_object(golden.get("additional_metadata"))
             yield (
@@ -562,7 +561,7 @@ def _list(path: Path) -> list[object]:
     except ValueError as error:
         raise DataError(f"not valid JSON ({error})", where=path, remedy="it should be a list of goldens") from error
     if not isinstance(found, list):
-        raise DataError("not a list", where=path, remedy="it should be a list of goldens")
+        raise DataError("expected a list", where=path, remedy="it must be a list of goldens")
     return found
 
 
@@ -570,17 +569,16 @@ EXAMPLES = "examples.jsonl"
 
 
 class LangSmithExporter(CaseExporter):
-    """LangSmith: an example a question, for Client.create_examples.
+    """LangSmith: one example per question, for Client.create_examples.
 
-    `examples.jsonl` holds `inputs` with the question, `outputs` with the answer, where there is one, and with the
-    relevant passages and their ids, `metadata` with the question's id, their grades, and what else came with the
-    question.
+    In `examples.jsonl`, `inputs` contains the question. `outputs` contains the answer (if any), the relevant passages
+    and their ids. `metadata` contains the id of the question, the grades, and additional data of the question.
     """
 
     FORMAT: ClassVar[str] = "langsmith"
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """See `CaseExporter.write_cases`."""
+        """Write the examples; see `CaseExporter.write_cases`."""
         return {EXAMPLES: write_objects(folder / EXAMPLES, map(_example, self.cases(golden)))}
 
 
@@ -600,9 +598,9 @@ IDS = ("context_ids", "reference_context_ids")
 
 
 class LangSmithImporter(CaseImporter):
-    """LangSmith examples: a file of JSON lines, or a folder with examples.jsonl.
+    """LangSmith examples: a JSON lines file, or a folder with examples.jsonl.
 
-    The question stands in `inputs`, the answer and the passages that count in `outputs`, under usual names.
+    `inputs` contains the question, `outputs` the answer and the relevant passages, under common names.
     """
 
     FORMAT = "langsmith"
@@ -610,7 +608,7 @@ class LangSmithImporter(CaseImporter):
     ROLES: ClassVar[tuple[str, ...]] = ("question", "answer", "passage", "doc_id")
 
     def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
-        """See `CaseImporter.entries`; other inputs and outputs are facts."""
+        """Yield the examples; see `CaseImporter.entries`. Other inputs and outputs become additional data."""
         for number, row in read_objects(path):
             asked, wanted, known = (as_object(row.get(name)) for name in ("inputs", "outputs", "metadata"))
             question, answer, contexts, ids = (
@@ -637,17 +635,17 @@ SAMPLES = "ragas.jsonl"
 
 
 class RagasExporter(CaseExporter):
-    """Ragas: a single-turn sample a question, for EvaluationDataset.from_jsonl.
+    """Ragas: one single-turn sample per question, for EvaluationDataset.from_jsonl.
 
-    `ragas.jsonl` holds `user_input`, `reference` where the question has an answer, and the relevant passages as
-    `reference_contexts` and `reference_context_ids`. Its columns `qid` and `raggs`, which Ragas passes over, hold the
-    question's id and, as JSON, what else came with it.
+    In `ragas.jsonl`, `user_input` is the question, `reference` the answer (if any), and `reference_contexts` and
+    `reference_context_ids` are the relevant passages. The columns `qid` and `raggs`, which Ragas ignores, contain the
+    id of the question and, as JSON, its additional data.
     """
 
     FORMAT: ClassVar[str] = "ragas"
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """See `CaseExporter.write_cases`."""
+        """Write the samples; see `CaseExporter.write_cases`."""
         return {SAMPLES: write_objects(folder / SAMPLES, map(_sample, self.cases(golden)))}
 
 
@@ -666,16 +664,16 @@ RAGAS_FIELDS = ("user_input", "reference", "reference_contexts", "reference_cont
 
 
 class RagasImporter(CaseImporter):
-    """Ragas samples: a file of JSON lines, or a folder with ragas.jsonl.
+    """Ragas samples: a JSON lines file, or a folder with ragas.jsonl.
 
-    `reference_contexts` are the passages that count, `reference_context_ids` their ids.
+    `reference_contexts` contains the relevant passages, `reference_context_ids` their ids.
     """
 
     FORMAT = "ragas"
     FILE: ClassVar[str] = "ragas.jsonl"
 
     def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
-        """See `CaseImporter.entries`."""
+        """Yield the samples; see `CaseImporter.entries`."""
         for number, row in read_objects(path):
             yield (
                 number,

@@ -1,13 +1,11 @@
-"""A data set of Hugging Face's `datasets`, in the configurations by which MTEB knows a retrieval task.
+"""Data sets of Hugging Face's `datasets`, in the configurations that MTEB uses for retrieval tasks; and files of
+AutoRAG.
 
-Data sets of Hugging Face in a folder: rows of JSON lines, tables or parquet, as the head of README.md says.
+The importer reads folders with JSON lines, tables or parquet, as described in the header of README.md.
 
-What AutoRAG reads: questions and passages as parquet.
-
-Parquet takes pyarrow to write, which AutoRAG brings and raggs does not need. So the rows are JSON lines, and a script
-beside them makes parquet of them where AutoRAG is; where pyarrow is at hand, that is done at once.
-
-Questions and passages of AutoRAG, as parquet or JSON lines.
+AutoRAG reads queries and passages as parquet. Writing parquet needs pyarrow, which AutoRAG installs and raggs does not
+need. The exporter therefore writes JSON lines, and a script that converts them to parquet on a machine with AutoRAG. If
+pyarrow is available, the script runs at once.
 """
 
 from __future__ import annotations
@@ -64,36 +62,36 @@ SCORES = {"query-id": "string", "corpus-id": "string", "score": "int32"}
 class HfExporter(CorpusExporter):
     """Hugging Face data set with MTEB's configurations: corpus, queries, default.
 
-    `README.md` names the files and their types to `datasets.load_dataset`. Each row has the same columns; what came
-    with a question or a passage is JSON in the column `raggs`.
+    `README.md` declares the files and their types for `datasets.load_dataset`. All rows have the same columns.
+    Additional data of queries and passages is stored as JSON in the column `raggs`.
     """
 
     FORMAT: ClassVar[str] = "hf"
     LABELS: ClassVar[str] = "qrels/{split}.jsonl"
 
     def passage(self, passage: Passage) -> Mapping[str, object]:
-        """See `CorpusExporter.passage`."""
+        """Return a passage as a row; see `CorpusExporter.passage`."""
         return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED_COLUMN: pack_facts(passage)}
 
     def query(self, query: Query) -> Mapping[str, object]:
-        """See `CorpusExporter.query`."""
+        """Return a query as a row; see `CorpusExporter.query`."""
         return {"_id": query.qid, "text": query.text, PACKED_COLUMN: pack_facts(query)}
 
     def write_labels(self, golden: GoldenSet, path: Path) -> int:
-        """See `CorpusExporter.write_labels`."""
+        """Write the labels; see `CorpusExporter.write_labels`."""
         return write_objects(path, _labels(golden, self.options.scale))
 
     def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
-        """See `CorpusExporter.guide`: the card."""
+        """Write the dataset card; see `CorpusExporter.guide`."""
         with disk(folder, "export to another folder", "cannot be read again"):
             content = {name: hash_file(folder / name) for name in (cases_CORPUS, QUERIES, self.labels)}
         write_lines(folder / CARD, self._card(golden, content))
         return ToolGuide((folder / CARD,))
 
     def _card(self, golden: GoldenSet, content: Mapping[str, str]) -> Iterator[str]:
-        """The lines of the page on the hub, whose head is what `datasets` goes by.
+        """Yield the lines of the dataset card, whose header configures `datasets`.
 
-        It keeps what it has read of a folder until the head changes; so the head holds a hash of each file.
+        `datasets` caches a folder until the header changes, so the header contains a hash of each file.
         """
         configs = [
             _config("corpus", "corpus", cases_CORPUS),
@@ -114,7 +112,7 @@ class HfExporter(CorpusExporter):
         yield f"# {one_line(golden.name)}"
         yield ""
         yield f"A golden set for retrieval, made with raggs. Scores: {self.options.scale.described()['meaning']}."
-        yield f"Whence it is, and what these files cannot hold, stands in `{self.SIDECAR}`."
+        yield f"`{self.SIDECAR}` contains its provenance and what these files cannot hold."
 
 
 def _config(name: str, split: str, path: str) -> dict[str, object]:
@@ -147,8 +145,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 class HfImporter(Importer):
     """Hugging Face data set in a folder, in MTEB's configurations.
 
-    Rows may be JSON lines, tables with a header, or parquet (which needs pyarrow). `README.md` says where they are;
-    else they are looked for under the names of the configurations.
+    Rows may be JSON lines, tables with a header, or parquet (needs pyarrow). `README.md` states their location. Without
+    it, they are searched for under the names of the configurations.
     """
 
     FORMAT = "hf"
@@ -156,10 +154,10 @@ class HfImporter(Importer):
     SPLITS = True
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`.
+        """Read the set; see `Importer.read`.
 
         Raises:
-            PrerequisiteError: rows are parquet, and pyarrow is not there.
+            PrerequisiteError: rows are parquet, and pyarrow is not installed.
         """
         files = {name: self._files(path, name) for name in CONFIGS} if path.is_dir() else {"default": [path]}
         labels = self._stated_labels(path)
@@ -182,14 +180,14 @@ class HfImporter(Importer):
             return pieces.put_together()
 
     def _stated_labels(self, path: Path) -> Path | None:
-        """The labels that the sidecar of an export names, if they are of the split."""
+        """Return the labels that the sidecar of an export names, if they belong to the split."""
         found = stated_labels(path)
         if found is None or self.split is None or found.name.partition(".")[0] == self.split:
             return found
         return None
 
     def _files(self, folder: Path, config: str) -> list[Path]:
-        """The files of a configuration."""
+        """Return the files of a configuration."""
         stated = [files for name, files in _stated_files(folder) if name in CONFIGS[config]]
         patterns = self._patterns(config, stated[0]) if stated else self._usual(config)
         inside = folder.resolve()
@@ -197,27 +195,27 @@ class HfImporter(Importer):
         return sorted({each for each in found if each.is_file() and each.resolve().is_relative_to(inside)})
 
     def _patterns(self, config: str, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
-        """Where the card says that the files of a configuration lie; only labels have splits."""
+        """Return the patterns of a configuration's files in the dataset card. Only labels have splits."""
         if config == "default":
             return self._of_split(stated)
         splits = [files for split, files in stated if split in ("", config, self.split or TEST)]
         return [each for files in splits for each in files] or (stated[0][1] if len(stated) == 1 else [])
 
     def _usual(self, config: str) -> list[str]:
-        """Where the files of a configuration lie if nobody says."""
+        """Return the default patterns of a configuration's files."""
         names = CONFIGS[config]
         if config == "default":
             return [f"{name}/{self.split or TEST}{rest}" for name in (*names, "data") for rest in ("[.-]*",)]
         return [f"{name}{rest}" for name in names for rest in (".jsonl", ".parquet", "/*.jsonl", "/*.parquet")]
 
     def _of_split(self, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
-        """The files of the split that is asked for, or of the only one if none is."""
+        """Return the files of the requested split, or of the only one if none is requested."""
         asked = [files for split, files in stated if split == (self.split or TEST)]
         return asked[0] if asked else stated[0][1] if len(stated) == 1 and self.split is None else []
 
 
 def _stated_files(folder: Path) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
-    """What the head of the card says: by configuration, by split, patterns of files."""
+    """Yield the entries of the card's header: by configuration and split, the patterns of files."""
     try:
         head = load_plain(read_text(folder / CARD).replace("\r\n", "\n").split("---\n")[1])
     except (RaggsError, ValueError, IndexError):
@@ -233,19 +231,19 @@ def _paths(found: object) -> list[str]:
 
 
 class _ConvertedRows:
-    """The rows of some files as JSON lines in one; a file that has them as they are read stays where it is.
+    """The rows of some files, converted to one file of JSON lines. A suitable single file is used directly.
 
     Args:
-        files: of the rows.
-        made: where the lines go.
+        files: files with the rows.
+        made: path of the converted file.
     """
 
     def __init__(self, files: Sequence[Path], made: Path) -> None:
         self._files, self._made = files, made
-        self._ends: list[int] = []  # by file, the number of its last line in the made file
+        self._ends: list[int] = []  # by file, the number of its last line in the converted file
 
     def path(self, columns: ColumnNames) -> Path:
-        """The file of the lines.
+        """Return the path of the JSON lines.
 
         Raises:
             NotFoundError, DataError: a file cannot be read.
@@ -253,7 +251,7 @@ class _ConvertedRows:
         first = self._files[0]
         if len(self._files) == 1 and first.name.endswith((".jsonl", ".jsonl.gz")) and _is_plain(first, columns):
             return first
-        remedy = "name another place for temporary files by TMPDIR"
+        remedy = "set TMPDIR to another folder for temporary files"
         with disk(self._made, remedy), self._made.open("w", encoding="utf-8") as file:
             self._write(file, columns)
         return self._made
@@ -273,7 +271,7 @@ class _ConvertedRows:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Errors that name a line of the made file are made to name the row of its own file."""
+        """Rewrite errors about a line of the converted file: name the original file and row."""
         try:
             yield
         except RaggsError as error:
@@ -290,19 +288,19 @@ class _ConvertedRows:
         return str(row) if len(self._files) == 1 else f"{row} of {Path(path).name}"
 
     def _place(self, line: int) -> tuple[str, int]:
-        """The file and the row of a line."""
+        """Return the original file and row of a line."""
         at = bisect_left(self._ends, line)
         return str(self._files[at]), line - (self._ends[at - 1] if at else 0)
 
 
 def _is_plain(path: Path, columns: ColumnNames) -> bool:
-    """Whether the first row is as it is read; columns have one type."""
+    """Return whether the first row needs no conversion. Columns have one type."""
     _, first = next(iter(read_objects(path)), (0, {}))
     return _plain_row(first, columns) == first and not any(isinstance(value, float) for value in first.values())
 
 
 def _plain_row(row: Mapping[str, object], columns: ColumnNames) -> dict[str, object]:
-    """A row with texts for ids, and a whole grade as a whole number."""
+    """Return a row with ids as text, and whole grades as integers."""
     found = dict(row)
     ids = {*IDS, *(columns[role] for role in ("qid", "doc_id") if role in columns)}
     grades = {*GRADES, *(columns[role] for role in ("grade",) if role in columns)}
@@ -317,22 +315,22 @@ def _plain_row(row: Mapping[str, object], columns: ColumnNames) -> dict[str, obj
 
 
 def _text(value: object) -> str:
-    """A value that JSON has no form for, as a text: a time, say.
+    """Return a value without a JSON form as text, for example a time.
 
     Raises:
-        TypeError: it is bytes, which would become the source text of bytes.
+        TypeError: the value is bytes, whose text would be Python source.
     """
     if isinstance(value, bytes | bytearray):
-        raise TypeError("bytes are no text")
+        raise TypeError("bytes are not text")
     return str(value)
 
 
 def rows_of(path: Path) -> Iterator[Mapping[str, object]]:
-    """The rows of one file.
+    """Yield the rows of one file.
 
     Raises:
-        PrerequisiteError: they are parquet, and pyarrow is not there.
-        DataError: they cannot be read.
+        PrerequisiteError: the file is parquet, and pyarrow is not installed.
+        DataError: the file cannot be read.
     """
     kind = path.suffix if path.suffix != ".gz" else Path(path.stem).suffix
     if kind in (".jsonl", ".json", ".ndjson"):
@@ -342,14 +340,14 @@ def rows_of(path: Path) -> Iterator[Mapping[str, object]]:
     elif kind == ".parquet":
         yield from _parquet(path)
     else:
-        raise DataError(f"rows of {kind or 'no known kind'} are not read", where=path, remedy="write them as .jsonl")
+        raise DataError(f"raggs cannot read rows of {kind or 'this kind'}", where=path, remedy="write them as .jsonl")
 
 
 def _table(path: Path, delimiter: str) -> Iterator[Mapping[str, object]]:
-    """The rows of a table by the names of its header.
+    """Yield the rows of a table, keyed by the names in its header.
 
     Raises:
-        DataError: two columns have one name, or a row has another number of cells than the header.
+        DataError: two columns have the same name, or a row has another number of cells than the header.
     """
     rows = table_cells_of(path, delimiter)
     line, names = next(rows, (1, []))
@@ -357,8 +355,10 @@ def _table(path: Path, delimiter: str) -> Iterator[Mapping[str, object]]:
         raise DataError(f"column {twice!r} occurs twice", where=path, line=line, remedy="rename one of them")
     for number, row in rows:
         if len(row) != len(names):
-            said = f"{len(row)} columns, the header has {len(names)}"
-            raise DataError(said, where=path, line=number, remedy="give each row a cell for each column; check quotes")
+            said = f"the row has {len(row)} columns, but the header has {len(names)}"
+            raise DataError(
+                said, where=path, line=number, remedy="give each row one cell per column; check the quotation marks"
+            )
         yield dict(zip(names, row, strict=True))
 
 
@@ -367,7 +367,7 @@ def _parquet(path: Path) -> Iterator[Mapping[str, object]]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise PrerequisiteError("parquet is read with pyarrow", where=path, remedy="pip install pyarrow") from error
+        raise PrerequisiteError("reading parquet needs pyarrow", where=path, remedy="pip install pyarrow") from error
     try:
         for batch in ParquetFile(path).iter_batches():
             yield from batch.to_pylist()
@@ -420,12 +420,12 @@ for name, columns in TABLES.items():
 
 
 class AutoRagExporter(CaseExporter):
-    """AutoRAG: qa and corpus as JSON lines, and a script that makes parquet of them.
+    """AutoRAG: qa and corpus as JSON lines, with a script that writes parquet.
 
-    `qa.jsonl` has a row a question: `qid`, `query`, `generation_gt` with the answer, where there is one, and
-    `retrieval_gt` with the passages that count, near-duplicates of each other in one list. `corpus.jsonl` has a row a
-    passage: `doc_id`, `contents`, `metadata`. The columns `raggs` hold, as JSON, what else came with either.
-    Where pyarrow is installed, `qa.parquet` and `corpus.parquet` are there already.
+    `qa.jsonl` has one row per question: `qid`, `query`, `generation_gt` with the answer (if any), and `retrieval_gt`
+    with the relevant passages, grouped by near-duplicates. `corpus.jsonl` has one row per passage: `doc_id`,
+    `contents`, `metadata`. The columns `raggs` contain additional data as JSON. If pyarrow is installed, `qa.parquet`
+    and `corpus.parquet` are written, too.
     """
 
     FORMAT: ClassVar[str] = "autorag"
@@ -433,7 +433,7 @@ class AutoRagExporter(CaseExporter):
     WHOLE_CORPUS: ClassVar[bool] = True
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """See `CaseExporter.write_cases`."""
+        """Write the files; see `CaseExporter.write_cases`."""
         rows = {
             QA: write_objects(folder / QA, map(_question, self.cases(golden))),
             CORPUS: write_passages(golden, folder / CORPUS, self.options.corpus, _passage),
@@ -444,7 +444,7 @@ class AutoRagExporter(CaseExporter):
 
 
 def _made_parquet(folder: Path) -> bool:
-    """Run the script where pyarrow is installed, and can be imported."""
+    """Run the script if pyarrow is installed and can be imported. Return whether it ran."""
     try:
         with disk(folder, "choose another --out"):
             return find_spec("pyarrow") is not None and bool(runpy.run_path(str(folder / SCRIPT)))
@@ -463,7 +463,7 @@ def _question(case: QuestionCase) -> dict[str, object]:
 
 
 def _groups(case: QuestionCase) -> Iterator[list[str]]:
-    """The passages that count, near-duplicates together, as any of them will do."""
+    """Return the relevant passages grouped by near-duplicates, because any passage of a group suffices."""
     groups: dict[str, list[str]] = {}
     for doc_id in case.ids:
         groups.setdefault(case.same[doc_id], []).append(doc_id)
@@ -485,9 +485,9 @@ QUESTION = ("qid", "query", "retrieval_gt", "generation_gt", PACKED_COLUMN)
 
 
 class AutoRagImporter(CaseImporter):
-    """AutoRAG's qa and corpus in a folder: JSON lines, or parquet (which needs pyarrow).
+    """AutoRAG's qa and corpus in a folder: JSON lines, or parquet (needs pyarrow).
 
-    All passages of `retrieval_gt` count; that any of a group will do is not kept.
+    All passages of `retrieval_gt` count as relevant. The grouping of alternatives is not kept.
     """
 
     FORMAT = "autorag"
@@ -495,7 +495,7 @@ class AutoRagImporter(CaseImporter):
     ALSO: ClassVar[tuple[str, ...]] = ("qa.parquet",)
 
     def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
-        """See `CaseImporter.entries`."""
+        """Yield the questions; see `CaseImporter.entries`."""
         for number, row in enumerate(rows_of(path), start=1):
             answers = [each for each in _flat(row.get("generation_gt")) if each not in (None, "")]
             more = {"generation_gt": answers} if len(answers) > 1 else {}
@@ -512,7 +512,7 @@ class AutoRagImporter(CaseImporter):
             )
 
     def passages(self, path: Path) -> Iterator[Mapping[str, object]]:
-        """See `CaseImporter.passages`."""
+        """Yield the passages; see `CaseImporter.passages`."""
         corpus = first_of(path.parent, *(f"corpus{ending}" for ending in TABLE_SUFFIXES))
         if corpus is None:
             return
@@ -521,10 +521,10 @@ class AutoRagImporter(CaseImporter):
             known, text = as_object(row.get("metadata")), row.get("contents")
             doc_id = given_id(row.get("doc_id"), corpus, number)
             if not isinstance(text, str):
-                raise DataError(f"contents of {doc_id} are no text", where=corpus, line=number, remedy="write a text")
+                raise DataError(f"contents of {doc_id} are not text", where=corpus, line=number, remedy="write a text")
             if lines.setdefault(doc_id, number) != number:
                 said = f"passage id {doc_id} occurs twice (first in row {lines[doc_id]})"
-                raise DataError(said, where=corpus, line=number, remedy="give each passage an id of its own")
+                raise DataError(said, where=corpus, line=number, remedy="give each passage a unique id")
             if not doc_id.isascii():
                 looks.note_form(doc_id, number)
             title = unpacked(known.get(PACKED_COLUMN)).get("title")
@@ -536,7 +536,7 @@ class AutoRagImporter(CaseImporter):
 
 
 def _flat(found: object) -> Iterator[object]:
-    """The entries of a list, of a list of lists, or the value itself."""
+    """Yield the entries of a list or of a list of lists, or the value itself."""
     if isinstance(found, list):
         yield from chain.from_iterable(map(_flat, as_list(found)))
     else:

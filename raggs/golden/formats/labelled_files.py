@@ -1,4 +1,4 @@
-"""The pieces that formats are made of, read: labels, questions, passages, an order, lists."""
+"""Readers of the pieces of a format: labels, queries, passages, an order, and systems' lists."""
 
 from __future__ import annotations
 
@@ -26,27 +26,30 @@ from raggs.parts.file_shapes import AS_GRADED, GradeFormat, sidecar, stated_scal
 from raggs.parts.queries.fields import load_numbered
 from raggs.parts.queries.formats import JsonlQueries, JsonlQueriesConfig
 
-TEST = "test"  # the split that is read if none is named
-MAX_SHOWN_NAMES = 3  # ids in a message
-MISSING_VALUES = frozenset({"nan", "NaN", "None", "null", "NULL", "<NA>", "undefined"})  # as other tools write no value
+TEST = "test"  # the default split
+MAX_SHOWN_NAMES = 3  # maximum number of ids in a message
+# as other tools write missing values
+MISSING_VALUES = frozenset({"nan", "NaN", "None", "null", "NULL", "<NA>", "undefined"})
 PLURALS = {"query": "queries", "passage": "passages"}
-TOP = "run.trec"  # the ranked top in exports that have it
+TOP = "run.trec"  # the ranked top, in exports with an order
 
-Grades = Mapping[str, Sequence[JudgeRecord]]  # by query
+Grades = Mapping[str, Sequence[JudgeRecord]]  # keyed by query
 Orders = Mapping[str, Sequence[RankRecord]]
 
 
 @dataclass(frozen=True)
 class SetPieces:
-    """Where the pieces of a set lie; None for what there is not.
+    """Locations of the pieces of a set; None for missing ones.
 
     Attributes:
         labels: the file of labels.
-        grades, orders: read already, by query.
-        sure: whether the orders say how sure they are.
-        lists: files of what systems returned.
-        kept: keeps files alive that were made for reading.
-        notes: sentences about what was not read.
+        grades, orders: grades and orders by query, already read.
+        sure: whether the orders have confidences.
+        questions: the file of queries.
+        corpus: the file of passages.
+        lists: files of the systems' lists.
+        kept: keeps temporary files alive.
+        notes: sentences about unread data.
     """
 
     labels: Path
@@ -60,11 +63,11 @@ class SetPieces:
     notes: tuple[str, ...] = ()
 
     def put_together(self) -> ImportedSet:
-        """The set that they make.
+        """Return the set made of these pieces.
 
         Raises:
-            NotFoundError, DataError: as the readers of questions and passages; two passages have one id; labels and
-                questions, or labels and passages, have no id in common.
+            NotFoundError, DataError: queries or passages cannot be read, two passages have the same id, or labels have
+                no id in common with the queries or passages.
         """
         meta, corpus = sidecar(self.labels), self.corpus
         asked = questions_of(self.questions) if self.questions else {}
@@ -105,10 +108,10 @@ class SetPieces:
 
 
 def labels_alone(path: Path, columns: ColumnNames = NO_COLUMNS) -> ImportedSet:
-    """The set of a file of labels without anything beside it.
+    """Return the set of a file of labels without further files.
 
     Raises:
-        NotFoundError, DataError: as the readers.
+        NotFoundError, DataError: the file cannot be read.
     """
     return SetPieces(path, grades_of(path, columns)).put_together()
 
@@ -120,10 +123,10 @@ def with_runs(
     corpus: Path | None = None,
     columns: ColumnNames = NO_COLUMNS,
 ) -> ImportedSet:
-    """The set of a file of labels, with the runs of its folder.
+    """Return the set of a file of labels, with the run files of its folder.
 
     Raises:
-        NotFoundError, DataError: as the readers.
+        NotFoundError, DataError: a file cannot be read.
     """
     grades = grades_of(labels, columns)
     orders, lists = runs_beside(folder, labels, grades)
@@ -131,16 +134,16 @@ def with_runs(
 
 
 def form_of(labels: Path) -> GradeFormat | None:
-    """On which numbers grades stand once they are read: gains of an export of raggs are grades again."""
+    """Return the numeric format of grades after reading. Gains of a raggs export are converted back to grades."""
     stated = stated_scale(labels)
     return AS_GRADED if stated and stated.offset else stated
 
 
 def questions_of(path: Path) -> dict[str, Query]:
-    """The questions of a file by id; none of an empty file.
+    """Return the queries of a file by id; empty for an empty file.
 
     Raises:
-        NotFoundError, DataError: as the reader.
+        NotFoundError, DataError: the file cannot be read.
     """
     if not path.stat().st_size:
         return {}
@@ -153,21 +156,21 @@ def questions_of(path: Path) -> dict[str, Query]:
 
 
 def passages_of(path: Path) -> Iterator[Passage]:
-    """The passages of a file.
+    """Return the passages of a file.
 
     Raises:
-        NotFoundError, DataError: as the reader.
+        NotFoundError, DataError: the file cannot be read.
     """
     return map(unpacked_passage, JsonlCorpus(JsonlConfig(path=path)).passages())
 
 
 def judged_texts(corpus: Path, wanted: Set[str], labels: Path) -> tuple[dict[str, Passage], list[str]]:
-    """The passages of a corpus that were judged, by id, and what does not fit together.
+    """Return the judged passages of a corpus by id, and sentences about inconsistencies.
 
-    The corpus is read as a stream: of the ids of all its passages only hashes are held.
+    The corpus is read as a stream. For the other passages, only hashes of their ids are kept.
 
     Raises:
-        NotFoundError, DataError: as the reader; an id occurs twice; the labels have no passage in common with it.
+        NotFoundError, DataError: the corpus cannot be read, an id occurs twice, or no judged passage is in the corpus.
     """
     reader = JsonlCorpus(JsonlConfig(path=corpus))
     texts: dict[str, Passage] = {}
@@ -179,14 +182,14 @@ def judged_texts(corpus: Path, wanted: Set[str], labels: Path) -> tuple[dict[str
     if len(set(hashes)) < len(hashes):
         _refuse_twice(corpus, {each for each, count in Counter(hashes).items() if count > 1})
     empty = {each.doc_id for each in reader.left_out}
-    notes = [f"{plural(len(empty), 'passage')} without text left out: {_shorten_names(empty)}"] if empty else []
+    notes = [f"{plural(len(empty), 'passage')} without text omitted: {_shorten_names(empty)}"] if empty else []
     if hashes or empty:
         notes += unmatched("passage", wanted, {**texts, **dict.fromkeys(empty)}, labels, corpus)
     return texts, notes
 
 
 def _refuse_twice(corpus: Path, hashes: Set[int]) -> None:
-    """Name the lines of an id that occurs twice."""
+    """Raise an error with the lines of an id that occurs twice."""
     lines: dict[str, tuple[int, str]] = {}
     for number, row in read_objects(corpus):
         doc_id = next((str(row[name]) for name in ID_FIELDS if name in row), "")
@@ -197,7 +200,7 @@ def _refuse_twice(corpus: Path, hashes: Set[int]) -> None:
             said = f"passage id {doc_id} occurs twice (first in line {first})"
             if name != doc_id:
                 said = f"passage ids {name!a} (line {first}) and {doc_id!a} look the same"
-            raise DataError(said, where=corpus, line=number, remedy="give each passage an id of its own")
+            raise DataError(said, where=corpus, line=number, remedy="give each passage a unique id")
 
 
 def _comparable_name(name: str) -> str:
@@ -205,15 +208,17 @@ def _comparable_name(name: str) -> str:
 
 
 def unmatched(what: str, judged: Set[str], known: Collection[str], labels: Path, other: Path) -> list[str]:
-    """Say which judged ids another file lacks.
+    """Return a sentence about judged ids that another file lacks.
 
     Args:
         what: "query" or "passage".
         judged: ids in the file of labels.
-        known: ids in the other file, at least those that were judged.
+        known: ids in the other file, at least the judged ones.
+        labels: the file of labels.
+        other: the other file.
 
     Raises:
-        DataError: it lacks all of them, or two ids look the same.
+        DataError: all ids are missing, or two ids look the same.
     """
     lost = judged - set(known)
     if not lost or not judged:
@@ -225,13 +230,13 @@ def unmatched(what: str, judged: Set[str], known: Collection[str], labels: Path,
             raise DataError(said, where=labels, remedy="write both in the same Unicode form (NFC)")
     if len(lost) == len(judged):
         said = f"none of the judged {PLURALS[what]} ({_shorten_names(lost)}) is in {other.name}"
-        found = f", whose ids are such as {_shorten_names(set(known))}" if known else ""
+        found = f", which contains ids such as {_shorten_names(set(known))}" if known else ""
         raise DataError(f"{said}{found}", where=labels, remedy=f"write the ids in the same way, or remove {other.name}")
     return [f"{len(lost):,} of {len(judged):,} judged {PLURALS[what]} are not in {other.name}: {_shorten_names(lost)}"]
 
 
 def missing_values(*ids: Set[str]) -> list[str]:
-    """A sentence about ids that other tools write where a value is missing."""
+    """Return a sentence about ids that other tools write for missing values."""
     found = sorted({name for each in ids for name in each & MISSING_VALUES})
     return [f"ids such as {found[0]!r} often stand for a missing value"] if found else []
 
@@ -242,9 +247,10 @@ def _shorten_names(names: Set[str]) -> str:
 
 
 def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRecord]]:
-    """The order that an export of raggs wrote as a run; none where the file is another's, or of grades alone.
+    """Return the order that an export of raggs wrote as a run file. Empty for files of other tools, or if there is no
+    order.
 
-    Its scores say the order and nothing else, so what records say of how sure they are means nothing.
+    The scores in the file state only the order, so the confidences of the records are meaningless.
     """
     facts = as_object(as_object(sidecar(labels).get("files")).get(path.name))
     if not is_ours(labels, path) or facts.get("rows") == 0 or facts.get("by_grade"):
@@ -259,10 +265,10 @@ def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRe
 
 
 def runs_beside(folder: Path, labels: Path, grades: Grades) -> tuple[dict[str, list[RankRecord]], list[Path]]:
-    """The order that an export wrote as a TREC run, and the files of what systems returned, there and in runs/.
+    """Return the order that an export wrote as a TREC run, and the files of systems' lists in the folder and in runs/.
 
     Raises:
-        NotFoundError, DataError: as `read_run`.
+        NotFoundError, DataError: see `read_run`.
     """
     top, places = folder / TOP, (folder, folder / RUNS)
     found = [each for place in places for pattern in ("*.trec", "*.run") for each in place.glob(pattern)]
@@ -271,18 +277,18 @@ def runs_beside(folder: Path, labels: Path, grades: Grades) -> tuple[dict[str, l
 
 
 def is_ours(labels: Path, path: Path) -> bool:
-    """Whether the sidecar of the labels names a file beside them that is there and holds something."""
+    """Return whether the sidecar of the labels names a file next to them that exists and is not empty."""
     written = as_object(sidecar(labels).get("files"))
     return path.name in written and path.is_file() and path.stat().st_size > 0
 
 
 def rank_record(hit: RetrieveRecord, grade: int) -> RankRecord:
-    """A place in an order, of which nobody says how sure it is."""
+    """Return a position in an order without a confidence."""
     return RankRecord(
         qid=hit.qid,
         rank=hit.rank,
         doc_id=hit.doc_id,
-        grade=min(max(grade, MIN_GRADE), MAX_GRADE),  # counts where grades are those of raggs only
+        grade=min(max(grade, MIN_GRADE), MAX_GRADE),  # meaningful only for grades of raggs
         score=hit.score,
         sigma=0,
         confidence=0.5,
@@ -294,14 +300,14 @@ def rank_record(hit: RetrieveRecord, grade: int) -> RankRecord:
 
 
 def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
-    """What the lists in some files hold, each file named after its system; equal scores as trec_eval sorts them.
+    """Yield the lists in some files, each named after its system. Ties are ordered as in trec_eval.
 
     Raises:
-        NotFoundError, DataError: as `read_run`.
+        NotFoundError, DataError: see `read_run`.
     """
     import numpy as np
 
-    from raggs.parts.run_files import read_run  # late: it needs numpy
+    from raggs.parts.run_files import read_run  # imported lazily: needs numpy
 
     for path in paths:
         run, name = read_run(path), unquote(path.name.removesuffix(".gz").rpartition(".")[0])
@@ -317,10 +323,10 @@ def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
 
 
 def first_of(folder: Path, *names: str) -> Path | None:
-    """The first of some files that is there and holds something, plain or as ``.gz``.
+    """Return the first of some files that exists and is not empty, plain or as ``.gz``.
 
     Raises:
-        DataError: it is there in both forms, which may differ.
+        DataError: both forms exist, and may differ.
     """
     for name in names:
         found = [folder / f"{name}{ending}" for ending in ("", ".gz")]
@@ -333,5 +339,5 @@ def first_of(folder: Path, *names: str) -> Path | None:
 
 
 def missing_file_error(folder: Path, format_: str, wanted: str) -> NotFoundError:
-    """Nothing of a format is in a folder."""
-    return NotFoundError(f"holds no set in the format {format_}", where=folder, remedy=f"it should hold {wanted}")
+    """Return the error for a folder without files of a format."""
+    return NotFoundError(f"contains no set in the format {format_}", where=folder, remedy=f"it must contain {wanted}")

@@ -1,7 +1,7 @@
-"""What promptfoo runs: a test a question, the run's own lists as providers, and a check of what they found.
+"""A promptfoo configuration: one test per question, the run's lists as providers, and a check of the returned passages.
 
-promptfoo renders variables as templates that know the environment, and reads files that one names. So texts stand in
-the configuration in a spelling that renders to what they are, and ids of passages do not stand in it at all.
+promptfoo renders variables as templates with access to the environment, and reads files that a value names. Texts in
+the configuration are therefore escaped, and ids of passages are not in it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from raggs.golden.formats.trec import TOP, list_name
 
 CONFIG, CHECK, LISTS = "promptfooconfig.yaml", "recall.cjs", "lists.cjs"
 DEPTH = 10
-SIGNS = re.compile(r"\{(?=[{%#])|#(?=\})")  # of what templates are made of
-SCHEME = re.compile(r"\s*\w+:")  # of what is read from elsewhere: file://, package:
-UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # what YAML takes in escapes only
+SIGNS = re.compile(r"\{(?=[{%#])|#(?=\})")  # template syntax
+SCHEME = re.compile(r"\s*\w+:")  # prefixes of external values: file://, package:
+UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # characters that YAML allows only as escapes
 
 CHECK_LINES = """// Written by raggs: which part of what counts is among the first k of the output, a JSON list of ids.
 const fs = require("fs");
@@ -84,19 +84,19 @@ module.exports = class {
 
 
 class PromptfooExporter(CaseExporter):
-    """promptfoo: a configuration that runs, with a test a question.
+    """promptfoo: a ready-to-run configuration with one test per question.
 
-    `promptfooconfig.yaml` has the questions, with the answer where there is one, and the run's retrievers as providers
-    (`lists.cjs` reads their lists); `recall.cjs` scores a list of ids by R@10 against `qrels.txt`. A question for which
-    nothing counts has no check.
+    `promptfooconfig.yaml` contains the questions, with their answers (if any), and the run's retrievers as providers
+    (`lists.cjs` reads their lists). `recall.cjs` scores a list of ids by R@10 against `qrels.txt`. A question without
+    relevant passages has no check.
     """
 
     FORMAT: ClassVar[str] = "promptfoo"
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists", "questions"})
-    TEXTS: ClassVar[bool] = False  # as templates: escaped, and nobody reads them back
+    TEXTS: ClassVar[bool] = False  # the configuration has escaped templates, which are not imported
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """See `CaseExporter.write_cases`."""
+        """Write the configuration and scripts; see `CaseExporter.write_cases`."""
         return {
             CONFIG: write_lines(folder / CONFIG, self._lines(golden)),
             CHECK: write_lines(folder / CHECK, CHECK_LINES.split("\n")),
@@ -129,7 +129,7 @@ class PromptfooExporter(CaseExporter):
 
 
 def _systems(golden: GoldenSet) -> dict[str, str]:
-    """The file of each retriever's list; the golden order where there is none."""
+    """Return the file of each retriever's list, or the golden order without lists."""
     names = sorted({hit.retriever for hit in golden.hits()})
     return {name: f"{RUNS}/{list_name(name)}.trec" for name in names} or {"golden order": TOP}
 
@@ -141,12 +141,12 @@ def _test(case: QuestionCase, check: dict[str, object]) -> dict[str, object]:
 
 
 def escaped(text: str) -> str:
-    """What promptfoo renders to `text`, and never takes for a template or for the name of a file."""
+    """Return a spelling that promptfoo renders to `text`, and never interprets as a template or file name."""
     spelt = SIGNS.sub(lambda match: f'{{{{ "{match[0]}" }}}}', text)
     return spelt.replace(":", '{{ ":" }}', 1) if SCHEME.match(text) else spelt
 
 
 def _dump(value: object) -> str:
-    """JSON that is YAML, too."""
+    """Return JSON that is also valid YAML."""
     text = json.dumps(value, ensure_ascii=False)
     return UNPRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

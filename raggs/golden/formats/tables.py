@@ -1,10 +1,6 @@
-"""A table for people: a row a judgment, for spreadsheets.
+"""Tables of judgments for spreadsheets, and JSON lines of raggs.
 
-Tables of judgments, as spreadsheets save them.
-
-The golden set as raggs sees it, whole: what `raggs import` writes, too.
-
-JSON lines of raggs: all that a golden set holds.
+The JSON lines format contains everything in a golden set; `raggs import` writes it, too.
 """
 
 from __future__ import annotations
@@ -55,16 +51,16 @@ HEADER = (
     *("qid", "question", "doc_id", "title", "passage", "grade", "rank", "confidence"),
     *("judge", "reason", "duplicate_of", "skipped", "error"),
 )
-UNORDERED = "unordered"  # a column of sets with passages that nobody was asked to order
+UNORDERED = "unordered"  # extra column of sets that have passages without a judged order
 
 
 class CsvExporter(CaseExporter):
     """A table of judgments for spreadsheets: passage, grade, order, confidence.
 
-    `golden.csv` has a row for each pooled passage, best fused first, with its grade from 1 to 5, whatever `--grades`
-    says of the labels beside, and its rank in the order; a question without any has a row of its own. It begins with a
-    byte order mark, by which spreadsheets know that it is UTF-8. A cell that one would run as a formula gets an
-    apostrophe in front. Where passages stand below `rank.floor`, a column `unordered` says so.
+    `golden.csv` has one row per pooled passage, best fused passage first, with its grade from 1 to 5 and its rank in
+    the order. `--grades` affects only the labels next to it. A question without passages has its own row. The file
+    starts with a byte order mark, so that spreadsheets detect UTF-8. A cell that a spreadsheet would run as a formula
+    starts with an apostrophe. If passages are below `rank.floor`, a column `unordered` marks them.
     """
 
     FORMAT: ClassVar[str] = "csv"
@@ -77,11 +73,11 @@ class CsvExporter(CaseExporter):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """The same whatever is asked: grades stand in the table."""
+        """Parts that can be restored; independent of the options, because the table contains grades."""
         return self.HOLDS
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
-        """See `CaseExporter.write_cases`."""
+        """Write the table; see `CaseExporter.write_cases`."""
         return {TABLE: write_lines(folder / TABLE, _lines(golden)) - 1}
 
 
@@ -122,15 +118,15 @@ def _row(graded: JudgeRecord, passage: Passage | None, place: RankRecord | None)
 
 
 FILE = "golden.csv"
-TEXT_COLUMNS = ("judge", "reason", "duplicate_of", "skipped", "error", "unordered")  # columns of raggs' own tables
-CONFIDENCE = "confidence"  # a column of raggs' own tables that is not read
+TEXT_COLUMNS = ("judge", "reason", "duplicate_of", "skipped", "error", "unordered")  # text columns of raggs' own tables
+CONFIDENCE = "confidence"  # a column of raggs' own tables that is ignored
 REQUIRED_COLUMNS = "a column for the query (question or qid), one for the passage (passage or doc_id), and grade"
 Row = Mapping[str, str]
 
 
 @dataclass
 class _JudgmentTable:
-    """What the rows hold."""
+    """Contents of the rows."""
 
     read: CaseContents
     grades: dict[str, list[JudgeRecord]] = field(default_factory=dict)
@@ -138,17 +134,17 @@ class _JudgmentTable:
 
 
 class CsvImporter(Importer):
-    """A table of judgments: a file of CSV, or a folder with golden.csv.
+    """A table of judgments: a CSV file, or a folder with golden.csv.
 
-    It has columns `question` or `qid`, `passage` or `doc_id`, and `grade`; comma, semicolon or tab part them. A
-    changed grade counts as it stands in the table.
+    It has the columns `question` or `qid`, `passage` or `doc_id`, and `grade`, separated by comma, semicolon or tab. If
+    a grade was changed in the table, the changed grade counts.
     """
 
     FORMAT = "csv"
     ROLES = IMPORT_ROLES
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         file = first_of(path, FILE) if path.is_dir() else path
         if file is None:
             raise missing_file_error(path, self.FORMAT, FILE)
@@ -159,8 +155,8 @@ class CsvImporter(Importer):
         )
         found = opened.places.keys()
         if "grade" not in found or not {"qid", "question"} & found or not {"doc_id", "passage"} & found:
-            remedy = f"it needs {REQUIRED_COLUMNS}; --column ROLE=NAME says which column is which"
-            raise DataError("lacks a column", where=file, line=1, remedy=remedy)
+            remedy = f"it needs {REQUIRED_COLUMNS}; use --column ROLE=NAME to name columns"
+            raise DataError("a required column is missing", where=file, line=1, remedy=remedy)
         for line, row in opened.rows:
             _add(table, row, file, line)
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
@@ -168,7 +164,7 @@ class CsvImporter(Importer):
         lists = runs_beside(file.parent, labels, table.grades)[1] if labels else []
         orders = {qid: sorted(found, key=lambda each: each.rank) for qid, found in table.orders.items()}
         unread = [name for name in opened.unread if name != CONFIDENCE]
-        notes = (f"columns that were not read: {', '.join(unread)}",) if unread else ()
+        notes = (f"ignored columns: {', '.join(unread)}",) if unread else ()
         pieces = SetPieces(labels or file, table.grades, orders, False, questions, corpus, lists, kept, notes)
         return replace(pieces.put_together(), form=AS_GRADED if labels else None)
 
@@ -186,7 +182,7 @@ def _add(table: _JudgmentTable, row: Row, path: Path, line: int) -> None:
     known = row.get("doc_id", "").strip()
     if not (known or passage.strip()):
         if row["grade"].strip():
-            raise DataError("a grade without a passage", where=path, line=line, remedy="name the passage, or its id")
+            raise DataError("a grade without a passage", where=path, line=line, remedy="add the passage or its id")
         return
     doc_id = sound_id(known or made_passage_id(passage), path, line)
     if passage.strip():
@@ -218,12 +214,12 @@ def _graded(qid: str, doc_id: str, grade: int | None, row: Row) -> LabelRecord:
 
 
 def _whole_number(cell: str, path: Path, line: int) -> int | None:
-    """A whole number, also as a spreadsheet may write it (4.0); None of an empty cell."""
+    """Return an integer, also from a spreadsheet's form (4.0), or None for an empty cell."""
     text = cell.strip().removesuffix(".0")
     if not text:
         return None
     if not text.removeprefix("-").isdecimal() or len(text) > 9:
-        raise DataError(f"{cell!r} is no whole number", where=path, line=line, remedy="write grades as 0 to 5")
+        raise DataError(f"{cell!r} is not an integer", where=path, line=line, remedy="write grades as 0 to 5")
     return int(text)
 
 
@@ -233,14 +229,17 @@ QUERIES, CORPUS = "queries.jsonl", "corpus.jsonl"
 
 
 class JsonlExporter(Exporter):
-    """JSON lines: everything that the set holds, and the ranked top with texts.
+    """JSON lines: everything in the set, and the ranked top with texts.
 
-    `golden.jsonl` is sorted by query id and rank and holds in each line the query, the passage, its grade (1 to 5) and
-    gain (0 to 4). `confidence` is the probability that the passage truly stands above the next one of the full order;
-    `score` is the ranker's own. Of a set of grades alone (`rank: null`) it holds every graded passage by grade, then
-    fused rank, `unordered: true`. `judgments.jsonl` holds every graded passage and who graded it and why,
-    `unjudged.jsonl` those without a grade, `order.jsonl` every rank, `queries.jsonl` the questions with all that came
-    with them, `corpus.jsonl` the pooled passages, `runs/` what each retriever returned.
+    `golden.jsonl` is sorted by query id and rank. Each line contains the query, the passage, its grade (1 to 5) and
+    gain (0 to 4). `confidence` is the probability that the passage is truly better than the next one in the full order.
+    `score` is the ranker's score. A set without an order (`rank: null`) lists every graded passage by grade, then fused
+    rank, with
+    `unordered: true`.
+
+    `judgments.jsonl` contains every graded passage with source and reason of the grade, and `unjudged.jsonl` the
+    passages without a grade. `order.jsonl` contains every rank, `queries.jsonl` the queries with all additional data,
+    `corpus.jsonl` the pooled passages, and `runs/` the lists of each retriever.
     """
 
     FORMAT: ClassVar[str] = "jsonl"
@@ -250,19 +249,19 @@ class JsonlExporter(Exporter):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """Everything: grades stand beside gains, whatever is asked."""
+        """All parts: grades are stored next to gains, independent of the options."""
         return self.HOLDS
 
     def numbers(self, golden: GoldenSet) -> GradeFormat | None:
-        """Those of the set itself."""
+        """Return the numeric format of the set."""
         return golden.form
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+        """Write all files; see `Exporter.write`.
 
         Raises:
-            DataError: the ranking names a query that is not among the questions, or a passage that is not in its pool.
-            ProviderError: the folder cannot be written.
+            DataError: the ranking contains an unknown query, or a passage that is not in its pool.
+            ProviderError: the folder is not writable.
         """
         rows = {
             TOP: write_objects(folder / TOP, _objects(golden)),
@@ -281,7 +280,9 @@ class JsonlExporter(Exporter):
 
 
 def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    """The ranked top of each query, one query in memory at a time; of a set of grades alone all graded ones, marked."""
+    """Yield the ranked top of each query, with one query in memory at a time. A set without an order yields all
+    graded ones.
+    """
     if golden.by_grade:
         yield from _by_grade(golden)
         return
@@ -334,7 +335,7 @@ def _jsonl_row(
 
 
 def _judgments(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    """Every graded passage, best fused first."""
+    """Yield every graded passage, best fused passage first."""
     for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is not None:
@@ -349,7 +350,7 @@ def _judgments(golden: GoldenSet) -> Iterator[dict[str, object]]:
 
 
 def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    """Every pooled passage without a grade, best fused first."""
+    """Yield every pooled passage without a grade, best fused passage first."""
     for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is None:
@@ -357,7 +358,7 @@ def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
 
 
 def _label_details(graded: JudgeRecord) -> dict[str, object]:
-    """Who said what of a passage, where anything is known."""
+    """Return the known details of a label."""
     several = len(graded.grades) > 1 or graded.votes
     found = {
         "judge": graded.judge,
@@ -379,12 +380,12 @@ def _order(golden: GoldenSet) -> Iterator[dict[str, object]]:
 
 
 class JsonlImporter(Importer):
-    """JSON lines of raggs: judgments.jsonl, and what lies beside it."""
+    """JSON lines of raggs: judgments.jsonl, and the files next to it."""
 
     FORMAT = "jsonl"
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         labels = first_of(path, lines_JUDGMENTS) if path.is_dir() else path
         if labels is None:
             raise missing_file_error(path, self.FORMAT, lines_JUDGMENTS)
@@ -395,7 +396,7 @@ class JsonlImporter(Importer):
         orders = orders_of(order)
         if order and (strange := sorted(orders.keys() - grades.keys())):
             said = (
-                f"orders passages of {plural(len(strange), 'query')} without labels: "
+                f"has an order for {plural(len(strange), 'query')} without labels: "
                 f"{', '.join(strange[:MAX_SHOWN_NAMES])}"
             )
             raise DataError(said, where=order, remedy=f"remove these lines, or add the labels to {labels.name}")

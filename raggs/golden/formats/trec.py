@@ -1,19 +1,11 @@
-"""Lists as TREC runs: the golden top, what each retriever returned, and their fusion.
+"""TREC and ranx files: qrels of all graded passages, and run files of the golden top, each retriever and their fusion.
 
-A later export into the same folder takes away what an earlier one wrote there and it does not; whatever else lies there
-is somebody's own and stays.
+When an export is repeated in the same folder, files of the earlier export that are no longer needed are deleted. All
+other files in the folder stay.
 
-Files of one JSON object ``{qid: {doc_id: number}}``, a query a line, so that none waits in memory.
+ranx reads JSON objects ``{qid: {doc_id: number}}``. They are written one query per line, so that memory use is small.
 
-The passages of a golden set, each once, in the form that `corpus: {type: jsonl}` reads.
-
-TREC files: qrels of all graded passages, the golden top as a run, and what each retriever returned as runs.
-
-TREC files: qrels, and runs beside them.
-
-What ranx reads: qrels and runs as JSON, ``{qid: {doc_id: number}}``.
-
-Files of ranx: qrels and runs as JSON.
+`write_passages` writes the passages of a golden set, each once, in the format of `corpus: {type: jsonl}`.
 """
 
 from __future__ import annotations
@@ -66,13 +58,14 @@ class QueryNumbers:
 
 
 def write_nested(rows: Iterable[QueryNumbers], *always: Path) -> dict[Path, int]:
-    """Write each query to its file, and count the numbers of each; rows of one file come one after another or not.
+    """Write each query to its file, and return the number of values per file. Rows of different files may alternate.
 
     Args:
-        always: files that are written even where nothing is in them.
+        rows: the queries with their values.
+        always: files that are written even if they are empty.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     counts: Counter[Path] = Counter(dict.fromkeys(always, 0))
     write_routed_lines(_lines(rows, counts))
@@ -80,7 +73,7 @@ def write_nested(rows: Iterable[QueryNumbers], *always: Path) -> dict[Path, int]
 
 
 def count_nested(path: Path) -> int | None:
-    """How many numbers such a file holds; None where it is none."""
+    """Return the number of values in such a file, or None if it has another format."""
     try:
         found = json.loads(read_whole(path))
     except (RaggsError, ValueError, RecursionError):
@@ -106,27 +99,27 @@ def _dump(value: object) -> str:
 COLUMNS = "qid Q0 docid rank score tag"
 TAG = "raggs-"
 TOP = "run.trec"
-BY_GRADE = "by_grade"  # marks what stands by grade, then by fused rank, since nobody is asked for an order
+BY_GRADE = "by_grade"  # marks lists without a judged order, sorted by grade, then by fused rank
 
-Files = Mapping[str, Mapping[str, object]]  # by path in the folder, what a sidecar says of each
+Files = Mapping[str, Mapping[str, object]]  # by path in the folder: the file's entry in the sidecar
 
 
 def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
-    """The ranked top, and what the systems returned: see `write_top` and `write_systems`.
+    """Write the ranked top and the systems' lists; see `write_top` and `write_systems`.
 
     Raises:
-        ProviderError: the folder cannot be written.
+        ProviderError: the folder is not writable.
     """
     return {**write_top(golden, folder), **write_systems(golden, folder, labels)}
 
 
 def write_top(golden: GoldenSet, folder: Path) -> Files:
-    """The ranked top as a run, with falling scores that say nothing but the order.
+    """Write the ranked top as a run file, with decreasing scores that state only the order.
 
-    Of a set of grades alone all graded passages, whose scores are their grades: equals are tied, and nobody broke them.
+    A set without an order writes all graded passages with their grades as scores; equal grades stay tied.
 
     Raises:
-        ProviderError: the folder cannot be written.
+        ProviderError: the folder is not writable.
     """
     rows = write_lines(folder / TOP, top_lines(golden))
     score = {"score": "grade", BY_GRADE: True} if golden.by_grade else {"score": "top + 1 - rank"}
@@ -134,13 +127,15 @@ def write_top(golden: GoldenSet, folder: Path) -> Files:
 
 
 def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
-    """What each retriever returned, and their fusion, as runs in `RUNS`.
+    """Write the lists of each retriever, and their fusion, as run files in `RUNS`.
 
     Args:
-        labels: the file whose sidecar says what was written there before.
+        golden: the golden set.
+        folder: folder of the export.
+        labels: the file whose sidecar lists the files of the last export.
 
     Raises:
-        ProviderError: the folder cannot be written.
+        ProviderError: the folder is not writable.
     """
     counts = write_routed_lines(_systems(golden, folder))
     remove_old(folder, labels, counts)
@@ -148,7 +143,7 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 
 
 def top_lines(golden: GoldenSet) -> Iterator[str]:
-    """The lines of the golden top; of a set of grades alone all that are graded, with their grades as scores."""
+    """Yield the lines of the golden top. A set without an order yields all graded passages, with grades as scores."""
     tag = _tag(golden.name)
     for query in golden.by_query("grades") if golden.by_grade else ():
         for rank, each in enumerate(query.by_grade, start=1):
@@ -159,26 +154,27 @@ def top_lines(golden: GoldenSet) -> Iterator[str]:
 
 
 def list_name(retriever: str) -> str:
-    """A retriever's name as the name of a file; `urllib.parse.unquote` gives it back."""
+    """Return a retriever's name as a file name, which `urllib.parse.unquote` decodes."""
     return quote(retriever, safe=" ")
 
 
 def _systems(golden: GoldenSet, folder: Path) -> Iterator[tuple[Path, str]]:
-    """Each line of each retriever's run with its file, which is named as the retriever is."""
+    """Yield each line of each retriever's run file with its path."""
     for hit in golden.hits():
         path = folder / RUNS / f"{list_name(hit.retriever)}.trec"
         yield path, f"{hit.qid} Q0 {hit.doc_id} {hit.rank} {hit.score!r} {_tag(hit.retriever)}"
 
 
 def remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
-    """Take away the lists that the last export wrote here, as its sidecar says, and this one did not.
+    """Delete the lists of the last export, according to its sidecar, that this export did not write.
 
     Args:
-        labels: the file that the sidecar speaks of.
-        systems: the lists that this one wrote.
+        folder: folder of the export.
+        labels: the file that the sidecar belongs to.
+        systems: the lists that this export wrote.
 
     Raises:
-        ProviderError: one cannot be removed.
+        ProviderError: a file cannot be deleted.
     """
     for name, facts in as_object(sidecar(labels).get("files")).items():
         path = folder / name
@@ -189,13 +185,13 @@ def remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
 
 
 def _is_ours(path: Path, rows: object) -> bool:
-    """Whether a file has as many lines as were written, each with a tag of ours; of JSON, as many numbers."""
+    """Return whether a file has the written number of lines, each with a raggs tag; for JSON, the number of values."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.suffix == ".json":
         return count_nested(path) == rows
     count = 0
-    for count, line in enumerate(read_lines(path), start=1):  # noqa: B007 - how many there are
+    for count, line in enumerate(read_lines(path), start=1):  # noqa: B007 - counts the lines
         if not b"".join(line.split()[-1:]).startswith(TAG.encode()):
             return False
     return count == rows
@@ -209,21 +205,23 @@ PassageForm = Callable[[Passage], Mapping[str, object]]
 
 
 def passage_object(passage: Passage) -> dict[str, object]:
-    """A passage as `corpus: {type: jsonl}` reads it again."""
+    """Return a passage in the format of `corpus: {type: jsonl}`."""
     return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, **passage_facts(passage)}
 
 
 def write_passages(
     golden: GoldenSet, path: Path, whole: Iterable[Passage] | None, form: PassageForm = passage_object
 ) -> int:
-    """Write the corpus in its own order, or every passage of any query's pool once, sorted by id; count them.
+    """Write the corpus in its own order, or every pooled passage once, sorted by id. Return the number of passages.
 
     Args:
-        whole: all passages, where they are wanted and at hand.
-        form: what is written of a passage.
+        golden: the golden set.
+        path: path of the file.
+        whole: all passages, if requested and available.
+        form: converts a passage to a row.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     if whole is not None:
         return write_objects(path, map(form, whole))
@@ -231,7 +229,9 @@ def write_passages(
 
 
 def _pooled_passage_lines(golden: GoldenSet, form: PassageForm) -> Iterator[str]:
-    """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
+    """Yield each passage once, sorted by id. Texts are buffered in a temporary file, so memory holds only ids and
+    offsets.
+    """
     places: dict[str, int] = {}
     with tempfile.TemporaryFile() as spill, object_writer(spill) as writer:
         for passage in (passage for query in golden.by_query("pool") for passage in query.pool):
@@ -244,14 +244,14 @@ def _pooled_passage_lines(golden: GoldenSet, form: PassageForm) -> Iterator[str]
 
 
 class TrecExporter(Exporter):
-    """TREC qrels with gains, the ranked top as a run, and each retriever's.
+    """TREC qrels with gains, and run files of the ranked top and each retriever.
 
-    `qrels.txt` holds `qid 0 docid gain` for each graded passage, near-duplicates included; passages without a
-    grade are left out. `run.trec` holds `qid Q0 docid rank score tag`. Readers sort by score and break ties by
-    docid, ignoring ranks, so the score is top + 1 - rank: whole, positive, and falling with every rank. It says
-    nothing but the order; the ranker's own scores are in the run's artifacts and in the `jsonl` export. Of a set of
-    grades alone (`rank: null`) its scores are the grades, equals are tied, and the tag ends in `-by_grade`. `runs/`
-    holds what each retriever returned, and their fusion, with their own scores.
+    `qrels.txt` contains `qid 0 docid gain` for each graded passage, including near-duplicates. Passages without a grade
+    are omitted. `run.trec` contains `qid Q0 docid rank score tag`. Readers ignore ranks, sort by score and break ties
+    by docid. The score is therefore top + 1 - rank: an integer, positive, and decreasing with every rank. It states
+    only the order; the ranker's scores are in the run's artifacts and in the `jsonl` export. In a set without an order
+    (`rank: null`), the scores are the grades, equal grades are tied, and the tag ends in `-by_grade`. `runs/` contains
+    the lists of each retriever, and their fusion, with their own scores.
     """
 
     FORMAT: ClassVar[str] = "trec"
@@ -260,10 +260,10 @@ class TrecExporter(Exporter):
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists"})
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+        """Write all files; see `Exporter.write`.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
         qrels, scale = folder / self.labels, self.options.scale
         judged = {self.labels: {"columns": f"qid 0 docid {scale.form}", "rows": write_qrels(golden, qrels, scale)}}
@@ -273,10 +273,10 @@ class TrecExporter(Exporter):
 
 
 def write_qrels(golden: GoldenSet, path: Path, scale: GradeFormat) -> int:
-    """Write all grades as TREC qrels, and count them.
+    """Write all grades as TREC qrels, and return their number.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the disk failed.
     """
     return write_lines(path, _qrels(golden, scale))
 
@@ -289,15 +289,15 @@ def _qrels(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
 
 
 class TrecImporter(Importer):
-    """TREC qrels, and runs that lie beside them or in runs/.
+    """TREC qrels, and run files next to them or in runs/.
 
-    A file of qrels, or a folder with `qrels.txt`, or with one file `*.qrels`; `*.trec` and `*.run` are runs.
+    A file of qrels, or a folder with `qrels.txt` or one file `*.qrels`. Files `*.trec` and `*.run` are run files.
     """
 
     FORMAT = "trec"
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         if not path.is_dir():
             return labels_alone(path, self.columns)
         labels = stated_labels(path) or self._only(path)
@@ -306,7 +306,7 @@ class TrecImporter(Importer):
         return with_runs(path, labels, columns=self.columns)
 
     def _only(self, path: Path) -> Path | None:
-        """The only file of qrels in a folder.
+        """Return the only file of qrels in a folder, or None.
 
         Raises:
             DataError: there are several.
@@ -315,15 +315,17 @@ class TrecImporter(Importer):
         found = [*filter(None, usual), *sorted([*path.glob("*.qrels"), *path.glob("*.qrels.gz")])]
         if len(found) > 1:
             names = " and ".join(each.name for each in found[:3])
-            raise DataError(f"holds several files of qrels: {names}", where=path, remedy=f"name one: {found[0]}")
+            raise DataError(
+                f"holds several files of qrels: {names}", where=path, remedy=f"give the path of one: {found[0]}"
+            )
         return found[0] if found else None
 
 
 class RanxExporter(Exporter):
     """ranx: qrels with gains, the ranked top and each retriever's list as JSON.
 
-    `qrels.json` holds each graded passage with its gain; `run.json` the ranked top with falling scores that say nothing
-    but the order; `runs/` what each retriever returned, and their fusion, with their own scores.
+    `qrels.json` contains each graded passage with its gain. `run.json` contains the ranked top with decreasing scores
+    that state only the order. `runs/` contains the lists of each retriever, and their fusion, with their own scores.
     """
 
     FORMAT: ClassVar[str] = "ranx"
@@ -332,10 +334,10 @@ class RanxExporter(Exporter):
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists"})
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+        """Write all files; see `Exporter.write`.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
         qrels, run = folder / self.labels, folder / "run.json"
         counts = write_nested(self._qrels(golden, qrels), qrels) | write_nested(_top(golden, run), run)
@@ -374,7 +376,7 @@ RANX_TOP = "run.json"
 
 
 class RanxImporter(Importer):
-    """ranx qrels, and runs that lie in runs/; JSON objects {query: {passage: number}}.
+    """ranx qrels, and run files in runs/: JSON objects {query: {passage: number}}.
 
     A file of qrels, or a folder with `qrels.json`.
     """
@@ -382,7 +384,7 @@ class RanxImporter(Importer):
     FORMAT = "ranx"
 
     def read(self, path: Path) -> ImportedSet:
-        """See `Importer.read`."""
+        """Read the set; see `Importer.read`."""
         if not path.is_dir():
             return labels_alone(path, self.columns)
         labels = stated_labels(path) or first_of(path, "qrels.json")

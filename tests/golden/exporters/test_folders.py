@@ -16,7 +16,7 @@ from raggs.golden.formats.trec import TrecExporter
 def test_a_folder_of_others_is_refused_unless_forced(golden, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with (
-        pytest.raises(UsageError, match=r"exists and holds something else than a beir export.*--force"),
+        pytest.raises(UsageError, match=r"exists and contains something other than a beir export.*--force"),
         claimed(tmp_path, BeirExporter),
     ):
         pytest.fail("claimed")
@@ -25,7 +25,7 @@ def test_a_folder_of_others_is_refused_unless_forced(golden, tmp_path: Path) -> 
     assert (tmp_path / "notes.txt").read_text() == "mine"
     with claimed(tmp_path, BeirExporter):  # its own again, with what lies beside
         pass
-    with pytest.raises(UsageError, match="something else than a trec export"), claimed(tmp_path, TrecExporter):
+    with pytest.raises(UsageError, match="something other than a trec export"), claimed(tmp_path, TrecExporter):
         pytest.fail("claimed")
 
 

@@ -72,7 +72,10 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     asked = ["export", str(run), "--format", "beir", "--out", str(tmp_path / "out"), "--split", "dev"]
     found = invoke(*asked)
     assert found.exit_code == 0, found.output
-    assert "beir does not hold:\n" in found.stderr and "\n  32  how sure a place in the order is\n" in found.stderr
+    assert (
+        "beir does not hold:\n" in found.stderr
+        and "\n  32  the confidence of each position in the order\n" in found.stderr
+    )
     assert (tmp_path / "out" / "qrels" / "dev.tsv").is_file()
     told = json.loads(invoke(*asked, "--json").stdout)
     assert {"part": "confidence", "what": GOLDEN_CONTENTS["confidence"], "count": 32, "kept": 0} in told["lost"]

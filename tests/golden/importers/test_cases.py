@@ -63,10 +63,10 @@ def test_ids_that_are_given_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "said"),
     [
-        ("ragas", [{"user_input": ["a", "b"], "reference_contexts": ["x"]}], "an entry without a question"),
+        ("ragas", [{"user_input": ["a", "b"], "reference_contexts": ["x"]}], "this entry has no question"),
         ("ragas", [RAGAS[1] | {"reference_context_ids": [1, 2]}], "1 contexts and 2 ids"),
         ("ragas", [RAGAS[1] | {"reference_context_ids": ["a b"]}], "holds white space"),
-        ("deepeval", {"goldens": []}, "not a list"),
+        ("deepeval", {"goldens": []}, "expected a list"),
         ("langsmith", [{"inputs": {"question": "Who?"}, "outputs": {"answer": "I"}}], "holds no grades"),
     ],
 )
@@ -93,8 +93,8 @@ def test_a_table_of_others_and_one_that_was_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("question,grade\nWhy?,3\n", "lacks a column"),
-        ("qid,doc_id,grade\nq,d,good\n", "no whole number"),
+        ("question,grade\nWhy?,3\n", "a required column is missing"),
+        ("qid,doc_id,grade\nq,d,good\n", "not an integer"),
         ("qid,doc_id,grade\nq,d,1\nq,d,2\n", "graded twice"),
         ("qid,doc_id,grade\nq,d\n", "2 columns, the header has 3"),
         ("qid,doc_id,grade\nq r,d,1\n", "holds white space"),

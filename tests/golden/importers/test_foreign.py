@@ -172,7 +172,7 @@ def test_nested_columns_of_parquet_come_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(formats.IMPORTERS))
 def test_a_folder_of_something_else_is_one_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("?")
-    with pytest.raises(NotFoundError, match=f"no set in the format {name}.*it should hold"):
+    with pytest.raises(NotFoundError, match=f"no set in the format {name}.*it must contain"):
         import_set(tmp_path, name, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -197,7 +197,7 @@ def test_the_splits_that_there_are_are_named(tmp_path: Path) -> None:
         (["empty.qrels", "--format", "trec"], 5, "holds no grades"),
         (["spaced.json", "--format", "ranx"], 5, "holds white space"),
         (["torn.json", "--format", "ranx"], 5, "not valid JSON"),
-        (["theirs", "--format", "beir", "--split", "dev", "--out", "theirs"], 2, "exists and holds something else"),
+        (["theirs", "--format", "beir", "--split", "dev", "--out", "theirs"], 2, "exists and contains something other"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch) -> None:
