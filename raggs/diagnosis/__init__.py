@@ -1,7 +1,7 @@
-"""Diagnoses: why retrieval fails, shown by small controlled probes before a sweep.
+"""Diagnoses: controlled probes that show why retrieval fails, before a sweep.
 
-base     what a diagnosis is, and the `Bench` that it works with
-models   diagnose/<kind>.json, and parts of findings that several kinds have; `store`: the folder of reports
+base     the base class of a diagnosis, and the `Bench` that gives access to its inputs
+models   diagnose/<kind>.json, and parts of findings that several kinds share; `store`: the folder of reports
 
 Each diagnosis is a package here and one line in the table below. To add one, write:
 
@@ -12,7 +12,7 @@ Each diagnosis is a package here and one line in the table below. To add one, wr
     its page in docs/diagnose
     its tests in tests/diagnosis      with a `contract_case` (tests/diagnosis/test_contract.py)
 
-Tables and plots are computed from the findings alone, so a report that is read from disk looks like a new one.
+Tables and plots are computed only from the findings, so a report read from disk looks the same as a new one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from raggs.base.registry import Registry
 if TYPE_CHECKING:
     from raggs.diagnosis.base import Diagnosis, DiagnosisFindings
 
-FOLDER = "diagnose"  # of reports, in a run's folder, or here where there is none
+FOLDER = "diagnose"  # of reports, in the run directory or in the current directory
 REGISTRY: Registry[Diagnosis[DiagnosisFindings]] = Registry(
     "diagnosis",
     "diagnoses",

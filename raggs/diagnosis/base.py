@@ -1,18 +1,14 @@
-"""What a diagnosis is: a question about retrieval, small controlled probes, findings with intervals, and a verdict.
+"""Base class of diagnoses, their inputs, and their reports.
 
-A kind measures once and draws from what it found alone: `sections` and `plots` compute nothing that the findings do
-not hold, and look at nothing else. It asks no model in `check` and `forecast`.
+A diagnosis answers one question about retrieval by small controlled probes. It returns findings with intervals and a
+verdict. A kind measures once; `sections` and `plots` use only its findings. `check` and `forecast` call no model.
 
-What a diagnosis works with: embedders, rerankers, a golden set, questions, passages, each opened at first use.
+`Bench` gives a diagnosis its embedders, rerankers, golden set, questions and passages. Each is opened at first use. A
+missing input raises an error that states how to provide it.
 
-Whatever is missing is one sentence that says how to name it. Nothing here knows what is measured.
-
-A diagnosis as a document: the verdict first, then the kind's own sections, drawn of the findings alone.
-
-How every kind says its verdict: at most two sentences, what was found and what is to be done first.
-
-All other figures stand in the tables beneath. Where a claim rests on few, the verdict says so before anything else; no
-kind has words of its own for that.
+A report shows the verdict first, then the sections of the kind. Every kind phrases its verdict in the same way: at most
+two sentences, the finding and the most important action. All other figures are in the tables. If there are too few
+questions for a conclusion, the verdict states that first.
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.world import corpus_of, refuse_foreign
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
-SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")  # of a run, that say what it does
+SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")  # of a run, that determine its results
 REMEDIES: Mapping[Need, str] = {
     "run": "pass a run's configuration: --config raggs.yaml",
     "golden": "pass one: --golden RUN|FILE (raggs run creates a golden set)",
@@ -66,13 +62,14 @@ REMEDIES: Mapping[Need, str] = {
 
 @dataclass(frozen=True)
 class DiagnosisInputs:
-    """What was named, checked but not opened.
+    """The inputs of a diagnosis, checked but not opened.
 
     Attributes:
-        run: the run's configuration.
-        golden: the golden set's place as the user named it; `own`: where the run's own would lie.
-        embedders, rerankers: by the names that tables give them.
-        seed: of all that is drawn.
+        run: configuration of the run.
+        golden: path of the golden set as given by the user.
+        own: path of the run's own golden set.
+        embedders, rerankers: by the names used in tables.
+        seed: random seed.
     """
 
     run: RunConfig | None = None
@@ -84,12 +81,12 @@ class DiagnosisInputs:
 
 
 class Bench:
-    """See the module.
+    """Access to the inputs of a diagnosis.
 
     Args:
-        given: what was named.
-        workspace: makes the parts; closed by whoever made it.
-        rehearsal: language models that only remember, in place of the workspace's own, for a forecast.
+        given: the inputs.
+        workspace: creates the parts; its creator closes it.
+        rehearsal: dry-run models that replace the workspace's models in a forecast.
     """
 
     def __init__(self, given: DiagnosisInputs, workspace: Workspace, rehearsal: DryRunLLM | None = None) -> None:
@@ -101,12 +98,12 @@ class Bench:
 
     @cached_property
     def embedders(self) -> Mapping[str, Embedder]:
-        """The embedders by name, in the order in which they were named; their models are loaded at first use."""
+        """Embedders by name, in the given order; models are loaded at first use."""
         return {name: self.workspace.embedder(spec, self.rehearsal) for name, spec in self.given.embedders.items()}
 
     @cached_property
     def rerankers(self) -> Mapping[str, Reranker]:
-        """The rerankers by name; none where none is named."""
+        """Rerankers by name; empty if none is given."""
         return {name: self.workspace.reranker(spec, self.rehearsal) for name, spec in self.given.rerankers.items()}
 
     # --- what is asked, and of what ---
@@ -126,19 +123,19 @@ class Bench:
 
     @cached_property
     def judgments(self) -> Judgments:
-        """Its grades.
+        """Judgments of the golden set.
 
         Raises:
-            NotFoundError, DataError: as `golden`, or there are no grades.
+            NotFoundError, DataError: as for `golden`, or no passage has a grade.
         """
         return self.golden.judgments()
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """The questions by id, sorted: those of the golden set, or those of the run.
+        """Questions by id, sorted: those of the golden set, else those of the run.
 
         Raises:
-            NotFoundError: labels alone hold no questions, and no run is named.
+            NotFoundError: the labels contain no questions, and no run is given.
         """
         if not self._questions:
             raise NotFoundError("no queries found", remedy=REMEDIES["golden"])
@@ -146,11 +143,11 @@ class Bench:
 
     @cached_property
     def corpus(self) -> AdapterConfig:
-        """The settings of the corpus.
+        """Configuration of the corpus.
 
         Raises:
-            PrerequisiteError: nobody says where it is.
-            DataError: the golden set says it wrongly.
+            PrerequisiteError: no input specifies a corpus.
+            DataError: the golden set's corpus is not valid.
         """
         found = self._corpus
         if found is None:
@@ -159,10 +156,10 @@ class Bench:
 
     @cached_property
     def passages(self) -> Passages:
-        """All passages, known to be those that the golden set is about, where there is one.
+        """All passages of the corpus, checked to be those of the golden set if there is one.
 
         Raises:
-            PrerequisiteError, DataError: there are none, or they are not.
+            PrerequisiteError, DataError: the corpus is missing, or it is a different one.
         """
         found = self.workspace.corpus(self.corpus).passages(whole=True)
         if self._golden is not None:
@@ -170,10 +167,13 @@ class Bench:
         return found
 
     def store(self, instead: str) -> PassageStore:
-        """The passages on this disk. `instead`: what to name where they are read on a server.
+        """Return the passages, if they are stored locally.
+
+        Args:
+            instead: alternative input, for the error message.
 
         Raises:
-            UsageError: they are.
+            UsageError: the corpus is on a server.
         """
         if not isinstance(self.passages, PassageStore):
             raise UsageError(
@@ -185,7 +185,7 @@ class Bench:
     # --- what was named, and what it depends on ---
 
     def has(self, need: Need) -> bool:
-        """Whether it is there, as far as is known without reading it."""
+        """Return whether an input is available, as far as known without reading it."""
         match need:
             case "run":
                 return self.run is not None
@@ -199,11 +199,11 @@ class Bench:
                 return bool(self.given.rerankers)
 
     def require(self, needs: Iterable[Need]) -> None:
-        """Refuse where something is not there.
+        """Check that inputs are available.
 
         Raises:
-            PrerequisiteError: with the way to name it.
-            NotFoundError, DataError: it is named, and cannot be opened.
+            PrerequisiteError: one is missing; the remedy states how to provide it.
+            NotFoundError, DataError: one is given but cannot be opened.
         """
         for need in needs:
             if not self.has(need):
@@ -211,7 +211,7 @@ class Bench:
                 raise PrerequisiteError(f"this diagnosis needs {article} {INPUT_NAMES[need]}", remedy=REMEDIES[need])
 
     def causes(self, need: Need) -> object:
-        """What of it can change a finding; None where it is not there."""
+        """Return everything about an input that can change a finding; None if it is not available."""
         if not self.has(need):
             return None
         match need:
@@ -236,12 +236,12 @@ class Bench:
                 return {**found, "quotes": FOLDING} if read else found
 
     def kept(self, causes: object, model: type[M], make: Callable[[], Iterable[M]]) -> list[M]:
-        """Rows of this kind and these causes, as they were kept, or as they are made now and kept.
+        """Return the stored rows for these causes, or create and store them.
 
         Args:
-            causes: all that can change a row, as plain JSON: the kind's name, settings, seed, `causes` of parts.
-            model: of a row.
-            make: gives the rows.
+            causes: everything that can change a row, as plain JSON: the kind's name, settings, seed, `causes` of parts.
+            model: class of a row.
+            make: creates the rows.
         """
         return self.workspace.cache.at("diagnoses").get(causes, model, make)
 
@@ -249,16 +249,17 @@ class Bench:
 
     @property
     def counting(self) -> DryRunLLM:
-        """The models of a bench that rehearses."""
+        """The dry-run models of a forecast."""
         if self.rehearsal is None:
             raise TypeError("the models of this bench are not rehearsed")
         return self.rehearsal
 
     def count_vectors(self, queries: Sequence[str], *, stored: bool = False) -> None:
-        """Count what paid embedders are asked for some questions and for all passages.
+        """Count the calls of paid embedders for some questions and for all passages.
 
         Args:
-            stored: whether vectors of passages that runs have stored are read.
+            queries: the questions.
+            stored: whether vectors that runs have stored are reused.
         """
         for embedder in (each for each in self.embedders.values() if each.models):
             passages, begun = self.passages, 0
@@ -268,7 +269,7 @@ class Bench:
             embedder.embed_queries(list(queries))
 
     def count_reranking(self, queries: Sequence[str], candidates: int, times: int | None = None) -> None:
-        """Count what paid rerankers are asked for some questions, or for `times` such questions."""
+        """Count the calls of paid rerankers for some questions, or for `times` such questions."""
         self.counting.turn_to(RERANK)
         for reranker in (each for each in self.rerankers.values() if each.models):
             count_reranking(
@@ -288,7 +289,7 @@ class Bench:
             found = open_golden(self.given.own)
             found.judgments()
         except NotFoundError:
-            return None  # not made yet
+            return None  # not created yet
         return found
 
     @cached_property
@@ -314,21 +315,21 @@ INPUT_NAMES: Mapping[Need, str] = {
 }
 
 
-VERDICTS = 3  # version of the words of all kinds, which reports hold
+VERDICTS = 3  # version of the wording of verdicts, which reports contain
 Time = Literal["seconds", "a minute", "minutes"]
 
 
 def from_word(registry: Registry[Adapter], kind: type[AdapterConfig]) -> BeforeValidator:
-    """A word of the command line is the settings that it stands for."""
+    """Return a validator that parses a command-line argument into a configuration."""
     return BeforeValidator(lambda value: parse_spec(value, registry, kind) if isinstance(value, str) else value)
 
 
 class DiagnosisConfig(AdapterConfig):
-    """What every kind's settings derive from; each has a default and a description."""
+    """Base class of the settings of all kinds; each setting has a default and a description."""
 
 
 class DiagnosisFindings(ReportPart):
-    """What a kind found. A number that is not defined is null."""
+    """Findings of a kind. An undefined number is null."""
 
     verdict: str = Field(description="result and first action; at most two sentences")
     passed: bool | None = Field(description="whether the limits are met; null: no limit, or undecided")
@@ -338,17 +339,17 @@ P = TypeVar("P", bound=DiagnosisFindings)
 
 
 class Diagnosis(Adapter, ABC, Generic[P]):
-    """One kind. Built as ``cls(config)``; the first line of its docstring is its line in `raggs list diagnoses`.
+    """Base class of diagnoses. Created as ``cls(config)``; the first docstring line is shown in `raggs list diagnoses`.
 
     Attributes:
-        Result: what it finds; read again from its file.
-        TITLE: the question that it answers.
-        EXAMPLES: what follows its name in examples of its command, whose help is the docstring.
-        NEEDS: what it cannot do without, TAKES: what it uses where it is there. Both are causes of its findings.
-        STAGES: of a run, whose models it asks; none of a kind that asks nobody but embedders and rerankers.
-        TIME: how long it takes with embedders of this machine.
-        OVER: what its intervals are over, in the singular.
-        PASSAGES: whether texts of passages stand in its tables, which a report without texts leaves out.
+        Result: class of the findings, also used to read them from the report.
+        TITLE: the question that the diagnosis answers.
+        EXAMPLES: arguments of example commands in the help, which shows the docstring.
+        NEEDS, TAKES: required and optional inputs. Findings depend on both.
+        STAGES: stages of a run whose models are called; empty if only embedders and rerankers are called.
+        TIME: approximate duration with local embedders.
+        OVER: unit that the intervals are over, in the singular.
+        PASSAGES: whether its tables contain passage texts, which a report without texts omits.
     """
 
     Config: ClassVar[type[AdapterConfig]] = DiagnosisConfig
@@ -366,24 +367,26 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         self.config = config
 
     def causes(self, bench: Bench) -> Causes:
-        """All that can change what is found; findings of equal causes are read, not made again."""
+        """Return everything that can change the findings; findings with equal causes are read instead of measured
+        again.
+        """
         parts: Causes = {need: bench.causes(need) for need in (*self.needs, *self.TAKES)}
         return {"kind": self.own_causes(), "verdicts": VERDICTS, "seed": bench.seed, **parts}
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What it cannot do without, with its settings."""
+        """Required inputs with these settings."""
         return self.NEEDS
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """The models that it would pay: those of the embedders and rerankers that it uses, and what a kind adds."""
+        """Return the paid models: those of the embedders and rerankers that are used, and others that a kind adds."""
         used = {*self.needs, *self.TAKES}
         asked = [each.models for each in bench.embedders.values() if "embedder" in used]
         asked += [each.models for each in bench.rerankers.values() if "reranker" in used]
         return tuple(dict.fromkeys(model for models in asked for model in models))
 
     def check(self, bench: Bench) -> None:
-        """Refuse what can be refused before the work; what it NEEDS is there already.
+        """Check everything that can be checked before the work; the inputs in NEEDS are available.
 
         Raises:
             RaggsError: with a remedy.
@@ -392,27 +395,29 @@ class Diagnosis(Adapter, ABC, Generic[P]):
 
     @abstractmethod
     def forecast(self, bench: Bench) -> tuple[str, ...]:
-        """What `measure` would do, in sentences, on a bench that rehearses: its models count what they are asked.
+        """Return a description of the work of `measure`; the dry-run models of the bench count its calls.
 
         Raises:
-            RaggsError: as `check`.
+            RaggsError: as for `check`.
         """
 
     @abstractmethod
     def measure(self, bench: Bench) -> P:
-        """Do the work. What costs more than a second goes through `bench.kept`, so that a kill costs a part.
+        """Measure and return the findings.
+
+        Work of more than a second goes through `bench.kept`, so that an interrupted diagnosis can be resumed.
 
         Raises:
-            RaggsError: an input is not what it should be, or a model failed.
+            RaggsError: an input is not valid, or a model failed.
         """
 
     @abstractmethod
     def rests_on(self, found: P) -> int:
-        """How many questions, or whatever its intervals are `OVER`, the verdict rests on."""
+        """Return the number of questions (or other unit, see `OVER`) that the verdict is based on."""
 
     @abstractmethod
     def sections(self, found: P) -> tuple[Section, ...]:
-        """Sentences and tables with intervals, the most important first; from `found` alone."""
+        """Return sentences and tables with intervals, the most important first, from `found` only."""
 
     def main_table(self, found: P) -> Table | None:
         """Return the table that is printed below the verdict; by default the first one of `sections`."""
@@ -423,11 +428,13 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return "measured" if found.passed is None else "pass" if found.passed else "fail"
 
     def files(self, found: P) -> Mapping[str, str]:
-        """Other files by name, such as a configuration to go on with; from `found` alone."""
+        """Return other files by name, such as a configuration to use next, from `found` only."""
         return {}
 
     def plots(self, found: P) -> Mapping[str, str]:
-        """SVG by name, drawn by `raggs.evaluation.svg` from `found` alone; files are ``<kind>-<name>.svg``."""
+        """Return SVG plots by name, drawn by `raggs.evaluation.svg` from `found` only; files are
+        ``<kind>-<name>.svg``.
+        """
         return {}
 
 
@@ -435,21 +442,21 @@ DIAGNOSE_AGAIN_REMEDY = "run raggs diagnose again to replace it"
 
 
 def kind_of(name: str) -> Diagnosis[DiagnosisFindings]:
-    """A kind with the settings that it has by itself: enough to draw its findings.
+    """Return a kind with default settings, which is enough to display its findings.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: unknown kind.
     """
     kind = REGISTRY.load(name)
     return kind(kind.Config.model_validate({"type": name}))
 
 
 def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFindings:
-    """The kind's findings, read from its report.
+    """Return the findings of a report, as the kind's class.
 
     Raises:
-        UsageError: there is no such kind any more.
-        DataError: they are of another form than this version's.
+        UsageError: the kind no longer exists.
+        DataError: the findings have another format than this version's.
     """
     try:
         return REGISTRY.load(report.kind).Result.model_validate(report.found)
@@ -462,15 +469,15 @@ def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFin
 
 
 def shows_passages(report: DiagnosisReport) -> bool:
-    """Whether texts of passages stand in its tables."""
+    """Return whether its tables contain passage texts."""
     return REGISTRY.load(report.kind).PASSAGES
 
 
 def lay_out(report: DiagnosisReport) -> ReportDocument:
-    """The document of a report.
+    """Return the document of a report.
 
     Raises:
-        UsageError, DataError: as `found_in`.
+        UsageError, DataError: as for `found_in`.
     """
     found = found_in(report)
     return ReportDocument(
@@ -511,58 +518,58 @@ def summarise(report: DiagnosisReport, page: Path | None = None) -> Summary:
 
 
 def plots(report: DiagnosisReport) -> dict[str, str]:
-    """SVG files by name.
+    """Return the plots of a report as SVG, by file name.
 
     Raises:
-        UsageError, DataError: as `found_in`.
+        UsageError, DataError: as for `found_in`.
     """
     drawn = kind_of(report.kind).plots(found_in(report))
     return {f"{report.kind}-{name}.svg": svg for name, svg in drawn.items()}
 
 
 def other_files(report: DiagnosisReport) -> Mapping[str, str]:
-    """Other files by name.
+    """Return the other files of a report by name.
 
     Raises:
-        UsageError, DataError: as `found_in`.
+        UsageError, DataError: as for `found_in`.
     """
     return kind_of(report.kind).files(found_in(report))
 
 
 def page(report: DiagnosisReport, drawn: Mapping[str, str]) -> str:
-    """The same as Markdown, with its plots."""
+    """Return the report as Markdown, with its plots."""
     figures = [f"![{name.removesuffix('.svg')}]({name})" for name in drawn]
     text = markdown(lay_out(report), glossary=False)
     return "\n".join([text.rstrip("\n"), *(["", *figures] if figures else [])]) + "\n"
 
 
-MAX_NAMED_ITEMS = 2  # of many things alike, that a verdict names
+MAX_NAMED_ITEMS = 2  # maximum number of similar items that a verdict names
 
 
 def verdict_sentences(found: str, then: str = "") -> str:
-    """One sentence, or two: what was found, and what to do first."""
+    """Return one or two sentences: the finding, and the most important action."""
     return " ".join(f"{each}." for each in (found, then) if each)
 
 
 def capital(text: str) -> str:
-    """With a capital where a sentence begins."""
+    """Return the text with a capital first letter."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def join_with_and(words: Iterable[str]) -> str:
-    """``a, b and c``."""
+    """Return the words joined as ``a, b and c``."""
     *some, last = words
     return f"{', '.join(some)} and {last}" if some else last
 
 
 def some_of(words: Sequence[str]) -> str:
-    """The first of them; the others are counted: ``a, b and 3 more``."""
+    """Return the first words, and the number of the others: ``a, b and 3 more``."""
     more = [f"{len(words) - MAX_NAMED_ITEMS} more"] if len(words) > MAX_NAMED_ITEMS else []
     return join_with_and([*words[:MAX_NAMED_ITEMS], *more])
 
 
 def hedged(kind: Diagnosis[P], found: P) -> P:
-    """The findings, whose verdict says where it rests on fewer questions than a claim can bear."""
+    """Return the findings, with a verdict that states if it is based on too few questions for a conclusion."""
     count = kind.rests_on(found)
     if count >= MIN_CLAIM_QUERIES:
         return found

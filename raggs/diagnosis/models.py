@@ -1,7 +1,4 @@
-"""diagnose/<kind>.json: what was found, and what it depends on.
-
-Parts of findings that several kinds have.
-"""
+"""Format of diagnose/<kind>.json: the findings and what they depend on; parts that several kinds share."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ REF = "#/$defs/{model}"
 
 
 def report_schema() -> JsonSchemaValue:
-    """The JSON Schema of a report, with the findings of every kind that is installed."""
+    """Return the JSON Schema of a report, with the findings of every installed kind."""
     results = [(REGISTRY.load(name).Result, MODE) for name in REGISTRY]
     found, shared = models_json_schema(results, ref_template=REF)
     schema = DiagnosisReport.model_json_schema(mode=MODE, ref_template=REF)
@@ -34,7 +31,7 @@ def report_schema() -> JsonSchemaValue:
 
 
 class DiagnosisReport(ReportPart):
-    """One diagnosis. It holds no time, so that equal work gives equal bytes."""
+    """One diagnosis. It contains no time, so that equal work gives equal bytes."""
 
     v: Literal[1] = 1
     kind: str = Field(description="as `raggs list diagnoses` has it")
@@ -50,16 +47,16 @@ class DiagnosisReport(ReportPart):
     seal: str = Field("", description="sha256 of all of this but the seal")
 
     def sealed(self) -> DiagnosisReport:
-        """The report with its seal."""
+        """Return the report with its seal."""
         return self.model_copy(update={"seal": self.own_hash()})
 
     def own_hash(self) -> str:
-        """What the seal must be."""
+        """Return the expected seal."""
         return hash_value(self.model_dump(mode="json", exclude={"seal"}))
 
 
 class MeanPart(ReportPart):
-    """A mean with its 95% interval over resampled questions; bounds are null where too few resamples have a value."""
+    """A mean with its 95% interval over resampled questions; bounds are null if too few resamples have a value."""
 
     mean: Number = None
     low: Number = Field(None, description="bound of the 95% interval (bootstrap)")
@@ -67,14 +64,14 @@ class MeanPart(ReportPart):
 
     @classmethod
     def of(cls, found: Interval) -> Self:
-        """From an interval."""
+        """Return the part for an interval."""
         return cls(mean=finite_or_none(found.mean), low=finite_or_none(found.low), high=finite_or_none(found.high))
 
     @property
     def clear(self) -> bool:
-        """Whether 0 lies outside."""
+        """Whether the interval excludes 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     def cell(self, form: NumberForm = "score", mark: str = "") -> Cell:
-        """As it stands in a table."""
+        """Return the table cell."""
         return bounded(self.mean, self.low, self.high, form, mark)

@@ -1,11 +1,12 @@
-"""Diagnoses on disk, side by side in one folder: for each kind its report, its page and its plots.
+"""Diagnoses on disk: one folder with a report, a page and plots for each kind.
 
     <kind>.json     the findings, what they depend on, and the hash of each other file; written last
     <kind>.md       the page
     <kind>-*.svg    its plots
 
-Equal causes are read, not measured again; a diagnosis that was killed has no report, or one whose hashes do not fit.
-The report has a hash of itself. A report or another file that was edited is not used: the diagnosis is made again.
+Findings with equal causes are read instead of measured again. An interrupted diagnosis has no report, or one whose
+hashes do not match. The report contains its own hash. If the report or another file was edited, the diagnosis is
+repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REMEDY = "choose another --out, or check the permissions of the folder"
 
 
 class DiagnosisStore:
-    """The files of one kind in a folder, which is made when something is written.
+    """Files of one kind in a folder, which is created at the first write.
 
     Raises:
         UsageError: the folder is a file.
@@ -42,10 +43,10 @@ class DiagnosisStore:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold this kind's files for writing.
+        """Lock this kind's files for writing.
 
         Raises:
-            BusyError: another process holds them.
+            BusyError: another process holds the lock.
             ProviderError: the folder cannot be written.
         """
         lock, who = (
@@ -56,19 +57,20 @@ class DiagnosisStore:
             yield
 
     def report(self) -> DiagnosisReport:
-        """What was found.
+        """Return the stored report.
 
         Raises:
-            NotFoundError: nothing yet.
+            NotFoundError: there is none.
             DataError: the file is damaged, or of another kind.
         """
         return read_report(self.path, self.kind)
 
     def unchanged(self, causes: str, notify: Notify = ignore_notice) -> DiagnosisReport | None:
-        """The report, where it is of these causes and this form, and all of its files are as written; else None.
+        """Return the report if its causes and format match and all of its files are unchanged; else None.
 
         Args:
-            notify: hears of a file that is not what was written.
+            causes: hash of everything that the findings depend on.
+            notify: called with a message about a file that was changed.
         """
         try:
             found = self.report()
@@ -86,7 +88,7 @@ class DiagnosisStore:
         return found
 
     def keep(self, report: DiagnosisReport) -> DiagnosisReport:
-        """Write the report with its page, its plots and what else it names; what an earlier one named goes away.
+        """Write the report with its page, plots and other files; delete files of an earlier report.
 
         Raises:
             ProviderError: the folder cannot be written.
@@ -111,31 +113,32 @@ class DiagnosisStore:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The report, and what it names."""
+        """The report file and the files that it lists."""
         return (self.path, *(self.folder / name for name in self.report().files))
 
     def _named(self) -> set[str]:
-        """The files that an earlier report names."""
+        """Return the files that an earlier report lists."""
         try:
             return {name for name in self.report().files if Path(name).name == name}
         except (NotFoundError, DataError):
             return set()
 
     def _changed(self, report: DiagnosisReport) -> Path | None:
-        """The first file that is not what the report says."""
+        """Return the first file that differs from its hash in the report, or None."""
         paths = {self.folder / name: sha256 for name, sha256 in report.files.items()}
         return next((path for path, sha256 in paths.items() if not path.is_file() or hash_file(path) != sha256), None)
 
 
 def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
-    """A report's file.
+    """Read a report from its file.
 
     Args:
-        kind: that it must be of; None: any.
+        path: the file.
+        kind: expected kind; None: any.
 
     Raises:
-        NotFoundError: it is not there.
-        DataError: it is no diagnosis, one of another kind, or was edited.
+        NotFoundError: the file does not exist.
+        DataError: the file is not a diagnosis, is of another kind, or was edited.
     """
     if not path.is_file():
         raise NotFoundError("no diagnosis found", where=path, remedy=f"raggs diagnose {kind or 'KIND'}")
@@ -153,13 +156,14 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
 
 
 def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
-    """The diagnoses of a folder in the order of `raggs list`, and a sentence on each file that is none of use.
+    """Return the diagnoses of a folder in the order of `raggs list`, and a message for each unusable file.
 
     Args:
-        judgments: sha256 over those that a diagnosis must have looked at, if it looked at any; None: nobody knows.
+        folder: the folder.
+        judgments: sha256 of the judgments that a diagnosis must have used, if it used any; None: unknown.
 
     Raises:
-        NotFoundError: the folder is not there.
+        NotFoundError: the folder does not exist.
     """
     if not folder.is_dir():
         raise NotFoundError("no folder with diagnoses found", where=folder, remedy="raggs diagnose KIND --out DIR")

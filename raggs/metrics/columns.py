@@ -129,7 +129,7 @@ def _low_bits(keys: Keys) -> Ints:
 
 
 def mix_bits(values: Keys) -> Keys:
-    """Return well-mixed bits, a bijection (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
+    """Return the values with their bits mixed, one to one (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
     z = values + GOLDEN
     z = (z ^ (z >> SHIFTS[0])) * MIX[0]
     z = (z ^ (z >> SHIFTS[1])) * MIX[1]

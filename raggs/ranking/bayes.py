@@ -7,11 +7,11 @@ order is a topological order of the locks, ties by score.
 
 Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter.
 Each pair has a weight w_ij such that w_ij v_ij is the expected loss of gain by its order (see
-`raggs.ranking.rounds.pair_losses`), weighted by the probability that one of the two belongs to the top. The worth of a
-batch is the exact decrease of the weighted sum of the variances of differences, sum w_ij v_ij, under the model's
-expected information (A-optimality: Chernoff 1953). A batch grows greedily from the best pair. Exchanging members
-afterwards, or starting from more pairs, had no measurable benefit. The batches of a round are chosen before any is
-judged. So each choice updates the covariance by its expected information, and later choices take it into account. No
+`raggs.ranking.rounds.pair_losses`). That loss is multiplied by the probability that one of the two belongs to the top.
+The worth of a batch is the exact decrease of the weighted sum of the variances of differences, sum w_ij v_ij, under the
+model's expected information (A-optimality: Chernoff 1953). A batch grows greedily from the best pair. Exchanging
+members afterwards, or starting from more pairs, had no measurable benefit. The batches of a round are chosen before any
+is judged. So each choice updates the covariance by its expected information, and later choices take it into account. No
 randomness is used.
 
 Shared budget (`next_wave`): which of many rankings gets the next round, by expected benefit per price. The expected
@@ -113,8 +113,8 @@ class Planner:
     def pick_round(self, plans: Sequence[tuple[int, int]], overhead: float) -> list[Ints]:
         """Return the round of batches of one size that corrects the most pairs per price, among several plans.
 
-        Rounds are compared instead of single batches, because single batches favour short lists: later batches of a
-        round have less information.
+        Rounds are compared instead of single batches, because per batch, short lists look better than they are: later
+        batches of a round have less information.
 
         Args:
             plans: each a size and a number of batches.

@@ -10,11 +10,11 @@ lists. Equal inputs give equal bytes: lists are summed in the order of their nam
 - Reciprocal rank fusion: Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
   rank learning methods", SIGIR 2009, with k = 60.
 
-Near-duplicates (`group_duplicates`): the similarity of two texts is 2 * L / (m + n), where m and n are their numbers of
-words and L is the length of the longest common subsequence of words. A word is a run of letters or digits; case, the
+Near-duplicates (`group_duplicates`): the similarity of two texts is 2 * L / (m + n). m and n are their numbers of
+words, and L is the length of the longest common subsequence of words. A word is a run of letters or digits; case, the
 encoding of accents and punctuation are ignored. At a threshold of 0.95, two passages of 200 words may differ in ten
 words. A passage joins the first group whose representative it is similar to. It is not compared with other members, so
-a chain of small differences cannot join dissimilar texts. All pairs are compared, but only few of them word by word: a
+a chain of small differences cannot join dissimilar texts. All pairs are compared, but only few of them word by word. A
 histogram of hashed words gives an upper bound of the similarity. rapidfuzz's bit-parallel algorithm does the rest, on
 texts with one character per distinct word.
 

@@ -3,10 +3,10 @@
 The graph is always acyclic, because a lock whose reverse path exists is refused. The transitive closure is stored as a
 boolean matrix, so that looking up a path is one access.
 
-A pair is locked if the bounds of its difference exclude zero on consecutive updates, and judged batches support it: the
-winner beat the loser, or beat an item that beat the loser. Locks never close a cycle and are not made if other locks
-imply them. A lock whose pair is now estimated the other way round is released. Locks explain and audit an order; they
-must not preserve an error.
+A pair is locked if the bounds of its difference exclude zero on consecutive updates and judged batches support it. A
+batch supports it if the winner beat the loser, or beat an item that beat the loser. Locks never close a cycle and are
+not made if other locks imply them. A lock whose pair is now estimated the other way round is released. Locks explain
+and audit an order; they must not preserve an error.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ its stages, and adds to each item's information. It locks pairs that are statist
 enough. The order is a topological order of the locks, ties by score. The ranking ends when the ordered top does not
 change for a number of calls.
 
-This engine is the baseline for other engines, so it follows the algorithm even in its weak points: confirmations can
+This engine is the baseline for other engines, so it follows the algorithm even in its weak points. Confirmations can
 lock pairs by chance, a lock is never released, and a top may be stable only because it is locked.
 """
 

@@ -1,9 +1,9 @@
 """Posterior of the utilities under the Plackett-Luce model, from all judged orders at once.
 
-Model: utilities x have a prior around the grades. A judge of sharpness b orders a batch by Plackett-Luce with scores b
-x: it picks the best item, then the best of the rest, and so on. Each pick (a stage) follows a softmax of the scores of
-the remaining items (Luce 1959, Plackett 1975). The likelihood also depends on the positions at which passages were
-shown, since a judge may have a position bias. Orders given beforehand have their own sharpness.
+Model: utilities x have a prior around the grades. A judge with the sharpness b orders a batch by Plackett-Luce with the
+scores b x. It picks the best item, then the best of the rest, and so on. Each pick (a stage) follows a softmax of the
+scores of the remaining items (Luce 1959, Plackett 1975). The likelihood also depends on the positions at which passages
+were shown, since a judge may have a position bias. Orders given beforehand have their own sharpness.
 
 Fit: with Gaussian priors, the log-posterior is strictly concave, so Newton's method finds its only maximum from any
 start. The curvature there gives the joint covariance (Laplace approximation). Nothing is updated in place: the fit is a
@@ -20,7 +20,7 @@ How likely the neighbours are depends on the pool: if most passages deserve a 1,
 The shares of the deserved grades are estimated from the given ones by deconvolution (expectation maximisation:
 Richardson 1972, Lucy 1974).
 
-BLAS runs on one thread: the matrices have only a few kilobytes, and starting a pool of threads costs more than the
+BLAS runs on one thread, because the matrices have only a few kilobytes. Starting a pool of threads costs more than the
 computation, up to a hundred times more on a busy machine. The limit applies only during a call.
 """
 
@@ -103,7 +103,7 @@ class JudgedLists:
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """Model of how a judge orders a list, with priors of its parameters.
+    """Model of a judge that orders lists, with priors of its parameters.
 
     Attributes:
         favour: shape (knots,): position bias: log-odds that positions from first to last add; interpolated for lists of
@@ -135,7 +135,7 @@ class JudgeModel:
         return float((TYPICAL_LENGTH / length) ** self.strain) if self.strain else 1.0
 
     def knots(self, length: int) -> Floats | None:
-        """Return W, shape (m, knots), with position bias of a list = W favour; None if it is `favour` itself."""
+        """Return the matrix that maps `favour` to the positions of a list, shape (m, knots); None if none is needed."""
         count = self.favour.size
         if length == count:
             return None
@@ -187,7 +187,11 @@ def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Likeli
 
 
 def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> LikelihoodTerms:
-    """Return the same by the position bias, shapes (knots,) and (knots, knots)."""
+    """Return the log-likelihood, its gradient and its negative Hessian by the position bias.
+
+    Returns:
+        The value, an array of shape (knots,), and one of shape (knots, knots).
+    """
     size = judged.manner.favour.size
     loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
     for lists in judged.lists:
@@ -241,7 +245,7 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
 
 
 def _tired_sums(scores: Floats, left: Floats) -> Sums3:
-    """Return the same stage by stage, each with its remaining share of the sharpness."""
+    """Return the sums of `stage_sums`, computed stage by stage, each with its remaining share of the sharpness."""
     size = left.size
     stages = np.where(np.triu(np.ones((size, size), dtype=bool)), left[:, None] * scores[:, None, :], -np.inf)
     stages -= stages.max(axis=2, keepdims=True)

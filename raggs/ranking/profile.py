@@ -156,9 +156,9 @@ def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats,
     """Return statistics of each pair that was shown more than once, summed over its showings.
 
     Returns:
-        Number of showings, wins minus expected wins, their variance and fourth cumulant for independent errors; change
-        of the expected wins by the score difference, per unit of variance for a judge without fatigue; and the
-        posterior variance of the difference. Six arrays of the same length.
+        Six arrays of the same length: number of showings, wins minus expected wins, their variance and their fourth
+        cumulant for independent errors, change of the expected wins by the score difference, and posterior variance of
+        the difference. The change is 1 per unit of variance for a judge without fatigue.
     """
     size = posterior.mean.size
     showings = [_showings(judged, lists, posterior) for lists in judged.lists]

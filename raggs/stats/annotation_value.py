@@ -1,11 +1,11 @@
 """Choice of the passages that a human or the judge should label next.
 
 Human labels that change verdicts (`choose`): a verdict states which of two systems is better. It is uncertain to the
-degree that human labels of all passages could reverse it. The worth of a passage is the expected change of a difference
-between two systems through its human label, divided by the standard error from all unread labels. It is summed over the
-verdicts, each weighted by its probability of reversal. Items with the most worth per second are chosen in blocks. The
-weights are updated after each block, so settled verdicts attract no more labels. Label errors are treated as
-independent and effects as additive. Both are approximations; planning again after some labels corrects for them.
+degree that human labels of all passages could reverse it. The worth of a passage is the expected change, by its human
+label, of the difference between two systems. It is divided by the standard error from all unread labels. It is summed
+over the verdicts, each weighted by its probability of reversal. Items with the most worth per second are chosen in
+blocks. The weights are updated after each block, so settled verdicts attract no more labels. Label errors are treated
+as independent and effects as additive. Both are approximations; planning again after some labels corrects for them.
 
 Human grades predicted from the judge's (`believe`): without human labels, each grade further from the judge's is a
 fifth as likely as the one before. Human labels of randomly sampled passages update these probabilities for the judge's

@@ -363,7 +363,8 @@ class Undominated(NamedTuple):
     """Excludes a tied system if another one is no more expensive and no slower, and is cheaper or faster.
 
     An unknown latency or cost may be any value. A system with an unknown value excludes no other. It is excluded only
-    by a system whose value on that axis is 0.
+    by a system whose cost is 0 (if its cost is unknown) or whose latency is below the jitter (if its latency is
+    unknown).
     """
 
     cost: Floats

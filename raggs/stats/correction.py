@@ -221,8 +221,8 @@ def _best_power(people: Floats, machine: Floats, size: Floats) -> float:
 def _fit(values: Floats, controls: list[Floats]) -> _Fit:
     """Return the mean of the values with the controls at their expectation of 0: the intercept of a regression.
 
-    The standard error is HC3 (MacKinnon and White, 1985). With few labels, single queries can determine the slopes, so
-    each residual is divided by 1 - leverage: the error that the fit without that query would make.
+    The standard error is HC3 (MacKinnon and White, 1985). With few labels, single queries can determine the slopes. So
+    each residual is divided by 1 - leverage, which gives the error of a fit without that query.
     """
     if not len(values):
         return _Fit(math.nan, math.nan, 0)

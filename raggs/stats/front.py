@@ -6,13 +6,13 @@ Evaluation", 2025, section 3.3, but with ordinary dominance: no worse in everyth
 3.2.2). This relation is not transitive: 300 equals 360 and 360 equals 420, but 300 is faster than 420. The front is
 therefore defined as the unique set in which no member dominates another, and each excluded system is dominated by a
 member. Such a set (a kernel; von Neumann and Morgenstern, 1944) exists and is unique because dominance under jitter has
-no cycles. In a cycle all qualities would be equal, so each step would gain at least the jitter on one axis (latency or
-cost) and lose less than that on the other. To return to its start, an axis needs more losing than gaining steps, so
-the cycle would need more steps than it has. Without jitter, the kernel is the ordinary front. Costs may have a jitter
-as well, as a share of the smaller cost. Choosing among the members is the task of `raggs.stats.choice`.
+no cycles. In a cycle all qualities would be equal. So each step would gain at least the jitter on one axis (latency or
+cost) and lose less than that on the other. To return to its start, an axis needs more losing than gaining steps, so the
+cycle would need more steps than it has. Without jitter, the kernel is the ordinary front. Costs may have a jitter as
+well, as a share of the smaller cost. Choosing among the members is the task of `raggs.stats.choice`.
 
 Efficiency (quality per second) and marginal gains of more candidates: sections 3.3 and 5.4. A ratio ignores limits and
-favours small K, so it only breaks ties. Marginal gains show when more candidates no longer pay off.
+is highest for small K, so it only breaks ties. Marginal gains show when more candidates no longer pay off.
 
 Loss of an approximate index against the exact one: section 5.3. Raise the search effort (efSearch, nprobe) until
 quality is within 1 to 2% of the exact index; more effort only adds latency. Changes are computed from the figures,

@@ -11,9 +11,9 @@ extrapolated: a level beyond the points is "not bracketed". Intervals reflect ot
 are resampled jointly for all indexes and points, and the interpolation is repeated on each resample. So differences
 between two indexes are paired. Curves read at one mean recall: Wang et al. 2025, Fig. 3 and 9; the resampling is added.
 
-Minimum effort (`least_effort`): Dallaire, "Practical RAG Evaluation", 2025, section 5.3, raises efSearch until the loss
-against flat search at 10 and 30 is at most 1 to 2%. Here the upper bound of the loss's interval over queries must be
-that small, because a small observed loss may be due to chance.
+Minimum effort (`least_effort`): efSearch is raised until the loss against flat search at 10 and 30 is at most 1 to 2%
+(Dallaire, "Practical RAG Evaluation", 2025, section 5.3). Here the upper bound of the loss's interval over queries must
+be that small, because a small observed loss may be due to chance.
 
 Recall needed for answers (`accuracy_by_recall`): accuracy of the answers by the recall of their question. Wang et al.
 2025, section 5.3, report 40, 70 and 91% of the exact search's accuracy at recalls of 0.1, 0.2 and 0.4, and choose a

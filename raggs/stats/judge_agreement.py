@@ -1,8 +1,8 @@
 """Valid uses of a judge by its agreement with human grades, and comparison of two judges.
 
 `judge_validity` applies published thresholds. An answer is "yes" or "no" if the complete interval is on one side of the
-threshold, else "not yet". "Not yet" comes with the number of further labels needed if the figures do not change: the
-width of an interval decreases with the square root of the cases.
+threshold. Otherwise it is "not yet", with the number of further labels needed if the figures do not change. The width
+of an interval decreases with the square root of the number of cases.
 
 `judges_versus_humans` compares two judges on the same passages: which one is nearer to the human grades? All figures
 are paired, because both judges and humans graded every case. Whole questions are resampled, as for a single judge.

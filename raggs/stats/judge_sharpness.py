@@ -4,19 +4,19 @@ A Plackett-Luce judge picks the best of a list, then the best of the rest, and s
 
     score = b * utility + f * z        z: +1/2 if the passage was shown first, -1/2 if last, evenly spaced between
 
-with the sharpness b and the position bias f. f is the log-odds gained by being shown first instead of last; f / b is
-the same in grades. Utilities are given in grades, from the posterior of the rank stage, so b is on the same scale as
-the stage's own sharpness. Errors in the utilities bias b slightly downwards. Both are maximum-likelihood estimates
-(Newton's method). A wide prior only keeps b finite for a judge without errors.
+with the sharpness b and the position bias f. A passage gains f in log-odds if it is shown first instead of last; f / b
+is the same gain in grades. Utilities are given in grades, from the posterior of the rank stage, so b is on the same
+scale as the stage's own sharpness. Errors in the utilities bias b slightly downwards. Both are maximum-likelihood
+estimates (Newton's method). A wide prior only keeps b finite for a judge without errors.
 
 Repeated orders of one list: how far a judge agrees with itself, at which ranks, and how the shown position matters.
 Run-to-run disagreement is the share of all pairs that two orders of the same passages rank differently. Kendall's tau
 is 1 - 2 times that ("Practical RAG Evaluation", 2025, section 3.4.1: 3 to 5% for identical inputs). Random orders have
 0.5.
 
-One order of a complete list, combined with known grades (`with_grades`): the rank stage starts from grades, and these
-make two of its rankings similar for any answers of the judge. So the benefit of its calls is measured against one
-order that uses the same grades. That is the Plackett-Luce posterior with utilities normal around the grades
+One order of a complete list, combined with known grades (`with_grades`): the rank stage starts from grades. The grades
+make two of its rankings similar, even if the judge guesses. So the benefit of its calls is measured against one order
+that uses the same grades. That is the Plackett-Luce posterior with utilities normal around the grades
 (`raggs.ranking.posterior`), at the sharpness that maximises the evidence. So a judge that guesses does not change the
 order by grades, and a sharp judge determines the order.
 """

@@ -1,9 +1,9 @@
 """Personal data in user queries, found by patterns and checksums, and masked; queries cleaned and grouped.
 
-Detected are e-mail addresses (also as "jane at example dot com"), phone numbers (valid numbers of the regions of the
-text's language, by phonenumbers), IBANs and payment cards (by checksum), public IP addresses, social security numbers
-(US by format, French by check key), and names in typical contexts: after "my name is" or "Mr", or at the end of a
-letter.
+Detected are e-mail addresses (also as "jane at example dot com"), IBANs and payment cards (by checksum), and public IP
+addresses. Phone numbers are detected by phonenumbers, for the regions of the text's language. Social security numbers
+are detected for the US (by format) and France (by check key). Names are detected in typical contexts: after "my name
+is" or "Mr", or at the end of a letter.
 
 Patterns do not find all names, and postal addresses are not detected. A text without findings may still contain
 personal data. Nothing in this module sends or stores a text.

@@ -20,10 +20,10 @@ questions with the least leakage (below 0.45), +0.185 in the next (below 0.70) a
 +0.15, p 0.001. In the first five chunks, where BM25 finds almost everything, it is +0.047, +0.113 and +0.107.
 WordLlama's vectors are sums over words and gain from copied words as BM25 does, so no trend is visible.
 
-Split into questions for choosing (dev) and for reporting (test): a question's part depends only on a hash of the seed
-and its key, so adding questions does not move others. The shares therefore hold on average within each type of
-question, but not exactly. If the key is the window or document, all questions about it are in the same part. Then a
-choice made on dev has not used the texts that test asks about.
+Questions are split into a part for choosing (dev) and one for reporting (test). A question's part depends only on a
+hash of the seed and its key, so adding questions does not move others. The shares therefore hold on average within each
+type of question, but not exactly. If the key is the window or document, all questions about it are in the same part.
+Then a choice made on dev has not used the texts of the test questions.
 
 Difficulty of questions: the share of systems that find the relevant passages. This is the classical difficulty of an
 item (higher means easier). It is informative only if the systems differ: three chunk sizes of one embedder are hardly

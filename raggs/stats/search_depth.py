@@ -6,7 +6,7 @@ same for each question, so the baseline escalates equally many questions at rand
 the mean gain
 times the share. Source of the idea: "Practical RAG Evaluation" (2025), sections 1, 5.2, 5.4 and 6, which gives no
 thresholds. Fit, comparisons and limits are raggs' own. Arrays have one value per question, in one order. "near" is the
-quality at the small cutoff, which must not decrease; "far" is the quality at the large cutoff, which should increase.
+quality at the small cutoff, which must not decrease. "far" is the quality at the large cutoff, which should increase.
 
 Signals are computed from a question's own lists: score margins, entropy, distance of the rewrite, names, agreement.
 Sections 1, 5.2 and 6 of the source name them without formulas or thresholds; both are raggs' own. A signal that cannot

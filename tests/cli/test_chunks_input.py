@@ -95,7 +95,7 @@ def test_an_excerpt_that_cannot_be_right_is_named_with_its_line(folder: Path, re
     ("document", "said"),
     [
         ("brids", "its document 'brids' is not in docs — did you mean 'birds'?"),
-        ("twins", "it may be twins.md or twins.txt: write its ending"),
+        ("twins", "it may be twins.md or twins.txt: add the extension"),
         ("", "start_index and end_index need corpus_id"),
     ],
 )

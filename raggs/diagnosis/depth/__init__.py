@@ -1,8 +1,8 @@
-"""Diagnosis `depth`: whether a router can tell which queries need a deeper search.
+"""Diagnosis `depth`: whether a router can identify the queries that need a deeper search.
 
 It compares a system at two depths, fits thresholds of uncertainty signals, and writes the `retrieve.depth` of a run
-that uses them. `measuring` measures with the parts of sweeps and fits with `raggs.stats.search_depth`; this module
-holds the diagnosis, its tables and plot, and the configuration.
+that uses them. `measuring` measures with the components of sweeps and fits with `raggs.stats.search_depth`. This module
+contains the diagnosis, its tables and plot, and the configuration.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _thresholds(half: HalfPart) -> str:
 
 
 def _plot(found: DepthFindings) -> str:
-    """The line of random escalation, the oracle's above it, the steps of the fit, and where the router stands."""
+    """Return the plot: random escalation as a line, the oracle, the steps of the fit, and the router."""
     places = {each.policy: (each.share or 0.0, each.far.mean or 0.0) for each in found.policies}
     ends = [places[SHALLOW], places[DEEP]]
     lines = {"random": ends, "oracle": list(found.oracle), "steps of the fit": list(found.path)}
@@ -145,11 +145,12 @@ MAX_NAME_CHARS = 120
 
 
 def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, reranker: RerankerConfig | None) -> str:
-    """The YAML, with whole paths, so that it may lie anywhere.
+    """Return the run configuration with the router as YAML, with absolute paths, so that the file can be moved.
 
     Args:
-        run: what was named.
-        embedder, reranker: that were measured.
+        run: the original configuration.
+        depth: settings of the router.
+        embedder, reranker: the ones that were measured.
     """
     import yaml
 
@@ -159,7 +160,7 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
     found = {
         **tree,
         "name": name,
-        "workspace": str(run.workspace.absolute()),  # caches and runs lie where they lay
+        "workspace": str(run.workspace.absolute()),  # caches and runs stay in the same folder
         "embed": {**(embed if isinstance(embed, dict) else {}), "embedder": _settings(embedder)},
         "retrieve": {"retrievers": _retrievers(run, depth, reranker), "depth": _settings(depth)},
     }
@@ -169,7 +170,9 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
 
 
 def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | None) -> list[dict[str, object]]:
-    """Those of the run without a depth of their own, and what the signals are read off where it is not there."""
+    """Return the run's retrievers without their own depth, plus those that the signals need and the run does not
+    have.
+    """
     found = [_without_k(_settings(spec)) for spec in run.retrieve.retrievers]
     there = {REGISTRY.of(spec).reads(spec) for spec in run.retrieve.retrievers}
     needed = {reads for signal in depth.when.thresholds for reads in REQUIRED_SOURCES.get(signal, ())}
@@ -181,20 +184,20 @@ def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | N
 
 
 def _without_k(spec: dict[str, object]) -> dict[str, object]:
-    """The settings of a retriever without its depth, nor that of the one whose hits it orders."""
+    """Return the settings of a retriever without its depth, and without that of an inner retriever."""
     found = {name: value for name, value in spec.items() if name != "k"}
     inner = found.get("of")
     return {**found, "of": _without_k(inner)} if isinstance(inner, dict) else found
 
 
 def _settings(part: BaseModel) -> dict[str, object]:
-    """What was said of a part, and its type."""
+    """Return the explicitly set settings of a part, and its type."""
     kept = {"type": getattr(part, "type", None), **part.model_dump(exclude_unset=True)}
     return {name: _plain_value(value) for name, value in kept.items()}
 
 
 def _plain_value(value: object) -> object:
-    """Plain values; paths whole."""
+    """Return plain values, with absolute paths."""
     if isinstance(value, BaseModel):
         return _plain_value(value.model_dump(exclude_unset=True))
     if isinstance(value, Mapping):
@@ -204,13 +207,13 @@ def _plain_value(value: object) -> object:
     return str(value.absolute()) if isinstance(value, Path) else value
 
 
-MIN_JUDGED_QUERIES = 40  # questions: twenty to fit on, twenty to tell on
+MIN_JUDGED_QUERIES = 40  # twenty questions to fit on, twenty to evaluate on
 DEEP_WITH_RERANKER = 30
-SAMPLE = 200  # passages that tell their mean length
+SAMPLE = 200  # passages from which the mean length is estimated
 
 
 class DepthConfig(DiagnosisConfig):
-    """What is compared, and what a router is held to."""
+    """Settings of the diagnosis `depth`: the depths, the measures, and the limits of a router."""
 
     type: Literal["depth"] = "depth"
     mode: Literal["dense", "hybrid"] = Field("hybrid", description="how candidates are found")
@@ -239,10 +242,10 @@ class DepthConfig(DiagnosisConfig):
 
 
 class DepthDiagnosis(Diagnosis[DepthFindings]):
-    """Say whether some questions are worth a deeper search, and write the router.
+    """Test whether some questions are worth a deeper search, and write the router.
 
-    Thresholds are fitted on even questions and told on odd ones; --out gets a
-    routed.yaml, which raggs run takes, where a router pays.
+    Thresholds are fitted on even questions and evaluated on odd ones. If routing
+    pays off, --out gets a routed.yaml, which raggs run accepts.
     """
 
     Config = DepthConfig
@@ -259,16 +262,16 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
     config: DepthConfig
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """With the rewriter's."""
+        """Return the paid models, including the rewriter's."""
         rewriter = bench.workspace.rewriter(self._depths(bench).rewrite)
         return tuple(dict.fromkeys((*super().models(bench), *rewriter.models)))
 
     def causes(self, bench: Bench) -> Causes:
-        """With the rewriter, which a bench does not know."""
+        """Return the causes, including the rewriter, which the bench does not know."""
         return {**super().causes(bench), "rewriter": bench.workspace.rewriter(self._depths(bench).rewrite).causes()}
 
     def check(self, bench: Bench) -> None:
-        """Refuse depths and cutoffs that cannot be, and a golden set with too few questions.
+        """Check depths and cutoffs, and that the golden set has enough questions.
 
         Raises:
             UsageError, DataError: with the remedy.
@@ -316,7 +319,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         )
 
     def measure(self, bench: Bench) -> DepthFindings:
-        """Search both depths, read the signals, fit, and tell."""
+        """Search at both depths, compute the signals, fit the thresholds, and evaluate them."""
         config, depths = self.config, self._depths(bench)
         causes = self.causes(bench)
         unknown = depths.unknown()
@@ -383,11 +386,11 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return "measured"
 
     def plots(self, found: DepthFindings) -> Mapping[str, str]:
-        """Share escalated against quality."""
+        """Return the plot of quality by the share of escalated questions."""
         return {"share": _plot(found)}
 
     def files(self, found: DepthFindings) -> Mapping[str, str]:
-        """The run that the router becomes, where it pays."""
+        """Return the configuration with the router, if it pays off."""
         return {} if found.config is None else {"routed.yaml": found.config}
 
     def _far(self, bench: Bench) -> int:

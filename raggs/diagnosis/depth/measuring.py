@@ -1,12 +1,9 @@
-"""What `raggs diagnose depth` found: diagnose/depth.json.
+"""Measurements and findings of `raggs diagnose depth`: diagnose/depth.json.
 
-What a depth is measured by: two systems of a sweep that differ in it alone, question by question.
-
-From rows of questions to what is found: a fit on even questions, figures on odd ones, the swap, and a verdict.
-
-Nothing is measured here, so that it costs nothing to do it again.
-
-A sweep's surroundings made of what a bench holds, so that its parts serve a diagnosis: nothing is searched twice.
+A depth is measured by two systems of a sweep that differ only in their depth, question by question. `BenchContext`
+gives the components of sweeps access to the bench's inputs, so that nothing is searched twice. The rows of questions
+are stored. The findings are computed from them without new measurements: a fit on even questions, figures on odd ones,
+the same with the halves swapped, and a verdict.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ from raggs.sweeps.world import SweepContext
 
 
 class QuestionRow(Frozen):
-    """What is known of one question, kept so that a kill costs a part."""
+    """Values of one question, stored so that an interrupted diagnosis can be resumed."""
 
     qid: str
     signals: Mapping[str, float | None]
@@ -74,7 +71,7 @@ class QuestionRow(Frozen):
 
 
 class DepthCostRow(Frozen):
-    """What one depth takes, kept likewise."""
+    """Cost and latency of one depth, stored in the same way."""
 
     policy: str
     usd_per_1k: float | None
@@ -83,7 +80,7 @@ class DepthCostRow(Frozen):
 
 
 class SignalPart(ReportPart):
-    """One signal: what it is worth alone, on the half that its threshold was not fitted on."""
+    """One signal, and its value as the only signal, on the half that its threshold was not fitted on."""
 
     signal: Annotated[str, Column("signal")]
     words: Annotated[str, Column("definition")] = Field(description="definition of the signal")
@@ -130,7 +127,7 @@ class PolicyPart(ReportPart):
 
 
 class HalfPart(ReportPart):
-    """A router on the half that it was not fitted on, by differences of the same questions."""
+    """A router on the half that it was not fitted on, by paired differences."""
 
     questions: int
     escalated: int
@@ -142,12 +139,12 @@ class HalfPart(ReportPart):
 
     @property
     def share(self) -> float:
-        """Of the questions that go deep."""
+        """Share of the questions that are escalated."""
         return self.escalated / self.questions if self.questions else 0.0
 
 
 class DepthFindings(DiagnosisFindings):
-    """What was found. Thresholds are fitted on even questions by id; figures are of odd ones but for cost and wait."""
+    """Findings. Thresholds are fitted on even questions by id; figures are for odd ones, except cost and latency."""
 
     near: str = Field(description="metric that must not fall")
     far: str = Field(description="metric that should rise")
@@ -179,11 +176,11 @@ CACHE_PREFIX = "depth"
 
 
 class BenchContext(SweepContext):
-    """See the module.
+    """Context of a sweep, made from the inputs of a bench.
 
     Args:
-        bench: whose golden set, questions, passages and workspace are used.
-        config: of the sweep that is none: its systems and cutoffs.
+        bench: gives the golden set, questions, passages and workspace.
+        config: configuration of a sweep that is not run: its systems and cutoffs.
 
     Raises:
         DataError: none of the bench's questions has a grade.
@@ -201,20 +198,20 @@ class BenchContext(SweepContext):
 
     @property
     def folder(self) -> Path:
-        """Where measurements of time lie, among the caches."""
+        """Folder of the latency measurements, among the caches."""
         return self.workspace.cache.at("diagnoses").folder / f"{CACHE_PREFIX}-{hash_value(self.fingerprint)[:16]}"
 
     @property
     def ledger(self) -> Path:
-        """Where the diagnosis books its calls."""
+        """Ledger to which the diagnosis books its calls."""
         return self.workspace.ledger.path or self.folder / LEDGER_FILE
 
     def book(self, what: str) -> None:
-        """From now on calls are booked on this part of the work, in the diagnosis's own ledger."""
+        """Book subsequent calls to this part of the work, in the diagnosis's own ledger."""
         self.workspace.ledger.turn_to(self.ledger, what)
 
 
-NO_THRESHOLDS = RoutingThresholds(name=True)  # any: what is read does not hang on it
+NO_THRESHOLDS = RoutingThresholds(name=True)  # any thresholds: the signals do not depend on them
 NO_REWRITE = "none"
 EMBEDDER = "pass another --embedder, or queries in a language that it knows"
 
@@ -223,12 +220,12 @@ class SystemDepths:
     """A system at two depths on a bench.
 
     Args:
-        bench: with a golden set, passages and an embedder.
+        bench: has a golden set, passages and an embedder.
         mode: how it searches.
-        base, deep: candidates.
-        cutoffs: of the measures, the small one first.
-        timed: questions that are timed; 0: none.
-        reads: the first reranker of the bench orders the candidates, where there is one.
+        base, deep: numbers of candidates.
+        cutoffs: cutoffs of the measures, the small one first.
+        timed: number of questions that are timed; 0: none.
+        reads: whether the bench's first reranker, if any, orders the candidates.
     """
 
     def __init__(self, bench: Bench, mode: Mode, depths: tuple[int, int], cutoffs: tuple[int, int], timed: int) -> None:
@@ -238,29 +235,29 @@ class SystemDepths:
 
     @property
     def embedder(self) -> EmbedderConfig:
-        """The first of the bench."""
+        """First embedder of the bench."""
         return next(iter(self._bench.given.embedders.values()))
 
     @property
     def reranker(self) -> RerankerConfig | None:
-        """The first of the bench; None without one."""
+        """First reranker of the bench; None without one."""
         return next(iter(self._bench.given.rerankers.values()), None)
 
     @property
     def rewrite(self) -> AdapterConfig:
-        """As the run has it, or as any run would."""
+        """Rewriter of the run, or the default."""
         return (EmbedConfig() if self._bench.run is None else self._bench.run.embed).rewrite
 
     @property
     def duplicates(self) -> float | None:
-        """The likeness from which candidates are the same to the reranker: as the run has it, or as any would."""
+        """Similarity from which candidates are duplicates for the reranker: as in the run, or the default."""
         specs = () if self._bench.run is None else self._bench.run.retrieve.retrievers
         usual: float | None = SweepConfig.model_fields["duplicates"].default
         return next((spec.duplicates for spec in specs if isinstance(spec, RerankedConfig)), usual)
 
     @cached_property
     def world(self) -> BenchContext:
-        """The surroundings."""
+        """Context of the sweep."""
         axes = {
             "mode": self._mode,
             "k": [self.base, self.deep],
@@ -284,7 +281,7 @@ class SystemDepths:
 
     @cached_property
     def systems(self) -> tuple[RetrievalStack, RetrievalStack]:
-        """The shallow and the deep one."""
+        """The shallow and the deep system."""
         shallow, deep = make_grid(self.world.config).systems
         return shallow, deep
 
@@ -293,13 +290,13 @@ class SystemDepths:
         return SystemParts(self.world, self.systems)
 
     def measures(self) -> tuple[str, str]:
-        """What is looked at, at the small and at the great cutoff."""
+        """Return the names of the measures at the small and at the large cutoff."""
         name = "ra_nwg" if self.world.judgments.qrels.scale.golden else "ndcg"
         near, far = self._cutoffs
         return f"{name}@{near}", f"{name}@{far}"
 
     def readable(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The signals that can be read, and a sentence on each other one."""
+        """Return the signals that can be computed, and a sentence about each other one."""
         absent: dict[str, str] = {}
         if self._mode == "dense":
             absent["agreement"] = "agreement: needs two lists, and mode dense has one"
@@ -312,7 +309,7 @@ class SystemDepths:
         return tuple(name for name in SIGNALS if name not in absent), tuple(absent.values())
 
     def questions(self) -> Iterator[QuestionRow]:
-        """A row for each judged question: its signals, and its values at both depths."""
+        """Yield a row for each judged question: its signals, and its values at both depths."""
         names = self.measures()
         scorer = SystemScorer(self.world.config.model_copy(update={"quality": names}), self.world.labels, many=True)
         values = [self._values(scorer, system) for system in self.systems]
@@ -330,10 +327,10 @@ class SystemDepths:
             )
 
     def unknown(self) -> int:
-        """Questions of which the embedder knows no word, so that their vectors are zeros and have no neighbours.
+        """Return the number of questions without a known word, whose vectors are zero and have no neighbours.
 
         Raises:
-            DataError: of all of them, so that nothing was searched by vectors.
+            DataError: this is the case for all questions, so dense retrieval returned nothing.
         """
         searches = self._parts.searches(self.systems[1])
         reads = ((each, REGISTRY.of(each.retriever).reads(each.retriever)) for each in searches)
@@ -345,7 +342,7 @@ class SystemDepths:
         return found
 
     def takes(self, when: Mapping[str, float]) -> Iterator[DepthCostRow]:
-        """What the depths take, and a router of these thresholds; none where it has none."""
+        """Yield cost and latency of both depths, and of a router with these thresholds if there are any."""
         shallow, deep = self.systems
         systems = {"shallow": shallow, "deep": deep}
         if when:
@@ -367,7 +364,7 @@ class SystemDepths:
             )
 
     def depth(self, when: Mapping[str, float]) -> RoutedDepth:
-        """The settings of a router."""
+        """Return the settings of a router."""
         thresholds: dict[str, object] = {name: True if name == "name" else value for name, value in when.items()}
         return RoutedDepth(base=self.base, deep=self.deep, when=RoutingThresholds.model_validate(thresholds))
 
@@ -376,18 +373,18 @@ class SystemDepths:
         return scorer.score(system.name, run, system.k).values
 
 
-CURVE_POINTS = 60  # of the oracle's line
+CURVE_POINTS = 60  # number of points of the oracle's line
 
 
 @dataclass(frozen=True)
 class RouterLimits:
-    """What a router is held to.
+    """Limits of a router.
 
     Attributes:
-        most: share of the questions that may go deep.
-        loss: by which quality at the small cutoff may fall.
-        slo_ms: milliseconds that 95% of single searches must keep; None: any.
-        seed: of the resamples.
+        most: maximum share of escalated questions.
+        loss: maximum loss of quality at the small cutoff.
+        slo_ms: maximum 95th percentile of the latency in ms; None: no limit.
+        seed: random seed of the resamples.
     """
 
     most: float
@@ -397,13 +394,13 @@ class RouterLimits:
 
 
 class FittedRouter:
-    """A router fitted on one half of the questions and judged on the other.
+    """A router fitted on one half of the questions and evaluated on the other.
 
     Args:
         rows: all questions with defined values, by id.
-        names: the signals that can be read.
-        limits: of the fit.
-        even: whether even questions are fitted on.
+        names: the signals that can be computed.
+        limits: limits of the fit.
+        even: whether the router is fitted on even questions.
     """
 
     def __init__(
@@ -421,7 +418,7 @@ class FittedRouter:
 
     @property
     def half(self) -> HalfPart:
-        """What is told of it."""
+        """Evaluation of the router."""
         found = self.report
         return HalfPart(
             questions=found.questions,
@@ -440,17 +437,17 @@ class FittedRouter:
 
     @property
     def oracle(self) -> tuple[tuple[float, float], ...]:
-        """The same of one who knows each question's gain; some of its points."""
+        """The same for an oracle that knows each question's gain, at some points."""
         whole = oracle_path(self._judged)
         kept = sorted({round(at * (len(whole) - 1) / CURVE_POINTS) for at in range(CURVE_POINTS + 1)})
         return tuple(whole[at] for at in kept)
 
     def policies(self, takes: Mapping[str, DepthCostRow], depths: tuple[int, int]) -> tuple[PolicyPart, ...]:
-        """All ways to choose depths, on the half that the router was not fitted on."""
+        """Return all ways to choose depths, on the half that the router was not fitted on."""
         base, deep = depths
 
         def mixed(share: float) -> float | None:
-            """What a question costs on average where a share of them, whichever, goes deep."""
+            """Return the mean cost per query if this share of the queries, chosen at random, is escalated."""
             least, most = takes["shallow"].usd_per_1k, takes["deep"].usd_per_1k
             return None if least is None or most is None else least + share * (most - least)
 
@@ -469,7 +466,7 @@ class FittedRouter:
         )
 
     def signals(self) -> tuple[SignalPart, ...]:
-        """Each signal, alone and with the others."""
+        """Return each signal, as the only one and with the others."""
         found: list[SignalPart] = []
         for name in self._seen:
             when = thresholds(self._fit([name]))
@@ -495,12 +492,15 @@ class FittedRouter:
 
 
 def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
-    """The questions for which both measures are defined at both depths, by id."""
+    """Return the questions for which both measures are defined at both depths, by id."""
     return sorted((row for row in rows if None not in _values(row)), key=lambda row: row.qid)
 
 
 def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
-    """Whether a router pays: it loses no more than it may, beats random beyond doubt, and keeps the limit of time."""
+    """Return whether a router pays off.
+
+    It must not lose more than allowed, be significantly better than random escalation, and meet the latency limit.
+    """
     low, beats = half.near_change.low, half.above_random.low
     in_time = limits.slo_ms is None or (p95_ms is not None and p95_ms <= limits.slo_ms)
     return bool(
@@ -511,7 +511,7 @@ def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | N
 def verdict(
     half: HalfPart, limits: RouterLimits, p95_ms: float | None, measures: tuple[str, str], depths: tuple[int, int]
 ) -> str:
-    """One sentence."""
+    """Return the verdict as one sentence."""
     (near, far), (base, deep) = measures, depths
     if not half.escalated:
         return _nobody_deep_verdict(half, far, depths)
@@ -532,7 +532,9 @@ def verdict(
 
 
 def _nobody_deep_verdict(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
-    """The verdict where nobody is sent deep: what going deep would bring is the difference, the other way round."""
+    """Return the verdict if no question is escalated. `half.below_deep` is then minus the effect of the deep list
+    for all.
+    """
     base, deep = depths
     less = half.below_deep
     if less.mean is None or less.low is None or less.high is None or less.low == less.high == 0:

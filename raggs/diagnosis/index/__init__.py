@@ -1,7 +1,7 @@
 """Diagnosis `index`: which passages approximate indexes lose, and for which queries.
 
-`models` holds settings and findings, `measuring` measures indexes at several efforts, and `comparing` compares them at
-equal mean recall. This module holds the diagnosis, its tables and its plots.
+`models` contains settings and findings, `measuring` measures indexes at several efforts, and `comparing` compares them
+at equal mean recall. This module contains the diagnosis, its tables and its plots.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from raggs.evaluation.svg import Curve, curves
 from raggs.parts import indexes
 from raggs.stats.index_loss import robustness
 
-BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
+BAND = (0.70, 0.95)  # range of mean recall whose points get a row
 MEASURES = ("map", "ndcg", "mrr")
 TERMS = (
     Legend("recall", "share of the exact K nearest neighbours that the index returned"),
@@ -92,7 +92,7 @@ def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
         yield Section(f"At equal mean recall: {at}", table=table)
         if apart := table_of([part for part in parts if part.against], "level", "index", *of("against", names)):
             yield Section(f"Difference from {parts[0].index}: {at}", table=apart)
-        # how far each measure tells indexes apart (Wang et al. 2025, Fig. 3)
+        # how much each measure differs between indexes (Wang et al. 2025, Fig. 3)
         measures = (*MEASURES, names[0], names[-1])
         if departs := table_of(
             [part for part in parts if part.deviation], "level", "index", *of("deviation", measures)
@@ -117,7 +117,7 @@ def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Secti
             yield Section(f"Points with a mean recall of {BAND[0]:g} to {BAND[1]:g}: K {k}, {origin}", table=table)
 
 
-# --- chosen ---------------------------------------------------------------------------------------------------
+# --- selection ------------------------------------------------------------------------------------------------
 
 
 def _tuned_section(part: TunedPart) -> Section:
@@ -160,7 +160,7 @@ def _delta(part: RequiredRecallPart) -> Section:
     return Section("Recall that correct answers need", (told,), table)
 
 
-MIN_PLOTTED_RECALL = 0.6  # mean recall that is drawn
+MIN_PLOTTED_RECALL = 0.6  # lowest mean recall that is drawn
 TICKS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 LOW_DELTA, HIGH_DELTA = 0.3, 0.9
 
@@ -183,7 +183,7 @@ def _over_recall(
 
 
 def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int) -> str:
-    """At the usual level, or the one nearest to it at which most indexes are to be read."""
+    """Return the plot at the default level, or at the nearest one at which most indexes are bracketed."""
     levels = [part.level for part in matched]
     if not levels:
         return ""
@@ -200,11 +200,11 @@ def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int)
 
 
 EXACT = "flat"
-PASSAGES_PER_BLOCK = 4096  # passages whose cost is reckoned at a time
+PASSAGES_PER_BLOCK = 4096  # passages whose cost is estimated at a time
 
 
 class IndexDiagnosis(Diagnosis[IndexFindings]):
-    """Say what approximate indexes lose, for which questions, and which effort is enough."""
+    """Measure what approximate indexes lose, for which questions, and which effort is enough."""
 
     Config = IndexDiagnosisConfig
     Result = IndexFindings
@@ -222,11 +222,11 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Nothing where vectors come from a file."""
+        """Required inputs; none if vectors come from a file."""
         return () if self.config.vectors is not None else self.NEEDS
 
     def causes(self, bench: Bench) -> Causes:
-        """With the questions, and the contents of files."""
+        """Return the causes, including the questions and the contents of files."""
         own, files = self.config, (self.config.vectors, self.config.queries, self.config.correct)
         asked = dict(texts_of(bench)) if _needs_vectors(bench, own) else {}
         return {
@@ -237,7 +237,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         }
 
     def check(self, bench: Bench) -> None:
-        """Whether there are vectors and questions, the settings fit, and faiss is there."""
+        """Check that vectors, questions and faiss are available, and that the settings are valid."""
         own = self.config
         for path in (own.vectors, own.queries, own.correct):
             if path is not None and not path.is_file():
@@ -265,7 +265,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return (f"{rows:,} vectors of {dims} dimensions indexed by {names}; {ks} neighbours per query",)
 
     def measure(self, bench: Bench) -> IndexFindings:
-        """Every point, then what is read off them."""
+        """Measure every point, and derive the findings."""
         own, world = self.config, open_world(bench, self.config)
         asking = hold_out(world, own.held_out, bench.seed)
         if not asking.asked:
@@ -309,7 +309,9 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
     def _tuned(
         self, bench: Bench, world: IndexWorkload, asking: IndexWorkload, kinds: Sequence[IndexFamily]
     ) -> tuple[TunedPart, ...]:
-        """Over all vectors where there are questions; else over what was kept for those that are held out."""
+        """Return the tuned efforts: over all vectors if there are questions, else over the vectors that are not held
+        out.
+        """
         own = self.config
         if own.tune is None:
             return ()
@@ -331,7 +333,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return max(each.questions for each in found.asked)
 
     def sections(self, found: IndexFindings) -> tuple[Section, ...]:
-        """What was measured, what is chosen, what is compared, and the points."""
+        """Return the tables: measurements, selection, comparison, and points."""
         names = [robustness(delta) for delta in found.deltas]
         return (
             _workload_section(found),
@@ -351,7 +353,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return None if table is None else without_intervals(table)
 
     def plots(self, found: IndexFindings) -> Mapping[str, str]:
-        """By name, for each K and set of questions what has two points or more."""
+        """Return the plots by name, for each K and set of questions with at least two points."""
         drawn: dict[str, str] = {}
         wanted = [min(found.deltas, key=lambda each: abs(each - want)) for want in (LOW_DELTA, HIGH_DELTA)]
         for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):
@@ -372,7 +374,7 @@ def _needs_vectors(bench: Bench, settings: IndexDiagnosisConfig) -> bool:
 
 
 def _shape(bench: Bench, settings: IndexDiagnosisConfig) -> tuple[int, int]:
-    """How many vectors there are, and their length."""
+    """Return the number of vectors, and their length."""
     if settings.vectors is not None:
         rows, dims = open_matrix(settings.vectors).shape
         return rows, dims
@@ -380,10 +382,10 @@ def _shape(bench: Bench, settings: IndexDiagnosisConfig) -> tuple[int, int]:
 
 
 def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
-    """The numbers of hits that make sense among so many vectors.
+    """Return the requested numbers of hits that are possible with so many vectors.
 
     Raises:
-        DataError: none does.
+        DataError: none is.
     """
     found = tuple(k for k in dict.fromkeys(settings.k) if MIN_VECTORS_PER_HIT * k <= rows)
     if not found:

@@ -1,19 +1,15 @@
-"""Points side by side: their means with intervals, and indexes at equal mean recall, from what was measured.
+"""Comparison of indexes: means with intervals, equal mean recall, the three-way choice, and delta from answers.
 
-The three-way choice: one of recall, robustness and speed is fixed, and of the other two the front remains.
+Three-way choice (`front_of`): one of recall, robustness and speed is fixed, and the Pareto front of the other two is
+reported. Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats`, without jitter.
 
-Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats`, without its jitter.
+Delta from a user's answers (`delta_of`): a CSV file states which answers were correct, with the columns qid, setting
+and correct (0 or 1). A setting is an index as on the command line, `hnsw:ef=16`. `flat` is the exact search, which each
+question needs.
 
-delta from a user's own answers: which were correct, by question and by the setting of the index that served them.
-
-The file is a table of commas with the columns qid, setting and correct (0 or 1). A setting is an index as on the
-command line, `hnsw:ef=16`; `flat` is the exact search, which each question needs.
-
-What the figures say; from the findings' parts alone.
-
-The comparison is that of the first index with the one that differs most from it, at the level nearest to .9 that both
-bracket, for the first K and the questions that are most. A share of questions counts as different when its interval
-leaves 0 out, widened so that those of all indexes and deltas at one level hold together.
+The verdict uses only the findings. It compares the first index with the one that differs most from it. The comparison
+uses the level nearest to 0.9 that both bracket, the first K, and the largest set of questions. A share of questions
+counts as different if its interval excludes 0. Intervals are simultaneous over all indexes and deltas at one level.
 """
 
 from __future__ import annotations
@@ -67,12 +63,12 @@ from raggs.stats.index_loss import (
 )
 from raggs.stats.intervals import Interval
 
-MAX_EXAMPLE_QUERIES = 10  # questions that are named
+MAX_EXAMPLE_QUERIES = 10  # maximum number of questions listed
 
 
 @dataclass(frozen=True)
 class EffortCurve:
-    """The points of one index, for one K and one set of questions, by growing effort."""
+    """Points of one index, for one K and one set of questions, by increasing effort."""
 
     k: int
     origin: Origin
@@ -80,7 +76,7 @@ class EffortCurve:
     swept: IndexSweep
 
     def parts(self) -> Iterator[PointPart]:
-        """Each point as it is reported."""
+        """Yield each point as it is reported."""
         for at, point in enumerate(self.points):
             yield PointPart(
                 index=point.family.name,
@@ -102,7 +98,7 @@ class EffortCurve:
 
 
 def ladders(points: Sequence[EffortPoint], deltas: Sequence[float], seed: int) -> list[EffortCurve]:
-    """The points by K, set of questions and index, in the order in which they came."""
+    """Return the points grouped by K, set of questions and index, in their original order."""
     found = []
     for k in dict.fromkeys(point.k for point in points):
         mine = [point for point in points if point.k == k]
@@ -120,7 +116,7 @@ def ladders(points: Sequence[EffortPoint], deltas: Sequence[float], seed: int) -
 def matched_parts(
     found: Sequence[EffortCurve], levels: Sequence[float], deltas: Sequence[float]
 ) -> Iterator[MatchedPart]:
-    """Every index at every level, beside the first index that was named."""
+    """Yield every index at every level, compared with the first index."""
     for _, group in groupby(found, key=lambda ladder: (ladder.k, ladder.origin)):
         side = list(group)
         for level in levels:
@@ -137,7 +133,7 @@ def matched_parts(
 def _significant_shares(
     ladder: EffortCurve, side: Sequence[EffortCurve], level: float, deltas: Sequence[float]
 ) -> tuple[str, ...]:
-    """The shares in which an index surely differs from the first: all indexes and deltas of one level hold together."""
+    """Return the shares in which an index differs significantly from the first, simultaneously for one level."""
     names = [robustness(delta) for delta in deltas]
     confidence = 1 - (1 - CONFIDENCE) / (len(names) * (len(side) - 1))
     found = differences(ladder.swept, side[0].swept, level, confidence) or {}
@@ -147,7 +143,7 @@ def _significant_shares(
 def left_out(
     found: Sequence[EffortCurve], asked: QueryVectors | None, level: float, below: float
 ) -> Iterator[LowRecallPart]:
-    """Of each index, where its mean recall is nearest to the level, the questions that get less than a recall."""
+    """Yield the questions below a recall, for each index at the point nearest to the level of mean recall."""
     for ladder in found:
         if asked is None or (ladder.k, ladder.origin) != (found[0].k, asked.origin):
             continue
@@ -191,13 +187,13 @@ SECOND_MS = 1000.0
 
 
 def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
-    """The points of one K and set of questions that reach the threshold, and of these the front of the other two."""
+    """Return the points of one K and set of questions that reach the threshold, and their front on the other two."""
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen_part(point, delta) for point in mine]
     reaching = [each for each in chosen if getattr(each, fixed.what) >= fixed.least]
     others = [name for name in FIXABLE_MEASURES if name not in (fixed.what, "qps")]
     candidates = [
-        # speed as the time of a question, unless it is what is fixed
+        # speed as the time per question, unless speed is fixed
         Candidate(
             str(at),
             None,
@@ -236,23 +232,24 @@ REMEDY = "write a CSV file with qid,setting,correct; settings such as flat and h
 
 @dataclass
 class AnswerCorrectness:
-    """Which answers were correct: by setting, by question."""
+    """Which answers were correct, by setting and question."""
 
     path: Path
     by_setting: dict[str, dict[str, bool]] = field(default_factory=dict)
 
     @property
     def exact(self) -> Mapping[str, bool]:
-        """Those from the exact search."""
+        """Answers from the exact search."""
         return self.by_setting[EXACT]
 
 
 def read_answers(path: Path) -> AnswerCorrectness:
-    """The file.
+    """Read the file of answers.
 
     Raises:
-        DataError: a column or a value is missing or wrong, a question twice at a setting, or nothing of `flat`.
-        NotFoundError: it cannot be read.
+        DataError: a column or value is missing or not valid, a question occurs twice for a setting, or `flat` is
+            missing.
+        NotFoundError: the file cannot be read.
     """
     rows, found = table_rows(read_text(path), path), AnswerCorrectness(path)
     _, head = next(rows, (1, []))
@@ -282,11 +279,11 @@ def _add_answer(found: AnswerCorrectness, qid: str, setting: str, correct: str, 
 def delta_of(
     bench: Bench, world: IndexWorkload, asked: QueryVectors, answers: AnswerCorrectness, k: int, near: float
 ) -> RequiredRecallPart:
-    """How much recall answers need, over all settings.
+    """Return how much recall answers need, over all settings.
 
     Raises:
-        DataError: no question of the file was asked, or has an answer from the exact search.
-        UsageError, PrerequisiteError: a setting is no index.
+        DataError: no question of the file was searched and has an answer from the exact search.
+        UsageError, PrerequisiteError: a setting is not an index.
     """
     row_of = {qid: at for at, qid in enumerate(asked.qids)}
     recall: list[float] = []
@@ -331,7 +328,7 @@ def verdict(
     tuned: Sequence[TunedPart],
     front: FrontPart | None,
 ) -> str:
-    """What is chosen, and what is compared; the most useful first, two of them."""
+    """Return the selection and the comparison; the two most useful sentences."""
     parts = [
         *_tuned_sentences(tuned),
         *([] if front is None else [_front(front)]),
@@ -341,7 +338,7 @@ def verdict(
 
 
 def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:
-    """The comparison that the verdict is about; None where no two indexes were bracketed at one level."""
+    """Return the comparison for the verdict; None if no two indexes were bracketed at one level."""
     if not matched:
         return None
     k, names = matched[0].k, [robustness(delta) for delta in deltas]
@@ -355,7 +352,7 @@ def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> Mat
 
 
 def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str:
-    """Why no index is compared with another."""
+    """Return why no index is compared with another."""
     least = min((part.values["recall"].mean or 0.0 for part in points), default=0.0)
     if points and least > max(part.level for part in matched):
         return (
@@ -411,9 +408,9 @@ def _tuned_sentences(tuned: Sequence[TunedPart]) -> list[str]:
 
 
 def few_asked(part: TunedPart) -> bool:
-    """Whether so few questions were asked that none of them losing anything would not settle the limit.
+    """Return whether there are so few questions that the limit would be uncertain even if none had a loss.
 
-    Of n questions without a loss, up to 3 / n of all may have one (the rule of three, at 95%).
+    If none of n questions has a loss, up to 3 / n of all may have one (the rule of three, at 95%).
     """
     return part.questions * part.limit < THREE
 

@@ -1,22 +1,21 @@
-"""Points: an index at one effort for one K, what each question gets of the exact nearest, and how fast.
+"""Measurements of indexes: points, workloads, families of indexes, and the minimum effort.
 
-A point is kept by all that it depends on, so that a kill costs one. Questions are timed one at a time on one thread,
-warm, in rounds; a question's time is the median of its rounds, as in sweeps.
+A point is an index at one effort for one K: the recall of the exact nearest passages for each question, and the speed.
+Each point is stored by everything it depends on, so that an interrupted diagnosis can be resumed. Questions are timed
+one at a time on one thread, warm, in rounds; a question's time is the median of its rounds, as in sweeps.
 
-What is searched and who asks: vectors of a corpus or of a file, and sets of questions.
+A workload has the vectors of a corpus or a file, and sets of questions. Held-out passages are removed from the vectors
+before indexes are built and then used as queries that no index contains (in-distribution). Questions of a configuration
+are out of the distribution of the passages, as real queries are.
 
-Passages that are held out are taken from the vectors before anything is built, so that they are asked for as what an
-index has never seen: in-distribution questions. Those of a configuration are out of its distribution, as questions are.
+A family is an index recipe at any effort, named as on the command line by its non-default settings: ``hnsw:m=32``.
+Efforts increase by a factor of about 1.4 from the smallest useful one, until the mean recall of all questions is
+sufficient.
 
-Which indexes are tried, and how far: families of recipes that differ in the effort of a search alone.
-
-A family is named as on the command line, by what differs from the defaults: ``hnsw:m=32``. Efforts go up from the least
-that differs from smaller ones, each some 1.4 times the one before, until the mean recall of all questions is enough.
-
-The least effort whose loss is within a limit beyond doubt, found by climbing and then by halving.
-
-Over the index that users ask: all vectors, as deep as the retriever searches. The loss is of a measure where a golden
-set is there and one is named, else of the recall of the exact nearest.
+Tuning finds the smallest effort whose loss is significantly within a limit, by increasing the effort and then
+bisecting.
+It uses the index of a real search: all vectors, at the retriever's depth. The loss is that of a measure if a golden set
+and a measure are given, else that of the recall of the exact nearest passages.
 """
 
 from __future__ import annotations
@@ -59,13 +58,13 @@ from raggs.sweeps.timing import load_now
 QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"
 TENTH = 10
-SERVER = "--vectors FILE.npy"  # in place of a corpus there
-MIN_VECTORS_PER_HIT = 4  # times as many vectors as hits are wanted
+SERVER = "--vectors FILE.npy"  # used instead of a corpus on a server
+MIN_VECTORS_PER_HIT = 4  # minimum number of vectors per requested hit
 
 
 @dataclass(frozen=True)
 class QueryVectors:
-    """Questions as vectors, with ids where they have any."""
+    """Questions as vectors, with ids if they have any."""
 
     origin: Origin
     vectors: Vectors
@@ -73,18 +72,18 @@ class QueryVectors:
 
     @cached_property
     def sum(self) -> str:
-        """Of what is asked."""
+        """Hash of the vectors."""
         return hash_bytes(self.vectors.tobytes())
 
 
 class IndexWorkload:
-    """Vectors, and those who ask.
+    """Vectors to search, and sets of questions.
 
     Args:
-        vectors: what is searched.
-        asked: by origin.
-        source: whose vectors they are, in words.
-        store: the passages, where there are any.
+        vectors: vectors to search.
+        asked: sets of questions by origin.
+        source: description of the vectors.
+        store: the passages, if there are any.
     """
 
     def __init__(
@@ -94,17 +93,17 @@ class IndexWorkload:
         self._truth: dict[tuple[str, int], Ints] = {}
 
     def truth(self, asked: QueryVectors, k: int) -> Ints:
-        """The exact k nearest of each question, shape (questions, k)."""
+        """Return the exact k nearest passages of each question, shape (questions, k)."""
         if (asked.sum, k) not in self._truth:
             self._truth[asked.sum, k] = self.vectors.search(asked.vectors, k).positions
         return self._truth[asked.sum, k]
 
 
 def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
-    """The vectors, all of them, and the questions.
+    """Return all vectors and the questions.
 
     Raises:
-        RaggsError: a part is missing, or a file is not what it should be.
+        RaggsError: a part is missing, or a file is not valid.
     """
     if settings.vectors is not None:
         return _of_files(bench, settings.vectors, settings.queries)
@@ -124,7 +123,7 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
 
 
 def texts_of(bench: Bench) -> Mapping[str, str]:
-    """The questions as they are searched for: by the run's rewriter, unless that is paid."""
+    """Return the questions as they are searched: rewritten by the run's rewriter, unless that is paid."""
     if bench.run is None or (rewriter := bench.workspace.rewriter(bench.run.embed.rewrite)).models:
         return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
     usual, loop = bench.run.embed.language, bench.workspace.loop
@@ -132,7 +131,7 @@ def texts_of(bench: Bench) -> Mapping[str, str]:
 
 
 def hold_out(world: IndexWorkload, count: int, seed: int) -> IndexWorkload:
-    """The same without some vectors, which are asked for too; at most a tenth, none twice, none of zeros."""
+    """Return the workload without some vectors, which are used as queries: at most a tenth, without zero vectors."""
     matrix = world.vectors.vectors
     drawn = np.sort(generator(seed, "held out").permutation(len(matrix))[: min(count, len(matrix) // TENTH)])
     chosen = drawn[matrix[drawn].any(axis=1)]
@@ -146,10 +145,10 @@ def hold_out(world: IndexWorkload, count: int, seed: int) -> IndexWorkload:
 
 
 def embedder_of(bench: Bench) -> Embedder:
-    """The one embedder.
+    """Return the only embedder.
 
     Raises:
-        UsageError: several are named.
+        UsageError: several are given.
     """
     if len(bench.embedders) > 1:
         raise UsageError("indexes can be compared for one embedder only", remedy="pass one --embedder")
@@ -172,10 +171,10 @@ def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> IndexWorkloa
 
 
 def open_matrix(path: Path) -> npt.NDArray[np.number]:
-    """A matrix of numpy's own format, not read yet.
+    """Return a matrix in numpy's format, memory-mapped.
 
     Raises:
-        DataError: it is none.
+        DataError: the file is not a valid matrix.
     """
     try:
         found: npt.NDArray[np.number] = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
@@ -189,10 +188,10 @@ def open_matrix(path: Path) -> npt.NDArray[np.number]:
 
 
 def read_matrix(path: Path) -> Vectors:
-    """Its rows at unit length; rows of zeros stay.
+    """Return the rows of a matrix, scaled to unit length; zero rows stay zero.
 
     Raises:
-        DataError: it is none, or holds NaN or infinity.
+        DataError: the file is not a valid matrix, or contains NaN or infinity.
     """
     rows = np.array(open_matrix(path), dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -203,8 +202,8 @@ def read_matrix(path: Path) -> Vectors:
 
 
 EFFORT_RATIO = 2**0.5
-MAX_EFFORT_STEPS = 24  # from 10 to some 40,000
-QUARTER = 4  # dimensions of a part of a vector that is coded, where nothing is said
+MAX_EFFORT_STEPS = 24  # from 10 to about 40,000
+QUARTER = 4  # dimensions per code of a vector, by default
 TYPE = "type"
 
 
@@ -213,9 +212,9 @@ class IndexFamily:
     """An index at any effort.
 
     Attributes:
-        name: of its settings.
-        config: its settings, with whatever effort.
-        varied: efforts that were asked for; empty: as many as are needed.
+        name: name of its settings.
+        config: its settings, with any effort.
+        varied: efforts to try; empty: as many as needed.
     """
 
     name: str
@@ -224,19 +223,19 @@ class IndexFamily:
 
     @property
     def effort(self) -> str:
-        """The name of the setting by which a search looks at more; empty where it has none."""
+        """Name of the setting that controls the effort of a search; empty if it has none."""
         return self._recipe(self.config).EFFORT
 
     def at(self, effort: int) -> Index:
-        """The recipe at one effort."""
+        """Return the recipe at one effort."""
         return self._recipe(self.config.model_copy(update={self.effort: effort}) if self.effort else self.config)
 
     def named(self, effort: int) -> str:
-        """The name of a point, as on the command line."""
+        """Return the name of a point, as on the command line."""
         return f"{self.name}:{self.effort}={effort}" if self.effort else self.name
 
     def efforts(self, k: int) -> list[int]:
-        """Efforts in ascending order; the caller stops when it has enough."""
+        """Return efforts in ascending order; the caller stops when enough is known."""
         if not self.effort:
             return [1]
         least = self._recipe(self.config).least_effort(k)
@@ -250,10 +249,10 @@ class IndexFamily:
 
 
 def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
-    """Each index with each combination of the varied settings that it has, once.
+    """Return each index with each combination of the varied settings that it has, without duplicates.
 
     Raises:
-        UsageError: no index has a setting that is to be varied, or a value does not fit.
+        UsageError: no index has a setting that should be varied, or a value is not valid.
     """
     bases = list(settings.indexes) or _default_indexes(dims)
     for name in settings.vary:
@@ -268,7 +267,7 @@ def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
 
 
 def _default_indexes(dims: int) -> list[IndexConfig]:
-    """A graph, lists, and lists of coded vectors."""
+    """Return the default indexes: a graph, lists, and lists of coded vectors."""
     hnsw, ivf = indexes.REGISTRY.load("hnsw").Config, indexes.REGISTRY.load("ivf").Config
     plain = [hnsw.model_validate({TYPE: "hnsw"}), ivf.model_validate({TYPE: "ivf"})]
     return plain if dims % QUARTER else [*plain, ivf.model_validate({TYPE: "ivf", "pq": dims // QUARTER})]
@@ -302,17 +301,18 @@ def _name(config: IndexConfig, effort: str, varied: Mapping[str, object]) -> str
 
 
 def bisected(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """The least whole number above `low`, which does not fit, up to `high`, which does, that fits."""
+    """Return the smallest whole number above `low` that fits; `low` does not fit, and `high` does."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
 
 
-RECALL_ENOUGH = 0.96  # mean recall of every set of questions, from where on more effort tells nothing
-STALLED = 1e-3  # of recall, twice in a row: more effort does not help
-DOUBLE_STEP_BELOW = 0.5  # mean recall below which steps are twice as long: nobody ships that
-WARM = 5  # questions before the clock starts
+RECALL_ENOUGH = 0.96  # mean recall of every set of questions from which more effort has no use
+STALLED = 1e-3  # minimum increase of recall; two smaller ones in a row end the search
+# mean recall below which efforts increase in double steps, since such indexes are not used in practice
+DOUBLE_STEP_BELOW = 0.5
+WARM = 5  # untimed questions before the measurement
 DIGITS = 7
 POINT_KIND = "index point/2"
 
@@ -322,7 +322,9 @@ class EffortPoint:
     """An index at one effort, for one K.
 
     Attributes:
-        kept: what each set of questions got, by origin.
+        family, effort, k: the index, its effort, and the number of hits.
+        row: stored measurements.
+        kept: values of each set of questions, by origin.
     """
 
     family: IndexFamily
@@ -333,14 +335,14 @@ class EffortPoint:
 
     @property
     def least_recall(self) -> float:
-        """The mean recall of the questions that get least."""
+        """Mean recall of the set of questions with the lowest one."""
         return min(float(each.recall.mean()) for each in self.kept.values())
 
 
 def points_of(
     bench: Bench, world: IndexWorkload, family: IndexFamily, k: int, settings: IndexDiagnosisConfig
 ) -> Iterator[EffortPoint]:
-    """The points of one index for one K, with growing effort, until that is enough."""
+    """Yield the points of one index for one K with increasing effort, until that is sufficient."""
     found: list[EffortPoint] = []
     efforts = family.efforts(k)
     while efforts:
@@ -361,7 +363,7 @@ def points_of(
 def point_of(
     bench: Bench, world: IndexWorkload, family: IndexFamily, effort: int, k: int, settings: IndexDiagnosisConfig
 ) -> EffortPoint:
-    """One point, measured now if it is not kept."""
+    """Return one point, measured now if it is not stored."""
     recipe = family.at(effort)
     causes = {
         "kind": POINT_KIND,
@@ -380,11 +382,11 @@ def point_of(
 
 
 def open_index(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
-    """The index over the world's vectors, built now if it was not.
+    """Return the index over the workload's vectors, built now if necessary.
 
     Raises:
-        PrerequisiteError: its package is missing, or memory.
-        DataError: settings that such vectors do not fit.
+        PrerequisiteError: its package or memory is missing.
+        DataError: its settings do not fit such vectors.
     """
     rows, dims = world.vectors.vectors.shape
     recipe.check(rows, dims, world.vectors.cache)
@@ -416,14 +418,14 @@ def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, setting
 
 
 class SearchTime(NamedTuple):
-    """Mean seconds of a question by the wall clock and by processor time, which other work slows less."""
+    """Mean seconds per question by wall clock and by processor time, which is less affected by other processes."""
 
     wall: float
     cpu: float
 
 
 def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexDiagnosisConfig) -> SearchTime:
-    """One question at a time; some of them, evenly spread over all."""
+    """Return the time per question, one at a time, for some questions spread evenly over all."""
     at = np.linspace(0, len(queries) - 1, min(settings.timed, len(queries))).astype(int)
     sample = [queries[row : row + 1] for row in at.tolist()]
     for query in sample[:WARM]:
@@ -442,16 +444,19 @@ LOSS_KIND = "index loss/1"
 
 
 class LossRow(Frozen):
-    """The values of one effort by question: kept between invocations."""
+    """Values of one effort by question, stored between invocations."""
 
     values: Mapping[str, tuple[Number, ...]]
 
 
 class EffortTuner:
-    """Efforts of indexes over one world.
+    """Tunes the efforts of indexes over one workload.
 
     Args:
+        bench: the bench.
+        world: the workload.
         asked: the questions.
+        settings: settings of the diagnosis.
     """
 
     def __init__(self, bench: Bench, world: IndexWorkload, asked: QueryVectors, settings: IndexDiagnosisConfig) -> None:
@@ -460,10 +465,10 @@ class EffortTuner:
         self._exact = self._values(world.truth(asked, self.depth))
 
     def tune(self, family: IndexFamily, limit: float) -> TunedPart:
-        """The least effort of one index.
+        """Return the minimum effort of one index.
 
         Raises:
-            DataError: the exact search has nothing to lose.
+            DataError: the exact search has a value of 0, so that nothing can be lost.
         """
         found = self._climb(family, limit)
         tried = dict(sorted(found.items()))
@@ -485,7 +490,7 @@ class EffortTuner:
         )
 
     def _climb(self, family: IndexFamily, limit: float) -> dict[int, Mapping[str, Interval]]:
-        """Efforts upwards until one fits, and then between it and the one before."""
+        """Return the losses by effort: increasing efforts until one fits, then bisection."""
         found: dict[int, Mapping[str, Interval]] = {}
 
         def fits(effort: int) -> bool:
@@ -530,7 +535,7 @@ class EffortTuner:
         return LossRow(values={name: tuple(map(finite_or_none, row.tolist())) for name, row in values.items()})
 
     def _values(self, found: Ints) -> dict[str, Floats]:
-        """Values by question, by measure."""
+        """Return values by question, by measure."""
         cutoffs, measure = self._settings.cutoffs, self._settings.measure
         if measure is None:
             truth = self._world.truth(self._asked, self.depth)
@@ -546,7 +551,7 @@ class EffortTuner:
 
 
 def depth_of(bench: Bench, settings: IndexDiagnosisConfig) -> int:
-    """How many hits are asked for."""
+    """Return the number of hits to search for."""
     if settings.depth is not None:
         return settings.depth
     own = () if bench.run is None else bench.run.retrieve.retrievers
@@ -555,7 +560,7 @@ def depth_of(bench: Bench, settings: IndexDiagnosisConfig) -> int:
 
 
 def as_yaml(family: IndexFamily, effort: int) -> str:
-    """The settings as they are written below a retriever: ``index: {type: hnsw, m: 32, ef: 57}``."""
+    """Return the settings as YAML below a retriever: ``index: {type: hnsw, m: 32, ef: 57}``."""
     told = family.at(effort).config
     fields = type(told).model_fields
     parts = {

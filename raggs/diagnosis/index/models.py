@@ -1,7 +1,4 @@
-"""What `raggs diagnose index` found: indexes at their points, at equal mean recall, and what is chosen by that.
-
-What is asked of `raggs diagnose index`: which indexes, how far each is tried, and what is decided by it.
-"""
+"""Settings and findings of `raggs diagnose index`: indexes at their points, at equal mean recall, and the selection."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ Origin = Literal["questions", "held-out passages"]
 
 
 class QuerySetValues(Frozen):
-    """What one set of questions got, by question: kept between invocations."""
+    """Values of one set of questions, by question; stored between invocations."""
 
     origin: str
     hits: tuple[int, ...]
@@ -39,7 +36,7 @@ class QuerySetValues(Frozen):
 
 
 class PointRow(Frozen):
-    """One index at one effort, for one K: kept between invocations."""
+    """One index at one effort, for one K; stored between invocations."""
 
     qps: float
     cpu_ms: float
@@ -77,12 +74,12 @@ class IndexAtEffort(ReportPart):
 
     @property
     def tried(self) -> Annotated[str, Column("effort")]:
-        """The effort as it is set."""
+        """The effort with the name of its setting."""
         return f"{self.setting} {self.effort}".strip()
 
 
 class PointPart(IndexAtEffort):
-    """What it found, and what that took."""
+    """Results and cost of one point."""
 
     origin: Origin
     qps: Annotated[float, Column("qps", text="{:,.0f}")] = Field(
@@ -99,7 +96,7 @@ class PointPart(IndexAtEffort):
 
 
 class MatchedPart(ReportPart):
-    """An index at one mean recall; without numbers where its points do not bracket that."""
+    """An index at one mean recall; without numbers if its points do not bracket it."""
 
     index: Annotated[str, Column("index")]
     k: int
@@ -123,7 +120,7 @@ class MatchedPart(ReportPart):
 
 
 class ChosenPart(IndexAtEffort):
-    """A point of the front of two things, where a third is fixed."""
+    """A point of the front of two quantities, with a third one fixed."""
 
     origin: Origin
     recall: Annotated[float, Column("recall", "score")]
@@ -143,7 +140,7 @@ class FrontPart(ReportPart):
 
 
 class LossPart(ReportPart):
-    """What an effort loses against the exact search."""
+    """Loss of an effort against the exact search."""
 
     effort: int
     losses: Annotated[Mapping[str, MeanPart], Column("{key}", "signed")] = Field(
@@ -152,7 +149,7 @@ class LossPart(ReportPart):
 
 
 class TunedPart(ReportPart):
-    """The least effort of an index whose loss is within the limit beyond doubt."""
+    """The minimum effort of an index whose loss is significantly within the limit."""
 
     index: str
     setting: str
@@ -166,7 +163,7 @@ class TunedPart(ReportPart):
 
 
 class BinPart(ReportPart):
-    """Answers to questions of about one recall."""
+    """Answers to questions with about the same recall."""
 
     recall: Annotated[float, Column("recall from", text="{:g}")]
     answers: Annotated[int, Column("answers", text="{:,}")]
@@ -187,7 +184,7 @@ class RequiredRecallPart(ReportPart):
 
 
 class LowRecallPart(IndexAtEffort):
-    """The questions that an index gives least."""
+    """The questions with the lowest recall of an index."""
 
     below: float = Field(description="recall that these queries do not reach")
     share: Annotated[float, Column("share", "score")] = Field(description="share of all queries")
@@ -197,7 +194,7 @@ class LowRecallPart(IndexAtEffort):
 
 
 class IndexFindings(DiagnosisFindings):
-    """What `raggs diagnose index` found."""
+    """Findings of `raggs diagnose index`."""
 
     v: Literal[1] = 1
     rows: int
@@ -216,7 +213,7 @@ class IndexFindings(DiagnosisFindings):
 
 
 def _share(given: object) -> object:
-    """A share, or per cent in words: "1%"."""
+    """Return a share; texts such as "1%" are converted."""
     if isinstance(given, str) and given.strip().endswith("%"):
         try:
             return float(given.strip()[:-1]) / 100
@@ -226,7 +223,7 @@ def _share(given: object) -> object:
 
 
 def _vary(given: object) -> object:
-    """A mapping, or words such as "m=8,16"."""
+    """Return a mapping; words such as "m=8,16" are parsed."""
     if not isinstance(given, list | tuple):
         return given
     found: dict[str, list[str]] = {}
@@ -241,7 +238,7 @@ def _vary(given: object) -> object:
 
 
 def _fixed(given: object) -> object:
-    """A mapping, or words such as "recall=0.9"."""
+    """Return a mapping; words such as "recall=0.9" are parsed."""
     if not isinstance(given, str):
         return given
     what, _, least = given.partition("=")
@@ -254,7 +251,7 @@ FixableMeasure = Literal["recall", "robustness", "qps"]
 
 
 class FixedTarget(Settings):
-    """The one of three that must be reached; of the other two the front is shown."""
+    """The one of three quantities that must be reached; the front is that of the other two."""
 
     what: FixableMeasure = Field("recall", description="recall, robustness (at `robust_at`) or qps")
     least: float = Field(0.9, gt=0, description="minimum value")

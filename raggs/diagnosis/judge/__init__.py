@@ -1,8 +1,8 @@
-"""Diagnosis `judge`: one prompt of 40 passages against the rank stage, with the user's own model.
+"""Diagnosis `judge`: one prompt of 40 passages compared with the rank stage, with the user's own model.
 
-`measuring` holds pools, orders, grades and findings; this module holds the diagnosis, its forecast, tables and plots.
-A dry run counts a prompt of a pool exactly. It follows a ranking to the first missing answer, and bounds the rest by
-`rank.max_calls`.
+`measuring` contains pools, orders, grades and findings; this module contains the diagnosis, its forecast, tables and
+plots. A dry run counts the prompts of a pool exactly. It follows a ranking to the first missing answer, and bounds the
+rest by `rank.max_calls`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ NO_WHOLE_ORDER = "no order of a whole pool"
 
 
 def verdict(found: JudgeFindings) -> str:
-    """How often its orders turn, in one prompt and by the rank stage; then whether that is worth its calls."""
+    """Return how often orders change, in one prompt and by the rank stage, and whether the rank stage is worth its
+    calls.
+    """
     single, ranked = found.single, found.ranked
     if single.otherwise.mean is None and single.again.mean is None:
         told = (
@@ -75,7 +77,7 @@ def verdict(found: JudgeFindings) -> str:
 
 
 def _gain_clause(gain: PoolsPart) -> str:
-    """What grades alone do not buy."""
+    """Return the benefit of ranking beyond the grades, as a clause."""
     if gain.mean is None or gain.low is None or gain.high is None:
         return ""
     if gain.low == gain.high == 0:
@@ -163,7 +165,7 @@ def _number(part: PoolsPart) -> str:
 
 
 def _by_place(found: JudgeFindings) -> str:
-    """How often neighbours are kept, by their place."""
+    """Return the plot of how often neighbours keep their order, by rank."""
     drawing = Drawing(f"{found.judge}: neighbouring pairs that keep their order", FOOT + 3.4 * LINE)
     across, up = AxisScale(0, len(found.places), LEFT, RIGHT), AxisScale(0.4, 1.02, FOOT, TOP)
     for value in up.ticks():
@@ -193,7 +195,7 @@ def _mark(drawing: Drawing, x: float, up: AxisScale, part: PoolsPart, kinds: tup
 async def count_asks(
     llm: DryRunLLM, judge: Judge, run: RunConfig, pools: Sequence[QueryPool], plan: RepeatPlan
 ) -> None:
-    """Ask what the diagnosis would ask, part by part; a ranking is bounded by `rank.max_calls`."""
+    """Make the calls of the diagnosis with dry-run models, part by part; a ranking is bounded by `rank.max_calls`."""
     ordering, paid = run.ordering, bool(judge.models)
     llm.turn_to("grades")
     rows = await grades_of(judge, pools)
@@ -231,7 +233,7 @@ async def count_asks(
 
 
 class JudgeDiagnosisConfig(DiagnosisConfig):
-    """How often the judge is asked."""
+    """Settings of the diagnosis `judge`: numbers of pools, orders and repetitions."""
 
     type: Literal["judge"] = "judge"
     pools: int = Field(10, ge=1, description="number of pools")
@@ -243,7 +245,7 @@ class JudgeDiagnosisConfig(DiagnosisConfig):
 
 
 class JudgeDiagnosis(Diagnosis[JudgeFindings]):
-    """Say whether the judge orders alike, and what the rank stage buys."""
+    """Test whether the judge orders passages consistently, and what the rank stage gains."""
 
     Config = JudgeDiagnosisConfig
     Result = JudgeFindings
@@ -262,11 +264,11 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
     _about: Causes | None = None
 
     def causes(self, bench: Bench) -> Causes:
-        """With the pools, and all that can change the judge's answers."""
+        """Return the causes, including the pools and everything that can change the judge's answers."""
         return {**super().causes(bench), **self._asked(bench)}
 
     def _asked(self, bench: Bench) -> Causes:
-        """Who is asked of what; looked up once, since it reads the code of Python judges."""
+        """Return the causes of the judge's answers, computed once, because it reads the code of Python judges."""
         if self._about is None:
             run, judge = _run(bench), judge_of(bench, _run(bench))
             pools = [
@@ -281,14 +283,14 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return self._about
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """The judge's."""
+        """Return the judge's models."""
         return judge_of(bench, _run(bench)).models
 
     def check(self, bench: Bench) -> None:
-        """Find what the judge lacks before anything is paid for.
+        """Check the judge before anything is paid for.
 
         Raises:
-            RaggsError: a price, a file, or something in the questions.
+            RaggsError: a price or file is missing, or a question is not valid.
         """
         judge_of(bench, _run(bench)).check(bench.queries.values())
 
@@ -305,7 +307,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         )
 
     def measure(self, bench: Bench) -> JudgeFindings:
-        """Grade what has no grade, order each pool in one prompt, rank it, compare."""
+        """Grade ungraded pools, order each pool in one prompt, rank it, and compare."""
         run, plan, pools = _run(bench), self._plan(bench), self._chosen(bench)
         about = [self.config.type, bench.seed, bench.causes("run"), self._asked(bench)]
         grading = JudgeAnswerCosts(rows=(), calls=0, tokens=0, usd=0.0)
@@ -331,7 +333,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return found.pools
 
     def sections(self, found: JudgeFindings) -> tuple[Section, ...]:
-        """The two ways, then where in the list, then what the place shown does, then failures."""
+        """Return the tables: the two methods, results by rank, position bias, failures."""
         return (_methods_section(found), _places(found), _position_bias_section(found.favour), *_failures(found))
 
     def main_table(self, found: JudgeFindings) -> Table | None:
@@ -340,7 +342,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return None if table is None else without_intervals(table)
 
     def plots(self, found: JudgeFindings) -> Mapping[str, str]:
-        """The share of pairs that turn, and how often neighbours are kept by their place."""
+        """Return the plots: the share of pairs that change, and how often neighbours keep their order by rank."""
         ways = [
             (f"{found.single.name}, repeated", found.single.again),
             (f"{found.single.name}, other order", found.single.otherwise),
@@ -389,7 +391,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return RepeatPlan(bench.seed, self.config.showings, self.config.repeats, self.config.rankings)
 
     def _chosen(self, bench: Bench) -> list[QueryPool]:
-        """The pools, found once."""
+        """Return the pools, found once."""
         if self._pools is None:
             run = _run(bench)
             found = pools_of(bench, run, self.config.pools, self.config.size)

@@ -1,17 +1,13 @@
-"""What the diagnosis of a judge finds. A number that is not defined is null.
+"""Pools, answers and findings of the diagnosis of a judge. An undefined number is null.
 
-Who is asked for what, how often: grades that are missing, one prompt of the whole pool, and the rank stage.
+Pools come from a run's own judge stage, or are searched with the run's configuration by retrievers without paid models.
+Near-duplicates are removed as in the rank stage, and grades of searched pools are requested from the judge.
 
-The presentation of a list depends on the seed, the question and its number alone. An answer that was paid for is
-remembered by what was asked and by its sample, so that whoever is stopped pays nothing twice; a ranking that is done
-again begins with other batches.
+The judge is called for missing grades, for one prompt of the complete pool, and for the rank stage. The presentation of
+a list depends only on the seed, the question and its number. Paid answers are stored by prompt and sample, so an
+interrupted diagnosis does not pay twice. A repeated ranking starts with other batches.
 
-The pools that a judge is tried on: of a run's own judge stage, or searched for by the run's configuration.
-
-Near-duplicates are left out, as the rank stage leaves them out. Pools that are searched for come from the retrievers
-that pay nobody, and their grades have yet to be asked for.
-
-From the judge's answers to figures: each is one value a pool, whose mean has an interval over resampled pools.
+Each figure has one value per pool; its mean has an interval over resampled pools.
 """
 
 from __future__ import annotations
@@ -67,7 +63,7 @@ from raggs.stats.judge_sharpness import (
 
 
 class JudgeAnswerRow(ReportPart):
-    """An answer of the judge, as it is kept: one order of a list, or the course of a ranking."""
+    """A stored answer of the judge: one order of a list, or one complete ranking."""
 
     qid: str
     sample: int = Field(description="number of the repetition, or of the ranking")
@@ -86,7 +82,7 @@ class JudgeAnswerRow(ReportPart):
 
 
 class JudgeAnswerCosts(ReportPart):
-    """All answers of one kind, and what they took, whenever they were paid for."""
+    """All answers of one kind, and their cost, whenever they were paid for."""
 
     rows: tuple[JudgeAnswerRow, ...]
     calls: int
@@ -105,7 +101,7 @@ def _usd(value: float) -> str:
 
 
 class OrderMethodPart(ReportPart):
-    """One way to an order."""
+    """A method to order pools."""
 
     name: Annotated[str, Column("way")]
     again: Annotated[
@@ -144,7 +140,7 @@ class OrderMethodPart(ReportPart):
 
 
 class PlacePart(ReportPart):
-    """How often neighbours in an order stand in that order in another one."""
+    """How often neighbours of an order are in the same order in another one."""
 
     first: int
     last: int
@@ -160,12 +156,12 @@ class PlacePart(ReportPart):
 
     @property
     def places(self) -> Annotated[str, Column("places")]:
-        """From the first of the neighbours to the last."""
+        """First and last rank of the range."""
         return f"{self.first}–{self.last + 1}"
 
 
 class PositionBiasPart(ReportPart):
-    """What the place does at which a passage is shown."""
+    """Effect of the position at which a passage is shown."""
 
     toward: PoolsPart = Field(description="one prompt: share of reversed pairs won by the passage shown first")
     single: PoolsPart = Field(description="one prompt: gain of the first over the last position, in grades")
@@ -175,7 +171,7 @@ class PositionBiasPart(ReportPart):
 
 
 class JudgeFindings(DiagnosisFindings):
-    """What the diagnosis of a judge finds."""
+    """Findings of the diagnosis of a judge."""
 
     judge: str
     pools: int
@@ -200,12 +196,12 @@ class JudgeFindings(DiagnosisFindings):
     errors: Mapping[str, int] = Field(description="reasons for missing orders, with counts")
 
 
-MIN_POOL_PASSAGES = 5  # passages of a pool
+MIN_POOL_PASSAGES = 5  # minimum number of passages of a pool
 
 
 @dataclass(frozen=True)
 class QueryPool:
-    """A question with the passages that are to be ordered, best fused first; without grades where nobody gave any."""
+    """A question with the passages to order, best fused first; without grades if it has none yet."""
 
     query: Query
     passages: tuple[Passage, ...]
@@ -213,10 +209,10 @@ class QueryPool:
 
 
 def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryPool]:
-    """So many pools, sorted by query, the longest ones first chosen, equal ones by lot.
+    """Return up to `count` pools, sorted by query; the longest ones are chosen, ties at random.
 
     Raises:
-        PrerequisiteError: no pool has five passages, or no retriever can search without paying.
+        PrerequisiteError: no pool has five passages, or every retriever uses paid models.
     """
     golden = bench.golden if bench.has("golden") else None
     if isinstance(golden, RunGolden):
@@ -236,10 +232,10 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
 
 
 def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool]:
-    """The pools without the passages that the rank stage leaves unordered; as they are where grades are to come.
+    """Return the pools without the passages that the rank stage leaves unordered; unchanged if they have no grades yet.
 
     Raises:
-        PrerequisiteError: no pool has a relevant passage, or too few passages of each reach the floor.
+        PrerequisiteError: no pool has a relevant passage, or no pool has enough passages at or above the floor.
     """
     best, floor = ordering.min_best_grade, ordering.floor
     if not (ranked := [pool for pool in pools if max(pool.grades, default=best) >= best]):
@@ -259,7 +255,7 @@ def _pool_above_floor(pool: QueryPool, floor: int) -> QueryPool:
 
 
 def _graded_head(found: GoldenQuery, size: int) -> QueryPool | None:
-    """The first passages of a pool that have a grade of their own."""
+    """Return the first passages of a pool that have their own grade."""
     if found.query is None:
         return None
     texts = {passage.doc_id: passage for passage in found.pool}
@@ -273,14 +269,14 @@ def _graded_head(found: GoldenQuery, size: int) -> QueryPool | None:
 
 @dataclass(frozen=True)
 class _Lookup:
-    """What the merge stage asks for."""
+    """Queries and passages for the merge stage."""
 
     queries: Mapping[str, Query]
     passages: PassageLookup
 
 
 def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[QueryPool]:
-    """Some questions by lot, searched for."""
+    """Yield the pools of some randomly chosen questions, searched now."""
     qids = list(bench.queries)
     lot = generator(bench.seed, "pools", len(qids)).permutation(len(qids)).tolist()
     chosen = {qids[at]: bench.queries[qids[at]] for at in sorted(lot[:count])}
@@ -308,7 +304,7 @@ def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[Re
 
 
 def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequence[str]) -> list[Retriever]:
-    """The retrievers that pay nobody.
+    """Return the retrievers without paid models.
 
     Raises:
         PrerequisiteError: there is none.
@@ -326,7 +322,7 @@ def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qi
 def _search_records(
     bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None
 ) -> list[EmbedRecord]:
-    """The questions as they are searched for, by the run's rewriter where that pays nobody."""
+    """Return the questions as they are searched, rewritten by the run's rewriter unless that is paid."""
     own = bench.workspace.rewriter(run.embed.rewrite)
     rewriter = bench.workspace.rewriter(NoRewriter.Config()) if own.models else own
     prepared = [bench.workspace.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
@@ -334,21 +330,21 @@ def _search_records(
 
 
 def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:
-    """The run's judge. `llm`: the models that it asks."""
+    """Return the run's judge; `llm` replaces its models."""
     grade, order = judge_prompts(run.judge.prompt, run.ordering.prompt)
-    questions = lambda: bench.queries.values()  # noqa: E731 - asked for where a judge wants them
+    questions = lambda: bench.queries.values()  # noqa: E731 - evaluated only if the judge needs it
     return bench.workspace.judge(run.judge.judge, grade, order, llm, questions)
 
 
 @dataclass(frozen=True)
 class RepeatPlan:
-    """How often is asked.
+    """Numbers of repetitions.
 
     Attributes:
-        seed: of the presentations.
-        showings: orders in which a pool is shown.
-        repeats: asks of each.
-        rankings: of each pool by the rank stage.
+        seed: random seed of the presentations.
+        showings: number of orders in which a pool is shown.
+        repeats: calls per order.
+        rankings: rankings of each pool by the rank stage.
     """
 
     seed: int
@@ -357,7 +353,7 @@ class RepeatPlan:
     rankings: int
 
     def shown(self, pool: QueryPool, showing: int) -> list[int]:
-        """The positions of a pool's passages in one order of presentation."""
+        """Return the positions of a pool's passages in one order of presentation."""
         found: list[int] = (
             generator(self.seed, "shown", pool.query.qid, showing).permutation(len(pool.passages)).tolist()
         )
@@ -365,7 +361,7 @@ class RepeatPlan:
 
 
 async def one_prompt(judge: Judge, pools: Sequence[QueryPool], plan: RepeatPlan) -> list[JudgeAnswerRow]:
-    """Every pool in one prompt, each of its showings as often as the plan says."""
+    """Return the answers for every pool in one prompt, for each order of presentation and each repetition."""
     asked = [
         (pool, plan.shown(pool, showing), repeat)
         for pool in pools
@@ -387,7 +383,7 @@ async def one_prompt(judge: Judge, pools: Sequence[QueryPool], plan: RepeatPlan)
 
 
 async def grades_of(judge: Judge, pools: Sequence[QueryPool]) -> list[JudgeAnswerRow]:
-    """Grades of the pools that have none, as `scores`; a passage on which the judge failed has the lowest."""
+    """Return the grades of ungraded pools as `scores`; a passage on which the judge failed gets the lowest grade."""
 
     async def grade(pool: QueryPool) -> JudgeAnswerRow:
         said = await asyncio.gather(*(judge.grade(pool.query, passage) for passage in pool.passages))
@@ -405,34 +401,34 @@ async def grades_of(judge: Judge, pools: Sequence[QueryPool]) -> list[JudgeAnswe
 
 
 def graded(pools: Sequence[QueryPool], rows: Sequence[JudgeAnswerRow]) -> list[QueryPool]:
-    """The pools with these grades, where they had none."""
+    """Return the pools, with these grades if they had none."""
     found = {row.qid: tuple(map(int, row.scores)) for row in rows}
     return [pool if pool.grades else replace(pool, grades=found[pool.query.qid]) for pool in pools]
 
 
-ALL_ORDERED = {"floor": MIN_GRADE, "min_best_grade": MIN_GRADE}  # settings of a pool that is ranked as a whole
+ALL_ORDERED = {"floor": MIN_GRADE, "min_best_grade": MIN_GRADE}  # settings with which a pool is ranked completely
 
 
 class Rankings:
-    """Rankings of pools by the rank stage's own settings, each begun with another seed."""
+    """Rankings of pools with the rank stage's own settings, each started with another seed."""
 
     def __init__(self, judge: Judge, run: RunConfig) -> None:
         self._judge, self._config = judge, run.ordering
 
     async def all(self, pools: Sequence[QueryPool], rankings: int) -> list[JudgeAnswerRow]:
-        """Every pool as often as is wanted."""
+        """Rank every pool as often as requested."""
         asked = [self.ranked(pool, number) for pool in pools for number in range(rankings)]
         return list(await asyncio.gather(*asked))
 
     async def ranked(self, pool: QueryPool, number: int) -> JudgeAnswerRow:
-        """One ranking."""
+        """Return one ranking."""
         course, asked = await self.begun(pool, number), _RankingCalls()
         while batches := course.next_round():
             said = await asyncio.gather(*(self.ask(pool, batch, number) for batch in batches))
             course.learn([asked.take(batch, each) for batch, each in zip(batches, said, strict=True)])
-            await asyncio.sleep(0)  # a ranker thinks for milliseconds; others wait for theirs
+            await asyncio.sleep(0)  # a ranker computes for milliseconds; let other tasks run
         found = course.ranking()
-        spoke = asked.count == 0 or len(asked.errors) < asked.count  # a ranking that nobody spoke on is no order
+        spoke = asked.count == 0 or len(asked.errors) < asked.count  # a ranking without any answer is not an order
         return JudgeAnswerRow(
             qid=pool.query.qid,
             sample=number,
@@ -448,7 +444,7 @@ class Rankings:
         )
 
     async def begun(self, pool: QueryPool, number: int) -> RankingProcess:
-        """The course of the whole pool at its start; what people said of the pool is taken in."""
+        """Return the ranking process of the complete pool at its start, including orders by humans."""
         ids = tuple(passage.doc_id for passage in pool.passages)
         config = self._config.model_copy(update={"seed": self._config.seed + number, **ALL_ORDERED})
         course = config.course(KeptPool(pool.query.qid, ids, pool.grades, {}))
@@ -459,20 +455,20 @@ class Rankings:
         return course
 
     def ask(self, pool: QueryPool, batch: Batch, number: int) -> Awaitable[Ordering]:
-        """One batch put before the judge."""
+        """Return the judge's order of one batch."""
         texts = {passage.doc_id: passage for passage in pool.passages}
         return self._judge.reorder(pool.query, [texts[doc_id] for doc_id in batch.shown], sample=number)
 
 
 class _RankingCalls:
-    """What was asked for one ranking."""
+    """Statistics of the calls of one ranking."""
 
     def __init__(self) -> None:
         self.count = self.first = 0
         self.errors: list[str] = []
 
     def take(self, batch: Batch, said: Ordering) -> JournalRecord:
-        """Count an answer, and give it as rankings learn it."""
+        """Count an answer, and return it in the form that rankings use."""
         self.count += 1
         if said.order is None:
             self.errors.append(said.error or said.silent or "no order")
@@ -495,7 +491,7 @@ def kept_answers(
     causes: Sequence[object],
     ask: Callable[[Judge], Coroutine[object, object, list[JudgeAnswerRow]]],
 ) -> JudgeAnswerCosts:
-    """Answers as they are kept, or asked for now, with what they took."""
+    """Return stored answers, or request them now, with their cost."""
 
     def make() -> list[JudgeAnswerCosts]:
         llm = MeteredLLM(bench.workspace.llm)
@@ -507,21 +503,21 @@ def kept_answers(
     return bench.kept(list(causes), JudgeAnswerCosts, make)[0]
 
 
-POSITION_GROUP_ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
-MAX_SHOWN_ERRORS = 3  # reasons of failures that are named
+POSITION_GROUP_ENDS = (5, 10, 20, 30, 40)  # last ranks of the parts of a list
+MAX_SHOWN_ERRORS = 3  # maximum number of failure reasons listed
 
 
 @dataclass(frozen=True)
 class JudgeAnswers:
-    """All answers to be compared.
+    """All answers to compare.
 
     Attributes:
-        single: orders of whole pools in one prompt.
+        single: orders of complete pools in one prompt.
         ranked: rankings; their `shown` is the pool.
-        grades: by pool and passage, what the rank stage starts from.
-        top: how many of the first are compared.
-        batch: passages per batch of the rank stage.
-        seed: of the intervals.
+        grades: by pool and passage, the grades that the rank stage starts from.
+        top: number of first passages to compare.
+        batch: passages that the rank stage shows at a time.
+        seed: random seed of the intervals.
     """
 
     single: JudgeAnswerCosts
@@ -533,56 +529,58 @@ class JudgeAnswers:
 
     @cached_property
     def qids(self) -> tuple[str, ...]:
-        """The pools."""
+        """Queries of the pools."""
         return tuple(sorted({row.qid for row in self.ranked.rows}))
 
     @cached_property
     def orders(self) -> Mapping[str, list[ObservedOrder]]:
-        """By pool the orders of one prompt that were given."""
+        """Orders from one prompt, by pool."""
         return {qid: _observed_orders(self.single.rows, qid) for qid in self.qids}
 
     @cached_property
     def rankings(self) -> Mapping[str, list[ObservedOrder]]:
-        """By pool its rankings; each counts as a showing of its own."""
+        """Rankings by pool; each counts as a separate presentation."""
         return {qid: _observed_orders(self.ranked.rows, qid) for qid in self.qids}
 
     @cached_property
     def informed(self) -> Mapping[str, list[ObservedOrder]]:
-        """By pool the orders of one prompt, each read with the grades."""
+        """Orders from one prompt combined with the grades, by pool."""
         found = {}
-        for qid in self.qids:  # grades by the passages' numbers, as `ObservedOrder` counts them
+        for qid in self.qids:  # grades by the passages' numbers, as in `ObservedOrder`
             grades = np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
             found[qid] = [with_grades(told, grades) for told in self.orders[qid]]
         return found
 
-    # --- the three ways ---
+    # --- the three methods ---
 
     def of_prompts(self, name: str, orders: Mapping[str, list[ObservedOrder]]) -> OrderMethodPart:
-        """One prompt of the whole pool, by its `orders`, or by those that are `informed` of the grades."""
+        """Return the results of one prompt of the complete pool, from its `orders` or from those combined with
+        grades.
+        """
         again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
         top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
         return self._way(name, self.single, again, self._turned(orders), top)
 
     def rank_stage(self, name: str) -> OrderMethodPart:
-        """The rank stage; nothing is shown the same way again there."""
+        """Return the results of the rank stage, which never repeats a presentation."""
         top = [mean_overlap(self.rankings[qid], self.top, same=True) for qid in self.qids]
         return self._way(name, self.ranked, [math.nan] * len(self.qids), self._afresh, top)
 
     @property
     def gain(self) -> PoolsPart:
-        """By how much fewer pairs the rank stage turns than one prompt that knows the same grades."""
+        """Return how many fewer pairs change with the rank stage than with one prompt that uses the same grades."""
         return self.mean(np.array(self._turned(self.informed)) - np.array(self._afresh))
 
     @property
     def between(self) -> PoolsPart:
-        """Kendall's tau of the two ways, over all orders of a pool."""
+        """Return Kendall's tau of the two methods, over all orders of a pool."""
         return self.mean([1 - 2 * _disagreement_between(self.orders[qid], self.rankings[qid]) for qid in self.qids])
 
-    # --- what the place shown does, and how sharp the judge is ---
+    # --- position bias and sharpness ---
 
     @property
     def favour(self) -> PositionBiasPart:
-        """Of either way."""
+        """Return the position bias of both methods."""
         rows = [row for row in self.ranked.rows if row.asked > row.failed]
         sizes = [min(self.batch, len(row.shown)) for row in rows]
         return PositionBiasPart(
@@ -595,17 +593,17 @@ class JudgeAnswers:
 
     @property
     def sharpness(self) -> PoolsPart:
-        """Of one prompt, on the scale of the rank stage's utilities."""
+        """Return the sharpness of one prompt, on the scale of the rank stage's utilities."""
         return self.mean(self._picked.sharpness)
 
     @property
     def ranked_sharpness(self) -> PoolsPart:
-        """As the engine estimates it."""
+        """Return the sharpness that the engine estimates."""
         rows = self.ranked.rows
         return self.mean(self._by_pool([row.sharpness for row in rows], rows))
 
     def places(self) -> tuple[PlacePart, ...]:
-        """How often neighbours keep their order, by their place."""
+        """How often neighbours keep their order, by range of ranks."""
         longest = max((len(row.shown) for row in self.ranked.rows), default=0)
         ends = [*(end for end in POSITION_GROUP_ENDS if end < longest - 1), max(1, longest - 1)]
         again, against, ranked = [], [], []
@@ -629,13 +627,13 @@ class JudgeAnswers:
         )
 
     def errors(self) -> dict[str, int]:
-        """Why no order was given, the most frequent first."""
+        """Return why no order was given, the most frequent reason first."""
         said = [row.error or "no order" for row in self.single.rows if row.order is None]
         said += [error for row in self.ranked.rows for error in row.errors]
         return dict(Counter(said).most_common(MAX_SHOWN_ERRORS))
 
     def mean(self, values: npt.ArrayLike) -> PoolsPart:
-        """Over pools."""
+        """Return the mean over pools."""
         found = bootstrap_mean(np.asarray(values, dtype=np.float64), seed=self.seed)
         return PoolsPart(
             mean=finite_or_none(found.mean),
@@ -655,11 +653,11 @@ class JudgeAnswers:
 
     @cached_property
     def _picked(self) -> PoolEstimates:
-        """Sharpness and favour of one prompt by pool, by the utilities of the first ranking."""
+        """Return sharpness and position bias of one prompt by pool, with the utilities of the first ranking."""
         utilities = {
             row.qid: dict(zip(row.order or (), row.scores, strict=True)) for row in self.ranked.rows if not row.sample
         }
-        if not any(self._turned(self.orders)):  # all are 0: however sharp it is, its answers do not tell
+        if not any(self._turned(self.orders)):  # all orders are equal: the answers do not determine the sharpness
             return by_pool([])
         given = [row for row in self.single.rows if row.order is not None]
         pools = [
@@ -670,7 +668,7 @@ class JudgeAnswers:
         return by_pool([pool for pool in pools if pool])
 
     def _by_pool(self, values: Sequence[Number], rows: Sequence[JudgeAnswerRow]) -> list[float]:
-        """The mean of each pool's rows."""
+        """Return the mean of each pool's rows."""
         found = [[value for value, row in zip(values, rows, strict=True) if row.qid == qid] for qid in self.qids]
         return [float(np.mean(np.array(each, dtype=np.float64))) if each else math.nan for each in found]
 

@@ -1,9 +1,9 @@
-"""Diagnosis `names`: how much of a score depends on the person who is named, and which changes of a text remove that.
+"""Diagnosis `names`: how much of a score depends on the person named, and which changes of a text remove that.
 
-`models` holds settings, findings and the drawn bundles, `scoring` scores them by embedders and rerankers. This module
-holds the diagnosis, its tables, plots and verdict.
+`models` contains settings, findings and the generated test cases (bundles), `scoring` scores them by embedders and
+rerankers. This module contains the diagnosis, its tables, plots and verdict.
 
-Published figures of two paid embedders are shown beside the measured ones; raggs did not repeat them. Source:
+Published figures of two paid embedders are shown next to the measured ones; raggs has not reproduced them. Source:
 "Practical RAG Evaluation" (2025), tables 4.1, 4.2, 10 and 11: mean change of the name margin in percent.
 """
 
@@ -60,7 +60,7 @@ LEGEND = (
 
 
 def _all_scorers_section(found: NamesFindings) -> Section:
-    """All scorers in all languages, a column each."""
+    """Return the table of all scorers in all languages, one column each."""
     head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
     rows = (
         (parts[0].perturber, *(formatted(part.percent.value, "+z.1f") + part.mark for part in parts))
@@ -142,15 +142,15 @@ CHANGES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
 
 
 def published(language: str, perturber: str) -> dict[str, float]:
-    """By embedder, the published change in percent; empty where nothing was."""
+    """Return the published change in percent by embedder; empty if none was published."""
     if perturber not in ORDER:
         return {}
     return {name: values[ORDER.index(perturber)] for name, values in CHANGES.get(language, {}).items()}
 
 
 START, END, HEAD = 300, WIDTH - 24, 52
-BAR = 15.0  # of one scorer
-GAP = 10.0  # between perturbers
+BAR = 15.0  # height of a scorer's bar
+GAP = 10.0  # gap between perturbations
 MAX_LABEL_LETTERS = 40
 KEY = (
     "blue bars: measured here; dashed: limit exceeded",
@@ -235,19 +235,19 @@ MORE_QUESTIONS_ADVICE = "First increase --questions and --runs"
 
 
 def blind(subject: SubjectPart) -> bool:
-    """Whether the scorer does not tell names apart in this language, so that no change of that says anything."""
+    """Return whether the scorer cannot distinguish names in this language, so that changes are meaningless."""
     return subject.small > MAX_SMALL_MARGIN_SHARE
 
 
 def is_passed(subjects: Sequence[SubjectPart]) -> bool | None:
-    """Whether all hold what is asked of them; None where nobody fails and somebody is in doubt."""
+    """Return whether all subjects meet the limits; None if none fails and some are inconclusive."""
     if any(blind(each) or _failed(each) for each in subjects):
         return False
     return None if any(_inconclusive_ablations(each) for each in subjects) else True
 
 
 def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
-    """Which scorer fails, where, and by what; then what to do first."""
+    """Return which scorer fails and by which changes, and the most important action."""
     scorers = list(dict.fromkeys(each.scorer for each in subjects))
     wrong = [
         text for name in scorers if (text := _failure_clause(name, [each for each in subjects if each.scorer == name]))
@@ -272,7 +272,7 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
 
 
 def _failure_clause(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
-    """What is wrong with one scorer, over its languages; None where nothing is."""
+    """Return the failures of one scorer over its languages; None if there are none."""
     told = [f"it hardly distinguishes names in {each.language}" for each in subjects if blind(each)]
     failed: dict[str, list[tuple[str, AblationPart]]] = {}
     for each in subjects:
@@ -283,7 +283,7 @@ def _failure_clause(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
 
 
 def _loss_clause(perturber: str, parts: Sequence[tuple[str, AblationPart]]) -> str:
-    """``initials_form costs 27% (en) and 33% (fr) of the name margin``."""
+    """Return a clause such as ``initials_form costs 27% (en) and 33% (fr) of the name margin``."""
     changes = [(language, part.percent.value or 0.0) for language, part in parts]
     identity = parts[0][1].family == "identity"
     figures = join_with_and(
@@ -304,12 +304,12 @@ OWN_LISTS_LABEL = "raggs' built-in lists"
 
 
 class NamesDiagnosis(Diagnosis[NamesFindings]):
-    """Does it still find the right person? Name margins, and what destroys them.
+    """Test whether retrieval still finds the right person: name margins, and what destroys them.
 
-    Each question names a person and a topic and meets five candidates: the right
-    one, two with other people, one on another topic, one with neither. Ten changes
-    of the texts say what an embedder or reranker holds on to. With a golden set,
-    its questions that hold names are changed, too, and searched for again.
+    Each question names a person and a topic and has five candidates: the right one,
+    two with other people, one on another topic, one with neither. Ten changes of the
+    texts show what an embedder or reranker relies on. With a golden set, its questions
+    that contain names are also changed and searched again.
     """
 
     Config = NamesConfig
@@ -330,7 +330,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     @cached_property
     def perturbers(self) -> tuple[Perturber, ...]:
-        """What is done to the texts, in the order in which it was named."""
+        """Perturbations of the texts, in the given order."""
         return tuple(perturbers.REGISTRY.of(spec)(spec) for spec in self.config.perturbers)
 
     def causes(self, bench: Bench) -> Causes:
@@ -339,7 +339,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return {**super().causes(bench), "perturbers": done, "lists": self._list_causes(bench), "searched": searched}
 
     def check(self, bench: Bench) -> None:
-        """Draw the names: too few of them are told before anything is embedded."""
+        """Draw the names, so that too few of them are reported before anything is embedded."""
         for language in self.config.languages:
             self._lists(bench, language)
 
@@ -396,14 +396,14 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return drawn if end is None or not end.changes else {**drawn, "recall": _margin_plot(end.measure, end.changes)}
 
     def _wanted(self, bench: Bench) -> bool:
-        """Whether a golden set is to be perturbed, and there."""
+        """Return whether a golden set is requested and available."""
         return self.config.end_to_end and bench.has("golden")
 
     def _ends(self, bench: Bench) -> bool:
-        """Whether it is, with its questions and its corpus."""
+        """Return whether a golden set can be searched: it is requested, and its questions and corpus are available."""
         return self._wanted(bench) and missing_input(bench) is None
 
-    # --- what is drawn ---
+    # --- names and bundles ---
 
     def _lists(self, bench: Bench, language: str) -> NameLists:
         if self.config.name_field is None or self.config.topic_field is None:
@@ -427,7 +427,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
     def _perturbed(perturber: Perturber | None, drawn: Runs, seed: int) -> Runs:
         return drawn if perturber is None else [[perturber.bundle(each, seed) for each in run] for run in drawn]
 
-    # --- who scores ---
+    # --- scorers ---
 
     def _scorers(self, bench: Bench) -> Iterator[NameScorer]:
         hygiene, runs = TextCleaning(self.config.raw), self.config.runs
@@ -436,7 +436,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         for name, reranker in bench.rerankers.items():
             yield RerankerScorer(name, reranker, min(runs, self.config.reranker_runs), hygiene, bench)
 
-    # --- what they find ---
+    # --- findings ---
 
     def _subject(self, bench: Bench, scorer: NameScorer, language: str) -> SubjectPart:
         drawn, seed = self._drawn(bench, language)[: scorer.runs], bench.seed

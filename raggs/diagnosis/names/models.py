@@ -1,23 +1,17 @@
-"""What the diagnosis of names is told and what it finds. A number that is not defined is null.
+"""Settings and findings of the diagnosis of names, and the names, topics and bundles. An undefined number is null.
 
-Bundles, drawn: the same questions in all runs, with impostors, other topics and wordings that are new in each.
+Bundles are generated: all runs have the same questions, and each run draws other distractors, topics and wordings. The
+draws depend only on the seed, the language, and the numbers of run and question. More runs or questions therefore do
+not change earlier ones.
 
-What is drawn hangs on the seed, the language and the number of run and question alone: more runs or questions change
-none of those before.
+Names and topics come from raggs' own lists or from two fields of a corpus. The own lists contain names of many origins,
+with diacritics, hyphens, particles and apostrophes, and the same topics in each language. Names that are common in
+countries of the language make up half of the draws.
 
-Names and topics of which bundles are made: raggs' own lists, or two fields of a corpus.
-
-The own lists hold names of many origins, with diacritics, hyphens, particles and apostrophes, and the same topics in
-each language. A name that is at home where a language is spoken is drawn as often as all others together.
-
-What of a corpus the diagnosis of names reads: fields, one passage at a time.
-
-Whom texts name: those that a corpus' field holds, or what looks like a name.
-
-The rule: two to four words in a row with a capital first letter, particles (van, de la) between them allowed and
-initials counted as words; a first word that only makes sentences ("What") is left out. So places and titles of two
-capitalised words are names too, and a person called by one word is none. What is kept of a question is the longest end
-of such words that stands in a passage.
+In texts, names are those of a corpus field, or are found by rule: two to four consecutive words with a capital first
+letter. Particles (van, de la) between them are allowed, initials count as words, and a first word that only starts
+sentences ("What") is dropped. So places and titles of two capitalised words also count as names, and a name of one word
+does not. For a question, the longest end of such a sequence that occurs in a passage is used.
 """
 
 from __future__ import annotations
@@ -114,7 +108,7 @@ class NamesConfig(DiagnosisConfig):
 
 
 class MarginPart(ReportPart):
-    """A mean of margins, or of their changes, over questions and runs."""
+    """Mean of margins, or of their changes, over questions and runs."""
 
     value: Number = Field(description="mean over repetitions")
     sd: Number = Field(description="standard deviation over repetitions")
@@ -125,7 +119,7 @@ class MarginPart(ReportPart):
     count: int = Field(description="test cases with a value")
 
     def cell(self, form: NumberForm = "score") -> Cell:
-        """As it stands in a table, with its interval over questions."""
+        """Return the table cell, with the interval over questions."""
         return bounded(self.value, self.low, self.high, form)
 
 
@@ -134,7 +128,7 @@ MARKS = {True: "", False: "✗", None: "?"}
 
 
 class AblationPart(ReportPart):
-    """What one perturber did to the name margins of one scorer in one language."""
+    """Effect of one perturbation on the name margins of one scorer in one language."""
 
     perturber: Annotated[str, Column("perturber")]
     family: Annotated[ChangeFamily, Column("kind", text=FAMILIES.get)] = Field(
@@ -161,7 +155,7 @@ class AblationPart(ReportPart):
 
     @property
     def mark(self) -> str:
-        """What stands behind the change."""
+        """Mark after the change."""
         return MARKS[self.holds]
 
 
@@ -198,12 +192,12 @@ class SubjectPart(ReportPart):
     def spread(
         self,
     ) -> Annotated[Number, Column("repetition sd", "score", legend="standard deviation of the means over repetitions")]:
-        """Of the name margin."""
+        """Standard deviation of the name margin between runs."""
         return self.name.sd
 
 
 class NamesEndToEndPart(ReportPart):
-    """What one perturber did to a golden set's questions that hold names, by dense search with one embedder."""
+    """Effect of one perturbation on a golden set's questions with names, by dense search with one embedder."""
 
     embedder: Annotated[str, Column("embedder")]
     perturber: Annotated[str, Column("perturber")]
@@ -221,7 +215,7 @@ class NamesEndToEndPart(ReportPart):
 
 
 class PredictionPart(ReportPart):
-    """How well the cheap margin says what happens to recall."""
+    """How well the cheap margin predicts the change of recall."""
 
     spearman: Number = Field(description="rank correlation of both changes over perturbers and embedders, in -1 to 1")
     low: Number = Field(description="95% interval over resampled questions of the golden set")
@@ -230,7 +224,7 @@ class PredictionPart(ReportPart):
 
 
 class EndToEnd(ReportPart):
-    """The golden set's share."""
+    """Results on the golden set."""
 
     measure: str
     questions: int = Field(description="queries with names that occur in the corpus")
@@ -243,7 +237,7 @@ class EndToEnd(ReportPart):
 
 
 class NamesFindings(DiagnosisFindings):
-    """Name margins, what destroys them, and what that does to recall."""
+    """Name margins, the changes that destroy them, and the effect on recall."""
 
     source: str = Field(description="source of names and topics")
     names: Mapping[str, int] = Field(description="number of different names by language")
@@ -254,20 +248,20 @@ class NamesFindings(DiagnosisFindings):
     end_to_end: EndToEnd | None = None
 
 
-MIN_NAMES = 20  # names, and topics, of which bundles can be drawn
-MAX_TOPIC_CHARS = 200  # letters of a topic: what is longer is a text, not a title
-NAME_SEPARATOR = ";"  # between the authors of a passage
+MIN_NAMES = 20  # minimum number of names, and of topics, for bundles
+MAX_TOPIC_CHARS = 200  # maximum length of a topic: longer ones are texts, not titles
+NAME_SEPARATOR = ";"  # separates the authors of a passage
 
 
 @dataclass(frozen=True)
 class NameLists:
-    """What bundles are drawn from.
+    """Names and topics for bundles.
 
     Attributes:
-        home: names that are drawn half of the time.
-        abroad: all others; may be empty.
+        home: names that make up half of the draws.
+        abroad: all other names; may be empty.
         topics: each once.
-        pairs: names with a topic that they wrote about; empty where any name goes with any topic.
+        pairs: names with a topic that they wrote about; empty if any name fits any topic.
     """
 
     home: tuple[str, ...]
@@ -278,7 +272,7 @@ class NameLists:
 
 @cache
 def own_lists(language: str) -> NameLists:
-    """raggs' own names and topics for a language that it has templates for."""
+    """Return raggs' own names and topics for a language with templates."""
     home: list[str] = []
     abroad: list[str] = []
     for line in _lines("people.txt"):
@@ -291,14 +285,14 @@ def own_lists(language: str) -> NameLists:
 
 
 def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> NameLists:
-    """Names and topics of a corpus.
+    """Return names and topics of a corpus.
 
     Args:
-        rows: of each passage the text of the field of names and that of the field of topics.
-        fields: what these are called.
+        rows: for each passage, the text of the name field and that of the topic field.
+        fields: names of these fields.
 
     Raises:
-        DataError: fewer than 20 names, or fewer than 20 topics.
+        DataError: there are fewer than 20 names, or fewer than 20 topics.
     """
     pairs: dict[tuple[str, str], None] = {}
     for names, topic in rows:
@@ -319,7 +313,7 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
 
 
 def field_text(metadata: Mapping[str, object], field: str) -> str | None:
-    """What a passage's metadata say under a name: a text, or a list of texts joined; None where nothing does."""
+    """Return the metadata value of a field (a text, or a list of texts joined); None if there is none."""
     value = metadata.get(field)
     if isinstance(value, str):
         return value
@@ -336,12 +330,13 @@ def _split_list(text: str) -> list[str]:
 
 
 BY = "{label}{author}."
-MAX_DRAW_TRIES = 200  # for a name that shares nothing with those there are; in a corpus of few families, one that does
+# tries to find a name that shares no part with the others; in a corpus with few family names, one may be shared
+MAX_DRAW_TRIES = 200
 
 
 @dataclass(frozen=True)
 class LanguageWording:
-    """How a language asks and how it describes a work; the first of each is the plain one."""
+    """Templates of questions and of works in one language; the first of each is the plain one."""
 
     questions: tuple[str, ...]
     works: tuple[str, ...]
@@ -373,12 +368,13 @@ WORDINGS = {
 
 
 def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: int) -> list[list[Bundle]]:
-    """Bundles by run and question.
+    """Return the bundles by run and question.
 
     Args:
         lists: at least `MIN_NAMES` names and topics.
         language: one of `WORDINGS`.
-        questions, runs: how many; at least 1.
+        questions, runs: numbers of questions and runs, at least 1.
+        seed: random seed.
     """
     asked = _author_topic_pairs(lists, language, questions, seed)
     return [
@@ -391,7 +387,7 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
 
 
 def _author_topic_pairs(lists: NameLists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
-    """Who and what is asked for: each topic, or each pair of a corpus, once before any comes again."""
+    """Return author and topic of each question; every topic (or corpus pair) is used once before any is repeated."""
     found: list[tuple[str, str]] = []
     while len(found) < questions:
         rng = generator(seed, "asked", language, len(found))
@@ -440,25 +436,26 @@ def _draw_other(drawn: Callable[[], str], wrong: Callable[[str], bool]) -> str:
 
 
 def _share_a_name(name: str, others: Sequence[str]) -> bool:
-    """Whether a name shares its given or its family name with another one."""
+    """Return whether a name shares its given or family name with another one."""
     parts = set(name_parts(name)) - {""}
     return any(parts & set(name_parts(other)) for other in others)
 
 
-LOOKED_AT = 500  # passages whose fields are named where the one asked for is not there
+LOOKED_AT = 500  # passages whose fields are listed if the requested field does not exist
 
 
 def all_passages(passages: Passages) -> Iterator[Passage]:
-    """All passages, in the corpus' order; none of a corpus that gives single ones only."""
+    """Yield all passages in corpus order; none if the corpus only returns single passages."""
     if isinstance(passages, PassageStore):
         yield from passages
 
 
 def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tuple[str, str]]:
-    """Of each passage that has both, the field of names and that of topics; ``title`` and ``text`` are fields, too.
+    """Return the name field and the topic field of each passage that has both; ``title`` and ``text`` are fields as
+    well.
 
     Raises:
-        DataError: no passage has one of them.
+        DataError: no passage has one of the fields.
     """
     found: list[tuple[str, str]] = []
     named = about = 0
@@ -475,7 +472,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
 
 
 def field_of(passage: Passage, field: str) -> str | None:
-    """What a passage says under a name, several values joined; None where nothing does."""
+    """Return a field of a passage, several values joined; None if there is none."""
     if field in ("title", "text"):
         return (passage.title if field == "title" else passage.text) or None
     return field_text(passage.metadata, field)
@@ -503,13 +500,13 @@ SENTENCE_WORDS = frozenset(word for words in FUNCTION_WORDS.values() for word in
 
 
 def runs_in(text: str) -> list[str]:
-    """What looks like a name, in the order of the text."""
+    """Return the word sequences that look like names, in text order."""
     found = (_trim_name(match[0]) for match in RUN.finditer(text))
     return [run for run in found if len(run.split()) >= MIN_NAME_WORDS]
 
 
 def _trim_name(run: str) -> str:
-    """Without words that only make sentences in front, and without the sign of possession behind."""
+    """Return the words without a sentence-starting word in front and without a possessive ending."""
     words = run.removesuffix(POSSESSIVE[0]).removesuffix(POSSESSIVE[1]).split()
     while words and fold_accents(words[0]).lower() in SENTENCE_WORDS:
         del words[0]
@@ -517,7 +514,7 @@ def _trim_name(run: str) -> str:
 
 
 class PersonNames:
-    """Names, and where they stand.
+    """Names, and the texts that contain them.
 
     Args:
         names: each once.
@@ -531,13 +528,13 @@ class PersonNames:
                 self._by_word[words[0]].append(name)
 
     def within(self, text: str) -> list[str]:
-        """Those that stand in a text as whole words, sorted."""
+        """Return the names that occur in a text as whole words, sorted."""
         near = (self._by_word[word] for word in set(WORD_PATTERN.findall(text)) & self._by_word.keys())
         return sorted(name for names in near for name in names if _is_in_text(name, text))
 
 
 def asked_for(question: str, passages: Sequence[str]) -> list[str]:
-    """The names in a question by rule that stand in some passage, each as the longest run that does."""
+    """Return the names in a question, found by rule, that occur in a passage; the longest part of each that does."""
     found = []
     for run in runs_in(question):
         words = run.split()
@@ -550,7 +547,7 @@ def asked_for(question: str, passages: Sequence[str]) -> list[str]:
 
 
 def _is_in_text(name: str, text: str) -> bool:
-    """Whether it stands there as whole words."""
+    """Return whether a name occurs in the text as whole words."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
@@ -563,10 +560,12 @@ def _is_in_text(name: str, text: str) -> bool:
 def by_question(
     questions: Mapping[str, str], passages: Sequence[str], known: PersonNames | None
 ) -> dict[str, list[str]]:
-    """Of each question that names somebody who stands in a passage, these names.
+    """Return the names of each question that contains a name from a passage.
 
     Args:
-        known: names of the corpus' field; None: by rule.
+        questions: texts by id.
+        passages: texts.
+        known: names of the corpus field; None: found by rule.
     """
     there: set[str] = set()
     if known is not None:

@@ -1,16 +1,12 @@
-"""Scores of bundles by embedders and rerankers: each different text is read once.
+"""Scores of bundles, their name margins, and the same changes on a golden set.
 
-What is kept is the scores of a scorer in one language under one perturber, so that a kill costs that much. Hygiene is
-that of questions and passages anywhere in raggs, unless texts are asked for as they stand.
+Embedders and rerankers score the bundles; each distinct text is embedded once. Stored are the scores of one scorer in
+one language under one perturbation, so that an interrupted diagnosis can be resumed. Texts are cleaned as everywhere in
+raggs unless raw texts are requested. Findings are margins, their changes, and whether these are within their limits.
 
-From scores to findings: margins, their changes, and whether these are within their limits.
-
-The same changes on a golden set: what they do to recall, and how well the cheap margin foretells that.
-
-A golden set's questions that hold names, and the passages in which they are searched for, perturbed alike.
-
-Names are changed on both sides at once, as in the probes: those of the questions and all other names of the passages,
-so that a mask masks everybody. Which words are names: see `people`. Dense search over all passages, exact.
+On a golden set, the questions that contain names are perturbed together with the passages. All names in the passages
+are changed, so that a mask masks every person. See `raggs.diagnosis.names.models` for which words are names. Search is
+dense and exact over all passages. The result is the change of recall, and how well the cheap margin predicts it.
 """
 
 from __future__ import annotations
@@ -57,37 +53,37 @@ from raggs.stages.ordered import run_ordered
 from raggs.stats.comparison import compare
 from raggs.stats.name_margins import ROLES, MarginMean, predict
 
-TEXTS_PER_BATCH = 1024  # texts embedded before whoever watches hears of it
+TEXTS_PER_BATCH = 1024  # texts embedded between two progress messages
 Runs = Sequence[Sequence[Bundle]]
 
 
 class ScoreRow(ReportPart):
-    """The scores of one run, as they are kept: for each question those of its five candidates."""
+    """Scores of one run as stored: for each question, those of its five candidates."""
 
     scores: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class TextCleaning:
-    """How texts are read."""
+    """How texts are cleaned before they are embedded."""
 
     raw: bool
 
     def question(self, text: str) -> str:
-        """A question as it is embedded."""
+        """Return a question as it is embedded."""
         return text if self.raw else clean_unicode(text)
 
     def passage(self, text: str) -> str:
-        """A passage as it is embedded."""
+        """Return a passage as it is embedded."""
         return text if self.raw else clean_passage(text)
 
 
 class NameScorer(ABC):
-    """Who scores.
+    """Interface of scorers.
 
     Attributes:
-        name: as tables have it.
-        runs: how many of the runs it scores.
+        name: name in tables.
+        runs: number of runs that it scores.
     """
 
     name: str
@@ -96,32 +92,32 @@ class NameScorer(ABC):
     @property
     @abstractmethod
     def paid(self) -> bool:
-        """Whether somebody is paid for its scores."""
+        """Whether its scores cost money."""
 
     @abstractmethod
     def ask(self, runs: Runs) -> None:
-        """Ask what `score` would ask, of models that count."""
+        """Make the calls of `score`, with dry-run models that count them."""
 
     @abstractmethod
     def causes(self) -> Causes:
-        """All that can change a score."""
+        """Return everything that can change a score."""
 
     @abstractmethod
     def score(self, runs: Runs) -> Floats:
-        """Shape (runs, questions, 5), higher is better.
+        """Return the scores, shape (runs, questions, 5), higher is better.
 
         Raises:
-            RaggsError: the model failed, or does not know the language.
+            RaggsError: the model failed, or does not support the language.
         """
 
 
 class _VectorReader:
-    """Vectors of texts: each different one is embedded once, those of the first reading once for all.
+    """Vectors of texts. Each distinct text is embedded once; those of the first call are reused by all later ones.
 
     Args:
-        clean: hygiene, before texts are compared.
-        embed: gives vectors.
-        tell: hears how many of how many texts are embedded.
+        clean: cleans texts before they are compared.
+        embed: returns vectors.
+        tell: called with the number of embedded texts and the total.
     """
 
     def __init__(
@@ -132,7 +128,7 @@ class _VectorReader:
         self._vectors: list[Vectors] = []
 
     def read(self, texts: Sequence[Sequence[Sequence[str]]]) -> tuple[Ints, Vectors]:
-        """The row of each text, in the shape in which they came, and the vectors in these rows."""
+        """Return the row of each text, in the shape of the input, and the vectors in these rows."""
         place = dict(self._known)
         rows = [[[place.setdefault(self._clean(text), len(place)) for text in each] for each in run] for run in texts]
         fresh, parts = list(place)[len(self._known) :], list(self._vectors)
@@ -146,7 +142,7 @@ class _VectorReader:
 
 
 class EmbedderScorer(NameScorer):
-    """Cosine of the vectors of question and candidate."""
+    """Scores by the cosine of question and candidate."""
 
     def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
@@ -177,13 +173,13 @@ class EmbedderScorer(NameScorer):
                 remedy="pass languages that it knows: --language en",
             )
         found = np.empty((len(runs), len(runs[0]), len(ROLES)))
-        for run in range(len(runs)):  # a run at a time: long vectors of all would fill the memory
+        for run in range(len(runs)):  # one run at a time: the vectors of all runs would not fit into memory
             ours = questions[asked[run, :, 0]].astype(np.float64)
             found[run] = np.einsum("qd,qcd->qc", ours, candidates[shown[run]].astype(np.float64))
         return found
 
     def _new_readers(self) -> tuple[_VectorReader, _VectorReader]:
-        """Of questions and of candidates."""
+        """Return the readers of questions and of candidates."""
         hygiene, embedder = self._hygiene, self._embedder
         asked = _VectorReader(hygiene.question, embedder.embed_queries, self._tell)
         return asked, _VectorReader(hygiene.passage, embedder.embed, self._tell)
@@ -193,7 +189,7 @@ class EmbedderScorer(NameScorer):
 
 
 class RerankerScorer(NameScorer):
-    """What a reranker gives each of the five."""
+    """Scores of a reranker for each of the five candidates."""
 
     def __init__(self, name: str, reranker: Reranker, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
@@ -239,10 +235,13 @@ class RerankerScorer(NameScorer):
 
 
 def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) -> Floats:
-    """The scores of bundles, as they were kept, or as they are made now.
+    """Return the stored scores of bundles, or compute and store them.
 
     Args:
-        causes: all that the bundles depend on.
+        bench: the bench.
+        scorer: the scorer.
+        causes: everything that the bundles depend on.
+        runs: the bundles.
     """
 
     def make() -> list[ScoreRow]:
@@ -252,11 +251,11 @@ def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) ->
     return np.array([row.scores for row in rows], dtype=np.float64)
 
 
-MAX_SMALL_MARGIN_SHARE = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
+MAX_SMALL_MARGIN_SHARE = 0.5  # share of bundles with margins too small for percentages above which a scorer is blind
 
 
 def mean_part(found: MarginMean) -> MarginPart:
-    """A mean as it is written down."""
+    """Return a mean as it is stored."""
     return MarginPart(
         value=finite_or_none(found.value),
         sd=finite_or_none(found.spread),
@@ -269,7 +268,7 @@ def mean_part(found: MarginMean) -> MarginPart:
 
 
 def is_within_limit(percent: MarginPart, family: ChangeFamily, least: float, most: float) -> bool | None:
-    """Whether a change is within its limit: None where its interval over questions holds the limit."""
+    """Return whether a change is within its limit; None if its interval over questions contains the limit."""
     low, high = percent.low, percent.high
     if low is None or high is None:
         return None
@@ -282,13 +281,13 @@ MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are tho
 
 
 def measure_of(scale: GradeScale, cutoff: int) -> str:
-    """By which a search is judged."""
+    """Return the measure of a search."""
     return f"{MEASURES[scale.golden]}@{cutoff}"
 
 
 @dataclass(frozen=True)
 class PerturbedTexts:
-    """Questions and passages under one perturber; `changed`: how many passages it changed."""
+    """Questions and passages under one perturbation; `changed` is the number of passages that it changed."""
 
     questions: list[str]
     passages: list[str]
@@ -296,11 +295,11 @@ class PerturbedTexts:
 
 
 class SearchTask:
-    """What is searched for and where; read at once.
+    """The questions and passages of a search, read immediately.
 
     Attributes:
-        judged: questions with judgments.
-        names: of each question that holds some, in the order of the questions' ids.
+        judged: number of questions with judgments.
+        names: names of each question that contains any, in the order of the questions' ids.
         docs: ids of the passages, sorted.
     """
 
@@ -327,7 +326,7 @@ class SearchTask:
         self.language = Counter(told).most_common(1)[0][0] if told else "en"
 
     def under(self, perturber: Perturber | None) -> PerturbedTexts:
-        """The texts as a perturber leaves them, after hygiene."""
+        """Return the texts after a perturbation and cleaning."""
         questions = [self._questions[qid] for qid in self.names]
         if perturber is None:
             return PerturbedTexts(questions, self._texts, 0)
@@ -339,7 +338,7 @@ class SearchTask:
         return PerturbedTexts(questions, passages, changed)
 
     def values(self, embedder: Embedder, texts: PerturbedTexts, cutoff: int) -> list[float]:
-        """By question that holds names, what dense search is worth; NaN where the measure is not defined."""
+        """Return the value of dense search for each question that contains names; NaN if the measure is undefined."""
         questions = embedder.embed_queries(texts.questions)
         lists = self._best(questions, self._vectors(embedder, texts.passages), cutoff)
         qrels = self._bench.judgments.qrels
@@ -349,7 +348,7 @@ class SearchTask:
         return [by_query[qid] for qid in self.names]
 
     def rehearse(self, embedder: Embedder, texts: PerturbedTexts) -> None:
-        """Ask what `values` would ask."""
+        """Make the calls of `values`."""
         embedder.embed_queries(texts.questions)
         self._vectors(embedder, texts.passages)
 
@@ -363,7 +362,7 @@ class SearchTask:
         return np.concatenate(parts)
 
     def _best(self, questions: Vectors, passages: Vectors, cutoff: int) -> list[list[str]]:
-        """The ids of the nearest passages, best first; equal ones in the order of their ids."""
+        """Return the ids of the nearest passages, best first; ties in the order of their ids."""
         found = []
         for question in questions:
             scores: Floats = np.einsum("pd,d->p", passages, question).astype(np.float64)
@@ -378,7 +377,7 @@ class SearchTask:
         return [perturber.text(text, renamed, names, place) for text, names in zip(texts, held, strict=True)]
 
     def _chosen(self, most: int) -> list[Passage]:
-        """All passages, or those that are judged and some of the others, drawn; sorted by id."""
+        """Return all passages, or the judged ones and a random sample of the others; sorted by id."""
         qrels = self._bench.judgments.qrels
         judged = {qrels.docs.text(row) for row in range(len(qrels.docs))}
         found = list(all_passages(self._bench.passages))
@@ -391,11 +390,11 @@ class SearchTask:
 
 
 NAME_IT = "pass --config raggs.yaml or --golden RUN."
-MIN_NAMED_QUERIES = 5  # questions with names of which a change says anything
+MIN_NAMED_QUERIES = 5  # minimum number of questions with names for a comparison
 
 
 class ValuesRow(ReportPart):
-    """What one search found, as it is kept: a value a question, and how many passages were changed."""
+    """Stored result of one search: one value per question, and the number of passages that were changed."""
 
     values: tuple[Number, ...]
     changed: int
@@ -404,7 +403,9 @@ class ValuesRow(ReportPart):
 def perturb_golden(
     bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber], subjects: Sequence[SubjectPart]
 ) -> EndToEnd:
-    """What each perturber does to the golden set's questions that hold names, with each embedder; or what it lacks.
+    """Return the effect of each perturbation on the golden set's questions with names, for each embedder.
+
+    If an input is missing or there are too few questions, the result contains a note instead.
 
     Raises:
         RaggsError: the golden set or the corpus cannot be read, or a model failed.
@@ -429,13 +430,13 @@ def perturb_golden(
     for place, (name, embedder) in enumerate(bench.embedders.items()):
         before = np.array(_kept_values(bench, config, scene, embedder, None).values, dtype=np.float64)
         own = [each for each in subjects if each.scorer == name and each.what == "embedder"]
-        near = [each for each in own if each.language == scene.language] or own  # of the questions' language if probed
+        near = [each for each in own if each.language == scene.language] or own  # in the questions' language, if probed
         margins = {part.perturber: part.of_means for each in near[:1] for part in each.ablations}
         for at, perturber in enumerate(perturbers, 1):
             row, kind = _kept_values(bench, config, scene, embedder, perturber), perturber.config.type
             after = np.array(row.values, dtype=np.float64)
             changes.append(_part(name, kind, (before, after), row.changed, margins.get(kind), bench.seed))
-            differences.append((after - before)[np.isfinite(before)])  # where it is defined hangs on the grades alone
+            differences.append((after - before)[np.isfinite(before)])  # only the grades determine whether it is defined
             done, total = place * len(perturbers) + at, len(bench.embedders) * len(perturbers)
             bench.hear(BuildProgress("searches of perturbed questions", done, total))
     told = _prediction(changes, differences, bench.seed)
@@ -443,7 +444,7 @@ def perturb_golden(
 
 
 def missing_input(bench: Bench) -> str | None:
-    """What a golden set lacks to be searched; None where nothing."""
+    """Return a message about the input that a search of the golden set lacks, or None."""
     if not bench.has("corpus"):
         return f"No corpus to search: {NAME_IT}"
     try:
@@ -454,7 +455,7 @@ def missing_input(bench: Bench) -> str | None:
 
 
 def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber]) -> None:
-    """Ask what `perturb_golden` would ask of embedders that are paid."""
+    """Make the calls of `perturb_golden` to paid embedders."""
     paid = [embedder for embedder in bench.embedders.values() if embedder.models]
     if paid:
         scene = SearchTask(bench, TextCleaning(config.raw), config.name_field, config.most_passages)

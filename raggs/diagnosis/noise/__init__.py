@@ -1,10 +1,10 @@
-"""Diagnosis `noise`: what conversational noise costs, and what rewriting recovers.
+"""Diagnosis `noise`: the loss by conversational noise, and the share of it that rewriting recovers.
 
-`measuring` compares noisy and rewritten questions to ideal texts by cosine, and `losses` by what is found on a golden
-set. This module holds the diagnosis, its tables and plots.
+`measuring` compares noisy and rewritten questions with ideal texts by cosine. `losses` compares their search results on
+a golden set. This module contains the diagnosis, its tables and plots.
 
-Cosines that were published for other models are shown beside the measured ones: "Practical RAG Evaluation" (2025),
-table 12. raggs did not repeat them.
+Cosines published for other models are shown next to the measured ones: "Practical RAG Evaluation" (2025), table 12.
+raggs has not reproduced them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
 
 
 def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
-    """Of these languages, by language and level."""
+    """Return the published cosines of these languages, by language and level."""
     return tuple(
         TargetPart(model=model, language=language, level=level, cosine=cosine)
         for (language, level), pair in TABLE_12.items()
@@ -94,7 +94,7 @@ def _cosines(found: NoiseFindings) -> Section:
 
 
 def _search_sections(found: NoiseFindings) -> Iterator[Section]:
-    """What is found, and what rewriting does to questions that hold no noise."""
+    """Yield the results of the searches, and the effect of rewriting on questions without noise."""
     if found.untold is not None:
         yield Section("Retrieval with noise", (found.untold,))
         return
@@ -156,7 +156,7 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
 
 
 def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
-    """What the most noise costs each system, and what is still lost after each rewriter."""
+    """Return the plot of each system's loss by the highest noise level, without rewriting and with each rewriter."""
     level, measure = max(part.level for part in ends), ends[0].measure
     shown = [part for part in ends if (part.level, part.measure) == (level, measure)]
     rows = [
@@ -174,10 +174,12 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
 
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:
-    """What noise costs a search and what to do first; where it costs nothing clear, the cosines of who loses most.
+    """Return the cost of noise in a search and the most important action; without a clear cost, the cosines.
 
     Args:
-        untold: why nothing was searched.
+        cosines: results by cosine.
+        ends: results of searches.
+        untold: reason why nothing was searched.
     """
     level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
@@ -193,7 +195,7 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
 
 
 def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
-    """The rewriter whose mean is highest; None without one."""
+    """Return the rewriter with the highest mean; None without one."""
     sums: dict[str, list[float]] = {}
     for name, value in parts:
         if name != NO_REWRITER and value is not None:
@@ -228,7 +230,7 @@ def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str,
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
-    """The one that is looked at: the last that reranks, else the first that looks for words and vectors."""
+    """Return the system for the verdict: the last that reranks, else the first hybrid one."""
     names = list(dict.fromkeys(part.system for part in ends))
     reranked = [name for name in names if name.startswith("reranked")]
     return (reranked[-1:] or [name for name in names if name.startswith(HYBRID)] or names)[0]
@@ -241,21 +243,21 @@ def _regained_text(part: MeanPart, language: str = "") -> str:
     return f"{share} in {language}" if language else share
 
 
-MIN_IDEAL_TEXTS = 5  # questions of a language, below which nothing is compared
+MIN_IDEAL_TEXTS = 5  # questions of a language below which nothing is compared
 MAX_EXAMPLES = 2  # questions of each language and level that are shown
-SAMPLE = 200  # passages by which their tokens are estimated
+SAMPLE = 200  # passages from which the number of tokens is estimated
 NO_GOLDEN = "Nothing was searched: no golden set (pass --golden RUN|FILE)."
 NO_CORPUS = "Nothing was searched: the corpus of the golden set is unknown (pass --config FILE)."
 NOT_WANTED = "Nothing was searched: --cosine-only."
-REWRITE = "rewrite"  # the ledger's name of the task
+REWRITE = "rewrite"  # name of the task in the ledger
 
 
 class NoiseDiagnosis(Diagnosis[NoiseFindings]):
-    """What do greetings and digressions cost, and what does rewriting bring back?
+    """Measure what greetings and digressions cost, and what rewriting recovers.
 
-    Questions are asked with noise in levels and compared to the text that answers
-    them best. With a golden set and its corpus its questions are searched with
-    noise, too: by words, by vectors, by both, and reranked where one is named.
+    Noise of several levels is added to questions, which are compared with the text
+    that answers them best. With a golden set and its corpus, the noisy questions are
+    also searched: by BM25, by vectors, by both, and reranked if a reranker is given.
     """
 
     Config = NoiseDiagnosisConfig
@@ -272,7 +274,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     config: NoiseDiagnosisConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """With what noises and rewriters depend on, and raggs' own questions."""
+        """Return the causes, including noises, rewriters, and raggs' own questions."""
         questions = NoisyQuestions(bench, self.config)
         asked = [questions.causes(each) for each in conditions(self.config)]
         own = hash_value([[each.question, each.text] for code in self.config.languages for each in own_questions(code)])
@@ -280,11 +282,11 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return {**super().causes(bench), "questions": own, "asked": asked, "passages": corpus}
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """Those of rewriters, too."""
+        """Return the paid models, including those of rewriters."""
         return tuple(dict.fromkeys([*super().models(bench), *NoisyQuestions(bench, self.config).models]))
 
     def check(self, bench: Bench) -> None:
-        """Refuse a golden set that is asked for and is not there, or has too few questions of a language.
+        """Check that a requested golden set is available and has enough questions of each language.
 
         Raises:
             RaggsError: with the remedy.
@@ -360,7 +362,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
             drawn["cosine" if number == 1 else f"cosine-{number}"] = _curves(name, parts)
         return {**drawn, "search": _forest(found.ends)} if found.ends else drawn
 
-    # --- what is asked ---
+    # --- questions ---
 
     def _ideals(self, bench: Bench, language: str) -> Sequence[IdealText]:
         if self.config.of == "own":
@@ -375,7 +377,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return found
 
     def _searched(self, bench: Bench) -> tuple[SearchedQuestions, str | None]:
-        """The golden set's questions that are searched; else why none is."""
+        """Return the golden set's questions that are searched, or the reason why none is."""
         nothing = SearchedQuestions((), 0)
         if not self.config.retrieval:
             return nothing, NOT_WANTED

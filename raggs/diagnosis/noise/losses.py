@@ -1,6 +1,6 @@
-"""What noise costs a golden set's questions and what rewriting brings back, on measures and on the lists themselves.
+"""Search results of a golden set's noisy and rewritten questions: measures, and similarity of the lists.
 
-A golden set's questions under each condition, searched by raggs' own retrievers; lists are kept, best first.
+Questions are searched under each condition by raggs' own retrievers, and the lists are stored, best first.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ from raggs.stats.name_margins import noise_change, overlaps, recovered_share, ta
 from raggs.sweeps.outputs import all_or_none
 from raggs.sweeps.reranking import require_whole
 
-VERSION = 1  # of the rows
+VERSION = 1  # version of the rows
 LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"
 RRF = 60.0
-MAX_RERANKER_CALLS = 16  # questions that may wait for a paid reranker at once
+MAX_RERANKER_CALLS = 16  # maximum concurrent calls of a paid reranker
 Lists = Mapping[str, tuple[str, ...]]
 
 
 class NoiseListRow(ReportPart):
-    """What one question was given, best first."""
+    """List of one question, best first."""
 
     qid: str
     docs: tuple[str, ...]
 
 
 class NoiseSearcher:
-    """Searches the questions by words, by vectors, by both, and reranked.
+    """Searches the questions by BM25, by vectors, by both, and reranked.
 
     Args:
-        bench: of the diagnosis; it has a golden set and a corpus.
-        questions: makes them noisy and rewrites them.
+        bench: bench of the diagnosis; it has a golden set and a corpus.
+        questions: adds noise and rewrites.
         asked: each question with its language.
-        depth: passages of each list.
+        depth: number of passages per list.
     """
 
     def __init__(self, bench: Bench, questions: NoisyQuestions, asked: Sequence[tuple[Query, str]], depth: int) -> None:
@@ -73,7 +73,7 @@ class NoiseSearcher:
         self._records: dict[NoiseCondition, list[EmbedRecord]] = {}
 
     def systems(self, condition: NoiseCondition) -> Iterator[tuple[str, Lists]]:
-        """Each system's name and lists: lexical, then dense and hybrid by embedder, then reranked by reranker."""
+        """Yield each system's name and lists: lexical, then dense and hybrid by embedder, then reranked by reranker."""
         lexical = self._kept(condition, LEXICAL, self._lexical.causes(), lambda: self._found(condition, None))
         yield LEXICAL, lexical
         first: Lists | None = None
@@ -87,15 +87,15 @@ class NoiseSearcher:
             yield f"reranked by {name}", self.reranked(condition, name, first or lexical)
 
     def dense(self, condition: NoiseCondition, name: str) -> Lists:
-        """By the vectors of one embedder."""
+        """Return the lists by the vectors of one embedder."""
         causes = [self._dense[name].causes(), self._bench.embedders[name].causes()]
         return self._kept(condition, f"{DENSE} {name}", causes, lambda: self._found(condition, name))
 
     def reranked(self, condition: NoiseCondition, name: str, lists: Lists) -> Lists:
-        """Candidates in the order of one reranker.
+        """Return the candidates in the order of one reranker.
 
         Raises:
-            ProviderError: a list could not be reranked whole.
+            ProviderError: a list could not be reranked completely.
         """
         reranker = self._bench.rerankers[name]
         causes = [reranker.causes(), {qid: list(docs) for qid, docs in lists.items()}]
@@ -171,14 +171,14 @@ NO_MEAN = MeanPart()
 
 @dataclass(frozen=True)
 class SearchedQuestions:
-    """The golden set's questions that are searched, with their languages, and how many are in another one."""
+    """The golden set's questions that are searched, with their languages, and the number in other languages."""
 
     questions: tuple[tuple[Query, str], ...]
     strange: int
 
 
 def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
-    """Its judged questions in languages that noise is drawn for, sorted by id."""
+    """Return the judged questions in languages that have noise, sorted by id."""
     judged = set(bench.judgments.qrels.qids)
     found = [
         (query, language_of(query, usual_language(bench))) for qid, query in bench.queries.items() if qid in judged
@@ -188,13 +188,13 @@ def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
 
 
 def measures_of(scale: GradeScale, cutoffs: Sequence[int]) -> tuple[str, ...]:
-    """What is looked at: the paper's measures on the scale 1 to 5, else recall and nDCG."""
+    """Return the measures: the paper's on the scale 1 to 5, else recall and nDCG."""
     names = ("n_recall4", "ra_nwg") if scale.golden else ("recall", "ndcg")
     return tuple(f"{name}@{k}" for name in names for k in cutoffs)
 
 
 class NoiseLosses:
-    """Values and lists of all systems under all conditions, and what they differ in."""
+    """Values and lists of all systems under all conditions, and their differences."""
 
     def __init__(
         self, bench: Bench, questions: NoisyQuestions, config: NoiseDiagnosisConfig, asking: SearchedQuestions
@@ -215,7 +215,7 @@ class NoiseLosses:
                 self._values[at] = {measure: found.column(measure)[rows] for measure in measures}
 
     def ends(self) -> Iterator[NoiseEndToEndPart]:
-        """By system, measure, level and rewriter."""
+        """Yield the results by system, measure, level and rewriter."""
         seed = self._bench.seed
         for (system, level, rewriter), values in self._values.items():
             plain, noisy = self._values[system, 0, NO_REWRITER], self._values[system, level, NO_REWRITER]
@@ -235,7 +235,7 @@ class NoiseLosses:
                 )
 
     def shuffles(self) -> Iterator[ShufflePart]:
-        """By system, level, rewriter and cutoff; the questions as they are stand beside themselves nowhere."""
+        """Yield the similarity of lists by system, level, rewriter and cutoff, without the baseline itself."""
         for (system, level, rewriter), lists in self._found.items():
             plain = self._found[system, 0, NO_REWRITER]
             first, second = ([found[qid] for qid in self._qids] for found in (plain, lists))
@@ -251,5 +251,5 @@ class NoiseLosses:
 
 
 def conditions(config: NoiseDiagnosisConfig) -> list[NoiseCondition]:
-    """All levels by all rewriters; the questions as they are come first."""
+    """Return all levels with all rewriters; the unchanged questions come first."""
     return [NoiseCondition(level, spec) for level in config.searched for spec in config.rewriters]

@@ -1,10 +1,9 @@
-"""What the diagnosis of noise is told and what it finds. A number that is not defined is null.
+"""Settings, findings and cosine measurements of the diagnosis of noise. An undefined number is null.
 
-Questions made noisy and rewritten, as a run would prepare them: the same hygiene, language and rewriter.
-
-Questions with the ideal texts that they are compared to: raggs' own, or a golden set's with its best passages.
-
-Cosines of noisy and rewritten questions to their ideal texts, by embedder, language, level and rewriter.
+Questions come from raggs or from a golden set, each with an ideal text; for a golden set, that is its best passage.
+They
+get noise and are rewritten as in a run: the same text cleaning, language and rewriter. Cosines of noisy and rewritten
+questions with their ideal texts are measured by embedder, language, level and rewriter.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
 
 
 class LevelPart(ReportPart):
-    """Questions of one language, level and rewriter against their ideal texts, by one embedder."""
+    """Cosines of questions of one language, level and rewriter with their ideal texts, by one embedder."""
 
     embedder: Annotated[str, Column("embedder")]
     language: Annotated[str, Column("language")]
@@ -135,22 +134,22 @@ class LevelPart(ReportPart):
 
     @property
     def base(self) -> bool:
-        """Whether it is what the others are held against."""
+        """Whether it is the baseline of the others."""
         return self.level == 0 and self.rewriter == NO_REWRITER
 
     @property
     def changed(self) -> Annotated[MeanPart | None, Column("change", "signed")]:
-        """The change; None of the base."""
+        """The change; None for the baseline."""
         return None if self.base else self.change
 
     @property
     def changed_percent(self) -> Annotated[Number, Column("change %", "percent")]:
-        """The same in percent."""
+        """The change in percent; None for the baseline."""
         return None if self.base else self.percent
 
 
 class TargetPart(ReportPart):
-    """What was published, not repeated here."""
+    """A published figure that raggs has not reproduced."""
 
     model: str
     language: str
@@ -159,7 +158,7 @@ class TargetPart(ReportPart):
 
 
 class NoiseEndToEndPart(ReportPart):
-    """A golden set's questions with one level of noise and one rewriter, searched by one system, on one measure."""
+    """A golden set's questions with one noise level and one rewriter, searched by one system, on one measure."""
 
     system: Annotated[str, Column("system")]
     level: Annotated[int, Column("level")]
@@ -179,7 +178,7 @@ class NoiseEndToEndPart(ReportPart):
 
 
 class ShufflePart(ReportPart):
-    """How far a system's lists stay what they are without noise and rewriting."""
+    """How similar a system's lists stay to those without noise and rewriting."""
 
     system: Annotated[str, Column("system")]
     level: Annotated[int, Column("level")]
@@ -195,7 +194,7 @@ class ShufflePart(ReportPart):
 
 
 class ExamplePart(ReportPart):
-    """One question as it is asked and as it is searched for."""
+    """One question with noise, and as it is searched."""
 
     language: Annotated[str, Column("language")]
     level: Annotated[int, Column("level")]
@@ -220,17 +219,17 @@ class NoiseFindings(DiagnosisFindings):
     examples: tuple[ExamplePart, ...]
 
 
-MAX_REWRITER_CALLS = 16  # questions that may wait for a language model at once
+MAX_REWRITER_CALLS = 16  # maximum concurrent calls of a language model
 
 
 @dataclass(frozen=True)
 class NoiseCondition:
-    """What is done to a question before it is searched for.
+    """Processing of a question before it is searched.
 
     Attributes:
-        level: of noise.
-        rewriter: its settings.
-        draw: which of the draws of noise.
+        level: noise level.
+        rewriter: settings of the rewriter.
+        draw: number of the noise draw.
     """
 
     level: int
@@ -239,7 +238,7 @@ class NoiseCondition:
 
     @property
     def name(self) -> str:
-        """Of the rewriter."""
+        """Name of the rewriter."""
         return spec_name(self.rewriter)
 
     @property
@@ -249,11 +248,11 @@ class NoiseCondition:
 
 
 class NoisyQuestions:
-    """Makes questions noisy and rewrites them.
+    """Adds noise to questions and rewrites them.
 
     Args:
-        bench: of the diagnosis.
-        config: which noises and rewriters.
+        bench: bench of the diagnosis.
+        config: noises and rewriters.
     """
 
     def __init__(self, bench: Bench, config: NoiseDiagnosisConfig) -> None:
@@ -264,38 +263,39 @@ class NoisyQuestions:
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
-        """Those kinds of noise that are added."""
+        """The noises that are added."""
         return tuple(noises.REGISTRY.of(spec)(spec) for spec in self._config.noises)
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that rewriters pay."""
+        """Paid models of the rewriters."""
         return tuple(dict.fromkeys(model for each in self._rewriters.values() for model in each.models))
 
     def pays(self, condition: NoiseCondition) -> bool:
-        """Whether its rewriter asks a model."""
+        """Return whether its rewriter calls a paid model."""
         return bool(self._rewriters[condition.name].models)
 
     def causes(self, condition: NoiseCondition) -> Causes:
-        """All that can change what a question becomes."""
+        """Return everything that can change the processed question."""
         done = [noise.causes() for noise in self.noises] if condition.level else []
         drawn = [condition.draw, self._bench.seed] if condition.level else []
         rewriter = self._rewriters[condition.name].causes()
         return {"noises": done, "level": condition.level, "drawn": drawn, "rewriter": rewriter}
 
     def noisy(self, query: Query, language: str, condition: NoiseCondition) -> Query:
-        """A question with its noise."""
+        """Return a question with its noise."""
         asked = NoiseRequest(f"{query.qid}/{condition.draw}", language, condition.level, self._bench.seed)
         return query.model_copy(update={"text": noisy(query.text, asked, self.noises)})
 
     def prepared(self, queries: Sequence[tuple[Query, str]], condition: NoiseCondition) -> list[EmbedRecord]:
-        """What is searched for; where models only remember, a question stands for a rewrite that is not known.
+        """Return the texts to search; with dry-run models, the question replaces an unknown rewrite.
 
         Args:
-            queries: each with the language of its noise, which is its own unless it says another.
+            queries: each with the language of its noise, which is also its own unless it specifies another.
+            condition: noise and rewriter.
 
         Raises:
-            ProviderError: as the rewriter.
+            ProviderError: as for the rewriter.
         """
         rewriter = self._rewriters[condition.name]
         texts = [(self.noisy(query, language, condition), language) for query, language in queries]
@@ -336,27 +336,27 @@ class IdealText:
 
 @cache
 def own_questions(language: str) -> tuple[IdealText, ...]:
-    """raggs' own, in the order of their file."""
+    """Return raggs' own questions, in the order of their file."""
     text = (files(__package__) / f"questions.{language}.txt").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in text.splitlines() if line and not line.startswith("#")]
     return tuple(IdealText(f"{language}/{at}", question, ideal, language) for at, (question, ideal) in enumerate(rows))
 
 
 def language_of(query: Query, usual: str) -> str:
-    """The language that a question says, or looks like."""
+    """Return the language that a question specifies, else the detected one."""
     return query.language or detect_language(query.text, usual)
 
 
 def usual_language(bench: Bench) -> str:
-    """Of questions whose own cannot be told."""
+    """Return the language of questions for which none can be detected."""
     return "en" if bench.run is None else bench.run.embed.language
 
 
 def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
-    """The golden set's questions of a language that have a relevant passage, with the best of them; by id.
+    """Return the golden set's questions of a language that have a relevant passage, with the best passage; by id.
 
     Raises:
-        RaggsError: there is no golden set or no corpus.
+        RaggsError: the golden set or the corpus is missing.
     """
     qrels = bench.judgments.qrels
     best: dict[str, tuple[int, str]] = {}  # the passage of the highest grade, the first by id
@@ -371,11 +371,11 @@ def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
     return tuple(IdealText(query.qid, query.text, text.content, language) for query, text in pairs if text is not None)
 
 
-VERSION = 1  # of the rows
+VERSION = 1  # version of the rows
 
 
 class CosineRow(ReportPart):
-    """The cosines of all questions under one condition, one a question, in their order."""
+    """Cosines of all questions under one condition, one per question, in their order."""
 
     values: tuple[float, ...]
 
@@ -396,7 +396,7 @@ class Cosines:
         self._embedder: Embedder = bench.embedders[name]
 
     def parts(self) -> Iterator[LevelPart]:
-        """For each rewriter and level, without rewriting first."""
+        """Yield the results by rewriter and level, without rewriting first."""
         conditions = [NoiseCondition(level, spec) for spec in self._config.rewriters for level in self._config.levels]
         found = {(each.name, each.level): self._mean(each) for each in conditions}
         plain, seed = found[NO_REWRITER, 0], self._bench.seed
@@ -414,14 +414,16 @@ class Cosines:
             )
 
     def ask(self) -> None:
-        """Embed everything once, for a forecast of what that takes."""
+        """Embed everything once, for a forecast of the cost."""
         for spec in self._config.rewriters:
             for level in self._config.levels:
                 for draw in range(self._config.draws if level else 1):
                     self._vectors(NoiseCondition(level, spec, draw))
 
     def _mean(self, condition: NoiseCondition) -> Floats:
-        """Shape (questions,): the mean over the draws; a rewriter's level has as many as the noise."""
+        """Return the mean over the draws, shape (questions,); a level with a rewriter has as many draws as one
+        without.
+        """
         draws = range(self._config.draws if condition.level else 1)
         drawn = [self._values(NoiseCondition(condition.level, condition.rewriter, draw)) for draw in draws]
         return np.asarray(np.mean(drawn, axis=0))
@@ -448,7 +450,7 @@ class Cosines:
         return CosineRow(values=tuple(round(float(each), 6) for each in products))
 
     def _vectors(self, condition: NoiseCondition) -> tuple[Vectors, Vectors]:
-        """Of the ideal texts and of the questions, each of unit length."""
+        """Return the vectors of the ideal texts and of the questions, each of unit length."""
         queries = [
             (Query(qid=each.key, text=each.question, language=each.language), each.language) for each in self._ideals
         ]
@@ -458,7 +460,7 @@ class Cosines:
 
 
 def of_share(found: RecoveredShare | None) -> MeanPart:
-    """A share; null where there is none."""
+    """Return a share as a part; null if there is none."""
     if found is None:
         return MeanPart()
     return MeanPart(mean=finite_or_none(found.value), low=finite_or_none(found.low), high=finite_or_none(found.high))

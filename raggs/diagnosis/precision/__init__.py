@@ -1,7 +1,7 @@
-"""Diagnosis `precision`: what low-precision scores (16-bit, bfloat16) change in an evaluation.
+"""Diagnosis `precision`: the effect of low-precision scores (16-bit, bfloat16) on an evaluation.
 
-`measuring` computes lists of dense retrieval, rerankers and files at each precision, and what the order of equal scores
-changes. This module holds the diagnosis, its tables and its plots. Points are hundredths of a score.
+`measuring` computes lists of dense retrieval, rerankers and files at each precision, and the effect of the order of
+equal scores. This module contains the diagnosis, its tables and its plots. Points are hundredths of a score.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ABOUT_PUBLISHED = (
 
 
 def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
-    """Of the system that hangs most on the order of ties; then what spares it that."""
+    """Return the system that depends most on the order of ties, and how to avoid that."""
     rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
     worst = max(rounded, key=lambda part: (_widest_range(part), part.dtype == "bf16"), default=None)
     more = [FAVOURS[favours]] if favours else []
@@ -115,19 +115,19 @@ def _widest_range(part: PrecisionSystemPart) -> float:
 
 
 def _points_in_text(value: Number) -> str:
-    """In points."""
+    """Return a value in points, as text."""
     return formatted(None if value is None else 100 * value, "z.2f")
 
 
 PLOTTED_CUTOFFS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
 TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
-MAX_CURVES = 8  # lines of a plot
-NON_WORD_PATTERN = re.compile(r"\W+")  # what no file name needs
+MAX_CURVES = 8  # maximum number of lines in a plot
+NON_WORD_PATTERN = re.compile(r"\W+")  # characters not used in file names
 Line = tuple[str, Sequence[Number]]
 
 
 def _difference_lines(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
-    """Differences from full precision, in points."""
+    """Yield the differences from full precision, in points."""
     yield f"{part.precision}, expected", _subtract_values(curve.expected, full.expected)
     if not part.hps:
         yield f"{part.precision}, file order", _subtract_values(curve.oblivious, full.expected)
@@ -142,7 +142,7 @@ def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list
 
 
 def _draw(title: str, lines: Sequence[Line]) -> str | None:
-    """Lines over the cutoff; those that run alike are one."""
+    """Return a plot of lines over the cutoff; identical lines are merged."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for name, values in lines:
         points = [(float(k), values[k - 1]) for k in PLOTTED_CUTOFFS if k <= len(values)]
@@ -161,7 +161,7 @@ FULL_PRECISION = PrecisionSettings()
 
 
 class PrecisionConfig(DiagnosisConfig):
-    """Which measures, at which cutoffs, and of what."""
+    """Settings of the diagnosis `precision`: measures, cutoffs and systems."""
 
     type: Literal["precision"] = "precision"
     measures: Annotated[tuple[str, ...], BeforeValidator(split_commas), Flag(("--measures", "-m"))] = Field(
@@ -189,10 +189,11 @@ class PrecisionConfig(DiagnosisConfig):
 
 
 class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
-    """What 16 bits make of scores: ties, ranges, reversals, leaks.
+    """Measure the effect of 16-bit scores: ties, ranges, reversals, label leaks.
 
-    Scores in f32, f16 and bf16, with and without the last step in float32 (HPS): each measure
-    as it stands, by expectation, at least and at most.
+    Scores are computed in f32, f16 and bf16, with and without the last step in
+    float32 (HPS). Each measure is reported in list order, by expectation, and at its
+    minimum and maximum over all orders of ties.
     """
 
     Config = PrecisionConfig
@@ -210,7 +211,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
     config: PrecisionConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """With the contents of files."""
+        """Return the causes, including the contents of files."""
         found = super().causes(bench)
         if not self.config.runs:
             return found
@@ -218,11 +219,11 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return {**found, "embedder": None, "reranker": None, "corpus": None, "files": files}
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """None where files say the scores."""
+        """Return the paid models; none if scores come from files."""
         return () if self.config.runs else super().models(bench)
 
     def check(self, bench: Bench) -> None:
-        """Whether there is something that gives scores, and measures that ties are known of."""
+        """Check that there is a source of scores, and that the measures are defined under ties."""
         for name in self.config.measures:
             if "@" in name:
                 raise UsageError(f"{name} contains a cutoff", remedy=f"--measures {name.partition('@')[0]} --cutoff K")
@@ -246,7 +247,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return (f"{len(texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions",)
 
     def measure(self, bench: Bench) -> PrecisionFindings:
-        """Each system at each precision, then what they say together."""
+        """Measure each system at each precision, and combine the results."""
         own = self.config
         weighing = ListScoring(bench.judgments.qrels, own.measures, own.cutoff, own.deepest, bench.seed)
         kept = self._of_files(bench, weighing) if own.runs else self._of_models(bench, weighing)
@@ -268,7 +269,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return found.queries
 
     def sections(self, found: PrecisionFindings) -> tuple[Section, ...]:
-        """At the cutoff, reversals, leaks, published figures."""
+        """Return the tables: at the cutoff, reversals, leaks, published figures."""
         sizes: dict[str, list[str]] = {}
         for part in found.systems:
             sizes.setdefault(part.name, []).append(f"{part.largest:,} ({part.precision})")
@@ -288,7 +289,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return table_of(rows, "name", "precision", "measure", "oblivious", "ends", "moved")
 
     def plots(self, found: PrecisionFindings) -> Mapping[str, str]:
-        """A plot a measure of the first system, and one of all ranges; nothing where no measure is defined."""
+        """Return one plot per measure of the first system, and one of all ranges; empty if no measure is defined."""
         parts = [part for part in found.systems if part.name == found.systems[0].name]
         drawn: dict[str, str] = {}
         for place, full in enumerate(parts[0].curves if parts else ()):
@@ -310,7 +311,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
         retrievers = () if bench.run is None else bench.run.retrieve.retrievers
         own_dense = (spec.scoring for spec in retrievers if isinstance(spec, DenseRetriever.Config))
-        configured = next(own_dense, FULL_PRECISION)  # of the configuration's dense retriever
+        configured = next(own_dense, FULL_PRECISION)  # precision of the configuration's dense retriever
         kept: list[PrecisionRow] = []
         for name, embedder in bench.embedders.items():
             lists = _deferred_lists(dense, bench, embedder, asked, depth)
@@ -348,10 +349,10 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
 
     @cached_property
     def _given(self) -> list[tuple[NamedSystem, Vectors]]:
-        """Return the lists that are named, each with what a model gave for its rows, shape (rows,) or (rows, 2).
+        """Return the given lists, each with the model's output for its rows, shape (rows,) or (rows, 2).
 
         Raises:
-            RaggsError: a file is missing, or cannot be right.
+            RaggsError: a file is missing or not valid.
         """
         if self.config.scores != "logits":
             return [(system, system.run.score.astype(np.float32)) for system in open_systems(list(self.config.runs))]

@@ -1,11 +1,9 @@
-"""What the kind `precision` finds. Scores are in 0 to 1 (not in points); a number that is not defined is null.
+"""Findings and measurements of the diagnosis `precision`. Scores are in 0 to 1; an undefined number is null.
 
-Lists of passages with scores at each precision: of dense retrieval, of rerankers, of files.
-
-Rows of a list stand in the order of the corpus, or of a file's lines; that is the order by which equal scores are
-told apart as it stands. Of a corpus the best passages are taken with all that tie with the last of them.
-
-From lists to parts: each measure at every cutoff, and at one of them question by question.
+Lists of passages with scores at each precision come from dense retrieval, rerankers and files. The rows of a list are
+in the order of the corpus, or of the lines of a file. The list order ("oblivious") takes equal scores in that order.
+From a corpus, the best passages and all that tie with the last of them are used. Each measure is computed at every
+cutoff, and at one cutoff question by question.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ from raggs.stats.score_precision import (
 
 
 class CurvePart(ReportPart):
-    """A measure at every cutoff from 1 on, mean over the questions."""
+    """A measure at every cutoff from 1, mean over the questions."""
 
     measure: str
     oblivious: tuple[Number, ...] = Field(description="score with ties in the order of the file")
@@ -64,7 +62,7 @@ class CurvePart(ReportPart):
 
 
 class TiedPart(ReportPart):
-    """A measure at the cutoff that was asked for, mean over the questions, with 95% intervals over them."""
+    """A measure at the selected cutoff, mean over the questions, with 95% intervals."""
 
     measure: Annotated[str, Column("measure")]
     oblivious: Annotated[Number, Column("file order", "score")]
@@ -91,7 +89,7 @@ class TiedPart(ReportPart):
 
     @property
     def ends(self) -> Annotated[str, Column("minimum to maximum")]:
-        """What the order of equal scores can make of it."""
+        """Range of the measure over the orders of equal scores."""
         return f"{score(self.least)} to {score(self.most)}"
 
 
@@ -110,7 +108,7 @@ class PrecisionSystemPart(ReportPart):
 
     @property
     def precision(self) -> Annotated[str, Column("precision")]:
-        """``bf16+HPS``."""
+        """Precision, such as ``bf16+HPS``."""
         return PrecisionRegime(self.dtype, self.hps).name
 
     @property
@@ -120,7 +118,7 @@ class PrecisionSystemPart(ReportPart):
 
 
 class ReversalPart(ReportPart):
-    """Two systems that change places once equal scores stand in no order."""
+    """Two systems whose order is reversed if equal scores have no order."""
 
     first: Annotated[str, Column("better in file order")] = Field(description="better system in file order")
     second: Annotated[str, Column("better on average")] = Field(
@@ -142,7 +140,7 @@ class ReversalPart(ReportPart):
 
 
 class LeakPart(ReportPart):
-    """Whom the order of the file favours, in one system, precision and measure."""
+    """Bias of the file's order, for one system, precision and measure."""
 
     system: Annotated[str, Column("system")]
     precision: Annotated[str, Column("precision")]
@@ -156,7 +154,7 @@ class LeakPart(ReportPart):
 
 
 class PrecisionFindings(DiagnosisFindings):
-    """What the kind finds."""
+    """Findings of the diagnosis `precision`."""
 
     cutoff: int
     queries: int
@@ -167,14 +165,14 @@ class PrecisionFindings(DiagnosisFindings):
 
 
 class PrecisionRow(ReportPart):
-    """A system at one precision with what reversals need, as it is kept."""
+    """A system at one precision with the values for reversals, as stored."""
 
     part: PrecisionSystemPart
     oblivious: tuple[tuple[Number, ...], ...] = Field(description="values by metric and query")
     expected: tuple[tuple[Number, ...], ...]
 
 
-QUERIES = 64  # worked on at a time
+QUERIES = 64  # questions processed at a time
 PASSAGES = 65_536
 
 
@@ -183,7 +181,7 @@ class PrecisionLists:
     """A system's lists at one precision.
 
     Attributes:
-        form: what makes a score of its parts.
+        form: function that gives the score.
         regime: the precision.
         run: the lists, rows in the order of the file.
         largest: size of the largest group of equal scores.
@@ -199,7 +197,7 @@ class PrecisionLists:
 
 @dataclass(frozen=True)
 class JudgedQueries:
-    """The questions that are judged, and the passages they are asked of."""
+    """The judged questions, and the passages to search."""
 
     texts: Mapping[str, str]
     languages: Mapping[str, str]
@@ -208,10 +206,10 @@ class JudgedQueries:
 
 
 def asked_of(bench: Bench) -> JudgedQueries:
-    """The questions of the golden set, as they are searched for where nothing rewrites them.
+    """Return the judged questions of the golden set, without rewriting.
 
     Raises:
-        RaggsError: there are none, or there is no corpus of this disk.
+        RaggsError: no question is judged, or the corpus is not local.
     """
     store = bench.store("--run FILE")
     judged = set(bench.judgments.qrels.qids)
@@ -227,7 +225,7 @@ def asked_of(bench: Bench) -> JudgedQueries:
 
 
 def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) -> Iterator[PrecisionLists]:
-    """Dense retrieval at each precision.
+    """Yield the lists of dense retrieval at each precision.
 
     Raises:
         DataError: the embedder knows no word of any question.
@@ -245,7 +243,7 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
 def _rows(
     questions: Vectors, matrix: Vectors, regime: PrecisionRegime, depth: int
 ) -> Iterator[tuple[np.ndarray, Vectors]]:
-    """Places and scores of each question's list; empty for one without a known word."""
+    """Yield positions and scores of each question's list; empty for a question without a known word."""
     for start in range(0, len(questions), QUERIES):
         some = questions[start : start + QUERIES]
         scores = np.empty((len(some), len(matrix)), dtype=np.float32)
@@ -263,9 +261,9 @@ def _rows(
 def reranked(
     bench: Bench, reranker: Reranker, embedder: Embedder, asked: JudgedQueries, candidates: int
 ) -> Iterator[PrecisionLists]:
-    """What a reranker makes of the first candidates of dense retrieval, at each precision.
+    """Yield a reranker's lists of the first candidates of dense retrieval, at each precision.
 
-    What it says of itself decides what is rounded: two numbers a pair (softmax), one (sigmoid), or its scores alone.
+    The reranker's output determines what is rounded: two numbers per pair (softmax), one (sigmoid), or only its scores.
     """
     matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
@@ -283,9 +281,9 @@ def reranked(
 
 
 def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[ScoreForm, Vectors]:
-    """What the model gave for each passage, in the order of `ids`, and what makes scores of it.
+    """Return the function that gives the score, and the model's output for each passage in the order of `ids`.
 
-    A logit that is the score itself passes no activation, which could be spared the rounding.
+    A logit that is itself the score has no activation that HPS could leave unrounded.
     """
     each = {one.doc_id: one for one in found.ranked}
     ordered = [each[doc_id] for doc_id in ids]
@@ -300,10 +298,13 @@ def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[ScoreForm, Vectors
 
 
 def lists_of_file(system: NamedSystem, form: ScoreForm, numbers: Vectors) -> Iterator[PrecisionLists]:
-    """Yield the lists of a file at each precision; what made scores is not known, so HPS is of logits only.
+    """Yield the lists of a file at each precision. HPS applies only to logits, since the source of other scores is
+    unknown.
 
     Args:
-        numbers: what the file holds for each row: a score, a logit, or two logits.
+        system: the lists.
+        form: function that gives the score.
+        numbers: content of the file for each row: a score, a logit, or two logits.
     """
     for regime in regimes_of(form):
         run = replace(system.run, score=activated(form, numbers, regime).astype(np.float64))
@@ -314,10 +315,10 @@ def lists_of_file(system: NamedSystem, form: ScoreForm, numbers: Vectors) -> Ite
 
 
 def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
-    """Refuse lists of other questions.
+    """Check that lists belong to the judged questions.
 
     Raises:
-        DataError: none of them is judged, or hardly any holds a judged passage.
+        DataError: none of the questions is judged, or hardly any list contains a judged passage.
     """
     if not set(system.run.qids) & set(judgments.qrels.qids):
         raise DataError(
@@ -332,7 +333,7 @@ def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
 
 
 def content_of(system: NamedSystem, numbers: Vectors) -> str:
-    """Return a hash of the lists, whatever file they came from; `numbers` count if there are two for each row."""
+    """Return a hash of the lists that does not depend on the file; `numbers` are included if there are two per row."""
     run = system.run
     parts = ["\0".join(run.qids).encode(), run.query.astype("<i8").tobytes(), run.score.astype("<f8").tobytes()]
     parts += [numbers.astype("<f4").tobytes()] if numbers.ndim > 1 else []
@@ -340,7 +341,7 @@ def content_of(system: NamedSystem, numbers: Vectors) -> str:
 
 
 def regimes_of(form: ScoreForm) -> tuple[PrecisionRegime, ...]:
-    """The precisions at which a form can be had: scores alone have no last step that could be spared."""
+    """Return the precisions that apply to a form; plain scores have no last step that HPS could leave unrounded."""
     return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
 
 
@@ -355,18 +356,19 @@ def _listed(
 
 
 DIGITS = 6
-SIGNIFICANCE_LEVEL = 0.05  # a corrected p below it
+SIGNIFICANCE_LEVEL = 0.05  # threshold of a corrected p
 
 
 @dataclass(frozen=True)
 class ListScoring:
-    """How lists are weighed.
+    """How lists are scored.
 
     Attributes:
         qrels: the judgments.
         measures: names without cutoffs.
-        cutoff: at which questions are told apart; `deepest`: up to which curves go.
-        seed: of intervals.
+        cutoff: cutoff of the per-question analysis.
+        deepest: last cutoff of the curves.
+        seed: random seed of the intervals.
     """
 
     qrels: Qrels
@@ -376,12 +378,12 @@ class ListScoring:
     seed: int
 
     def weigh(self, name: str, listed: PrecisionLists, configured: PrecisionSettings) -> PrecisionRow:
-        """One system at one precision."""
+        """Return the results of one system at one precision."""
         hits = find_hits(self.qrels, listed.run, "file")
         spreads = {measure: TieSpreads(hits, measure) for measure in self.measures}
         at = {measure: each.at(self.cutoff) for measure, each in spreads.items()}
         regime = listed.regime
-        at_f32 = configured.dtype == "f32"  # where there is nothing to spare
+        at_f32 = configured.dtype == "f32"  # without rounding, HPS changes nothing
         part = PrecisionSystemPart(
             name=name,
             form=listed.form,
@@ -432,7 +434,7 @@ class ListScoring:
         )
 
     def turned(self, kept: Sequence[PrecisionRow]) -> tuple[ReversalPart, ...]:
-        """The pairs of systems that change places at some precision, on some measure."""
+        """Return the pairs of systems whose order is reversed at some precision, on some measure."""
         found: list[ReversalPart] = []
         for precision in dict.fromkeys(each.part.precision for each in kept):
             alike = {each.part.name: each for each in kept if each.part.precision == precision}
@@ -463,7 +465,7 @@ class ListScoring:
 
 
 def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
-    """Whom the order of the file favours where scores are rounded to the end; not in files that are sorted by score."""
+    """Return the bias of the file's order if scores are fully rounded, without files that are sorted by score."""
     parts = [each.part for each in kept if each.part.dtype != "f32" and not each.part.hps and not each.part.sorted]
     rows = [(part, tied) for part in parts for tied in part.at if tied.moved]
     corrected = holm([tied.p for _, tied in rows])
@@ -482,7 +484,7 @@ def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
 
 
 def favoured(leaks: Sequence[LeakPart]) -> int:
-    """1 or -1 where all biases have one sign, and one of them is no chance; else 0."""
+    """Return 1 or -1 if all biases have that sign and at least one is significant; else 0."""
     found = {1 if leak.bias > 0 else -1 for leak in leaks if leak.bias}
     sure = any(leak.p < SIGNIFICANCE_LEVEL for leak in leaks)
     return found.pop() if len(found) == 1 and sure else 0

@@ -1,7 +1,7 @@
 """Diagnosis `retrieval`: which queries of a golden set fail, and what they have in common.
 
-`measuring` scores the systems, reads the queries, and holds the rules: condition, sentence, what to change. This
-module holds the diagnosis, the traits that are told from chance, its tables and its plots.
+`measuring` scores the systems, reads the queries, and contains the rules: condition, sentence, recommended change. This
+module contains the diagnosis, the significant traits, its tables and its plots.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from raggs.stats.comparison import contrasts
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.retrieval_traits import MIN_SIDE_QUESTIONS, AnsweredQuery, Trait, findings, traits_of
 
-MAX_SHOWN_TRAITS = 8  # traits of a system that are shown, beside those that are clear
+MAX_SHOWN_TRAITS = 8  # traits shown per system in addition to the significant ones
 PLOTTED = 16
 
 
@@ -67,7 +67,7 @@ def _showing_findings(found: RetrievalFindings) -> Section:
 
 
 def _certainty_key(part: TraitPart) -> tuple[bool, float]:
-    """Clear ones first, then the largest differences."""
+    """Return a sort key: significant traits first, then the largest differences."""
     return not part.clear, -abs(part.effect or 0.0)
 
 
@@ -111,14 +111,14 @@ def _questions(found: RetrievalFindings) -> Section:
 
 
 OWN_CORPUS = "First pass run files over the golden set's corpus: --run NAME=FILE."
-EXAMPLES = 5  # questions that a trait names
-MAX_WORST_QUESTIONS = 20  # questions that are shown
+EXAMPLES = 5  # questions listed per trait
+MAX_WORST_QUESTIONS = 20  # questions shown
 
 
 def put_together(
     measured: RetrievalMeasurements, known: QuestionFacts, asked: RetrievalOptions, failing: float
 ) -> RetrievalFindings:
-    """All that is found."""
+    """Return all findings."""
     questions = [known.asked.get(qid, AnsweredQuery("")) for qid in measured.qids]
     traits = traits_of(questions, known.weights)
     systems = _systems(measured, asked.seed, failing)
@@ -164,7 +164,7 @@ def _systems(measured: RetrievalMeasurements, seed: int, failing: float) -> tupl
 
 
 def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
-    """Those that can be told where the measure is defined, the largest loss first."""
+    """Yield the traits with enough questions on both sides, the largest loss first."""
     values = measured.values[system]
     defined = np.isfinite(values)
     told = [
@@ -237,7 +237,7 @@ def _verdict(
     measure: str,
     failing: float,
 ) -> str:
-    """Of the best system: how many fail, and who most; then what to turn first, for it or for any."""
+    """Return how many questions of the best system fail, which ones most, and the first recommended change."""
     best = systems[0]
     told = f"{best.name}: {best.failing} of {plural(best.questions, 'query')} fail{'s' * (best.failing == 1)} "
     told += f"({measure} below {failing:g})"
@@ -254,7 +254,7 @@ def _verdict(
 
 
 class RetrievalConfig(DiagnosisConfig):
-    """What is looked at."""
+    """Settings of the diagnosis `retrieval`."""
 
     type: Literal["retrieval"] = "retrieval"
     runs: Annotated[tuple[str, ...], Flag(("--run", "-r"), "[NAME=]PATH")] = Field(
@@ -272,7 +272,7 @@ class RetrievalConfig(DiagnosisConfig):
 
 
 class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
-    """Say which questions fail, what they share, and what to turn."""
+    """Show which questions fail, what they have in common, and what to change."""
 
     Config = RetrievalConfig
     Result = RetrievalFindings
@@ -286,13 +286,13 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
     config: RetrievalConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """With the files of the systems and the passages that are looked at."""
+        """Return the causes, including the files of the systems and the corpus."""
         systems = None if self.config.values else digests(lists_of(bench.golden, self.config.runs))
         corpus = bench.workspace.corpus(bench.corpus).key if bench.has("corpus") else None
         return {**super().causes(bench), "systems": systems, "passages": corpus}
 
     def check(self, bench: Bench) -> None:
-        """Refuse a measure that is none, or of which less is better, and systems that are not there.
+        """Check that the measure exists and higher is better, and that the systems exist.
 
         Raises:
             UsageError, NotFoundError: with the remedy.
@@ -311,7 +311,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return ("run files are scored; no model is called",)
 
     def measure(self, bench: Bench) -> RetrievalFindings:
-        """Score, read, compare."""
+        """Score the systems, read the questions, and compare."""
         asked, judgments = self._asked(bench), bench.judgments
         known = read_questions(bench, judgments.qrels.scale.relevant)
         if self.config.values is not None:
@@ -325,7 +325,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return found.systems[0].questions
 
     def sections(self, found: RetrievalFindings) -> tuple[Section, ...]:
-        """Findings, traits, systems, questions."""
+        """Return the tables: findings, traits, systems, questions."""
         systems = Section("Systems", (), self.main_table(found))
         return (_showing_findings(found), _showing_traits(found), systems, _questions(found))
 
@@ -335,7 +335,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return table_of(found.systems, "name", "mean", "failures", measure=found.measure, failing=failing)
 
     def plots(self, found: RetrievalFindings) -> Mapping[str, str]:
-        """What questions share, for each system."""
+        """Return a plot of the traits for each system."""
         drawn = {}
         for position, system in enumerate(found.systems, start=1):
             parts = [part for part in found.traits if part.system == system.name]

@@ -1,19 +1,16 @@
-"""What the diagnosis of retrieval finds. A number that is not defined is null.
+"""Findings and measurements of the diagnosis of retrieval. An undefined number is null.
 
-The systems, scored once: their values, and the quantities that rules look at, question by question.
+Systems are scored once: their values, and the quantities that rules use, question by question. A system is a list file,
+one of the golden set's own retrievers, or the values of an earlier `raggs eval`. The last has no lists, so only its
+changes against the baseline can be analysed.
 
-Systems are lists in files, the golden set's own retrievers, or the values that an earlier `raggs eval` wrote. The last
-hold no lists, so that only changes against the baseline can be found in them.
+Each rule for lists is a row: its conditions, its sentence, and the recommended change. Quantities are means over
+questions: losses in points of the measure, shares of ranks or of relevant passages, changes against the baseline,
+doublings of length. To add a rule, add a row with quantities that `measure_lists` returns.
 
-The findings that may be made of lists, each a row: its conditions, its sentence, what to turn.
-
-Quantities are means over questions: losses in points of the measure, shares of places or of relevant passages, changes
-against the baseline, doublings of length. Another rule is another row, of quantities that `measure_lists` gives.
-
-What is known of each question and of what answers it: read off the golden set, and off its corpus where it is named.
-
-Words are counted over at most `SAMPLE` passages, evenly over the corpus; without a corpus over the passages of the
-pools, where those have texts. Of passages on a server only those are fetched that are looked at.
+Questions and their relevant passages are read from the golden set, and from its corpus if given. Words are counted over
+at most `SAMPLE` passages, spread evenly over the corpus; without a corpus, over the passages of the pools that have
+texts. From a server, only the passages needed are fetched.
 """
 
 from __future__ import annotations
@@ -65,11 +62,11 @@ from raggs.stats.retrieval_traits import (
 from raggs.sweeps.world import refuse_foreign
 
 DOUBT = "?"
-WIDTH = 70  # characters of a question in a table
+WIDTH = 70  # maximum characters of a question in a table
 
 
 class RetrievalSystemPart(ReportPart):
-    """One system on the measure that was looked at."""
+    """One system on the selected measure."""
 
     name: Annotated[str, Column("system")]
     mean: Annotated[Number, Column("{measure}", "score", bounds=("low", "high"))]
@@ -82,12 +79,12 @@ class RetrievalSystemPart(ReportPart):
 
     @property
     def failures(self) -> Annotated[str, Column("below {failing}")]:
-        """How many fail, and the interval of their share."""
+        """Number of failing questions, and the interval of their share."""
         return f"{self.failing} of {self.questions} [{self.failing_low:.0%}, {self.failing_high:.0%}]"
 
 
 class TraitPart(ReportPart):
-    """Questions that have something in common against all others, on one system."""
+    """Comparison of the questions that have a trait with all others, on one system."""
 
     system: Annotated[str, Column("system")]
     kind: str = Field(description="kind of the property: numbers, length, language, section, ...")
@@ -114,12 +111,12 @@ class TraitPart(ReportPart):
 
     @property
     def held(self) -> Annotated[str, Column("with")]:
-        """The mean of those that have it, and how many these are."""
+        """Mean and number of the questions with the trait."""
         return f"{self.having_mean:z.4f} ({self.having})"
 
     @property
     def lacked(self) -> Annotated[str, Column("without")]:
-        """The same of all others."""
+        """Mean and number of the questions without the trait."""
         return f"{self.lacking_mean:z.4f} ({self.lacking})"
 
     @property
@@ -129,7 +126,7 @@ class TraitPart(ReportPart):
 
     @property
     def doubt(self) -> str:
-        """What stands behind the difference."""
+        """Mark after the difference."""
         return "" if self.clear else DOUBT
 
 
@@ -142,7 +139,7 @@ class UndeterminedTraitPart(ReportPart):
 
 
 class EvidencePart(ReportPart):
-    """The mean of a quantity over questions."""
+    """Mean of a quantity over questions."""
 
     quantity: str
     mean: float
@@ -151,12 +148,12 @@ class EvidencePart(ReportPart):
     questions: int
 
     def cell(self, form: NumberForm = "score") -> Cell:
-        """As it stands in a table, with its interval."""
+        """Return the table cell, with the interval."""
         return bounded(self.mean, self.low, self.high, form)
 
 
 class FindingPart(ReportPart):
-    """What a rule found."""
+    """Finding of a rule."""
 
     rule: str
     about: str = Field(description="a system, or a system compared with another")
@@ -180,12 +177,12 @@ class FailingQuestionPart(ReportPart):
 
     @property
     def shortened(self) -> Annotated[str, Column("text")]:
-        """The question, where there is little room."""
+        """The question, shortened."""
         return shorten(self.text, WIDTH)
 
 
 class RetrievalFindings(DiagnosisFindings):
-    """What the diagnosis of retrieval finds."""
+    """Findings of the diagnosis of retrieval."""
 
     measure: str
     failing_below: float
@@ -203,11 +200,11 @@ LOSS_QUANTITIES = tuple(f"lost by {loss}" for loss in LOSSES)
 COPIES, DOUBLINGS, OTHER_ONLY_SHARE = "share of copies", "doublings of length", "share found only by the other"
 NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in the pool"
 
-MIN_LOSS = 0.05  # of the measure; a smaller loss is not worth a finding
-COPIED = 0.03  # of the places
+MIN_LOSS = 0.05  # in the measure; smaller losses give no finding
+COPIED = 0.03  # share of the ranks
 LONGER = 0.1  # doublings: 7%
-MIN_OTHER_ONLY_SHARE = 0.05  # of the relevant passages
-MIN_RECALL_CHANGE = -0.02  # a fall of recall within this is none
+MIN_OTHER_ONLY_SHARE = 0.05  # share of the relevant passages
+MIN_RECALL_CHANGE = -0.02  # smaller decreases of recall are ignored
 
 RERANKER = (
     "check the reranker: its model, its input texts (truncated, without titles), and whether its scores are sorted "
@@ -290,18 +287,18 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
 
 
 USUAL_K = 10
-LISTS = ("retrieve.jsonl", "merge.jsonl")  # of a run, that hold its retrievers' lists
+LISTS = ("retrieve.jsonl", "merge.jsonl")  # files of a run that contain its retrievers' lists
 
 
 @dataclass(frozen=True)
 class RetrievalOptions:
-    """What is to be measured.
+    """Options of the measurement.
 
     Attributes:
-        measure: the one that tells which questions fail; more is better.
-        pool: how many of its passages are a system's candidates.
-        baseline: the system that others are held against; the first where none is named.
-        seed: of the intervals.
+        measure: measure that defines which questions fail; higher is better.
+        pool: number of first passages that are a system's candidates.
+        baseline: system that others are compared with; None: the first.
+        seed: random seed of the intervals.
     """
 
     measure: MeasureSpec
@@ -316,20 +313,20 @@ class RetrievalOptions:
 
     @property
     def deep(self) -> str:
-        """Recall of the whole pool."""
+        """Name of the recall over the complete pool."""
         return f"recall@{max(self.pool, self.k)}"
 
 
 @dataclass(frozen=True)
 class RetrievalMeasurements:
-    """What was measured.
+    """Measurements of all systems.
 
     Attributes:
         qids: the questions, sorted.
-        values: by system, shape (questions,), of the measure.
-        one, two, against: what the tables of rules look at, by system, by pair, and by system against the baseline.
-        notes: what a reader must know.
-        strange: by system whose lists hardly meet the judgments, that they do not; nothing is found in those.
+        values: values of the measure by system, shape (questions,).
+        one, two, against: quantities for the rules: by system, by pair, and by system against the baseline.
+        notes: notes for the reader.
+        strange: a message for each system whose lists contain hardly any judged passages; it gets no findings.
     """
 
     qids: tuple[str, ...]
@@ -342,15 +339,15 @@ class RetrievalMeasurements:
 
 
 def usual_measure(scale: GradeScale) -> str:
-    """What is looked at where nothing is named."""
+    """Return the default measure."""
     return f"ra_nwg@{USUAL_K}" if scale.golden else f"ndcg@{USUAL_K}"
 
 
 def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
-    """The systems as `[NAME=]PATH`: those named, or the golden set's own.
+    """Return the systems as `[NAME=]PATH`: the given ones, or the golden set's own.
 
     Raises:
-        UsageError: none is named, and labels alone have none.
+        UsageError: none is given, and the golden set has only labels.
     """
     if runs or isinstance(golden, RunGolden):
         return list(runs) or [golden.source]
@@ -358,7 +355,7 @@ def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
 
 
 def check_there(specs: Sequence[str]) -> None:
-    """Find a system that is not there.
+    """Check that the files of systems exist.
 
     Raises:
         NotFoundError: a file is missing.
@@ -369,7 +366,7 @@ def check_there(specs: Sequence[str]) -> None:
 
 
 def digests(specs: Sequence[str]) -> dict[str, object]:
-    """What of each system's files can change what is found."""
+    """Return hashes of the files of each system that can change the findings."""
     found: dict[str, object] = {}
     for spec in specs:
         name, path = split_name(spec)
@@ -384,10 +381,13 @@ def measure_lists(
     """Score the systems and measure their lists.
 
     Args:
-        letters: by passage its length in characters, as far as it is known.
+        judgments: the judgments.
+        specs: the systems as `[NAME=]PATH`.
+        asked: options of the measurement.
+        letters: length of passages in characters, as far as known.
 
     Raises:
-        UsageError, NotFoundError, DataError: a system cannot be read, or is of other questions or passages.
+        UsageError, NotFoundError, DataError: a system cannot be read, or belongs to other questions or passages.
     """
     systems = list(open_systems(list(specs)))
     scored = dict.fromkeys((asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep))
@@ -415,10 +415,10 @@ def measure_lists(
 
 
 def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> RetrievalMeasurements:
-    """The values that an earlier evaluation wrote.
+    """Return the values of an earlier evaluation.
 
     Raises:
-        DataError: it is of other judgments, or lacks the measure.
+        DataError: it used other judgments, or lacks the measure.
     """
     report = read_report(file)
     if report.golden.digest != judgments.digest:
@@ -441,10 +441,10 @@ def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> Re
 
 
 def baseline_of(systems: Sequence[str], named: str | None) -> str:
-    """The system that others are held against.
+    """Return the system that others are compared with.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: unknown system.
     """
     if named is not None and named not in systems:
         raise UsageError(f"no system has the name {named}", remedy=did_you_mean(named, systems))
@@ -461,7 +461,7 @@ def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptio
     losses = loss_ladder(hits, losing, found, pool=asked.pool).losses.T
     lost = dict(zip(LOSS_QUANTITIES, losses, strict=True))
     if not several:
-        del lost[LOSS_QUANTITIES[0]]  # what one system did not find is what its candidates lack
+        del lost[LOSS_QUANTITIES[0]]  # with a single system, this loss is that of its candidates
     return {
         **lost,
         COPIES: copies_at(hits, asked.k),
@@ -470,7 +470,7 @@ def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptio
 
 
 def _of_two(study: Study, systems: Sequence[NamedSystem], asked: RetrievalOptions) -> Iterator[tuple[str, Quantities]]:
-    """Each system beside each other one; none is held against what it was fused of, or against its fusion."""
+    """Yield quantities of each ordered pair of systems, except a fusion and its inputs."""
     names = [system.name for system in systems if not system.derived]
     for name in names:
         for other in names:
@@ -494,19 +494,19 @@ def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) 
 
 
 SAMPLE = 10_000  # passages whose words are counted
-ANSWERS = 20  # relevant passages of a question that are looked at, systems, best first
-TITLE_SEPARATOR = " > "  # between the steps of a path of titles
+ANSWERS = 20  # relevant passages of a question that are used, the best first
+TITLE_SEPARATOR = " > "  # separates the titles of a section path
 
 
 @dataclass(frozen=True)
 class QuestionFacts:
-    """What is known of the questions.
+    """Properties of the questions.
 
     Attributes:
         asked: by question.
-        letters: by passage its length in characters.
-        weights: how rare words are.
-        words: of which texts; empty where of none.
+        letters: length of passages in characters.
+        weights: document frequencies of words.
+        words: description of the texts in which words were counted; empty if none.
     """
 
     asked: Mapping[str, AnsweredQuery]
@@ -516,10 +516,11 @@ class QuestionFacts:
 
 
 def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
-    """All that is known.
+    """Return the properties of the questions.
 
     Args:
-        relevant: the lowest relevant grade.
+        bench: gives the golden set and the corpus.
+        relevant: lowest relevant grade.
 
     Raises:
         RaggsError: the golden set or the corpus cannot be read.
@@ -535,14 +536,14 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     of_run = isinstance(golden, RunGolden)
     asked = {view.qid: _answered_query(view, relevant, of_run) for view in views}
     weights, words = _weights(views, corpus)
-    if corpus is not None and len(corpus) > SAMPLE:  # a word that the sample lacks is rare, not unknown
+    if corpus is not None and len(corpus) > SAMPLE:  # a word missing from the sample is rare, not unknown
         held = {word: 1 for each in asked.values() for word in each.words}
         weights = replace(weights, holding={**held, **weights.holding})
     return QuestionFacts(asked, letters, weights, words)
 
 
 def _with_question_texts(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
-    """With the run's texts, where labels have none; without any nothing is known of how questions are put."""
+    """Return the questions with the run's texts if the labels have none; without texts, wording traits are unknown."""
     if all(view.text for view in views):
         return views
     try:
@@ -557,13 +558,13 @@ def _with_question_texts(views: list[QuestionView], bench: Bench) -> list[Questi
 
 
 def _best_passages(view: QuestionView, relevant: int) -> list[PassageView]:
-    """The relevant passages that are looked at."""
+    """Return the relevant passages that are used."""
     found = [each for each in view.passages if each.grade is not None and each.grade >= relevant]
     return sorted(found, key=lambda each: -(each.grade or 0))[:ANSWERS]
 
 
 def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) -> list[QuestionView]:
-    """With the texts of relevant passages, where the set has none."""
+    """Return the questions with texts of relevant passages from the corpus if the golden set has none."""
     kept = list(views)
     wanted = {each.doc_id for view in kept for each in _best_passages(view, relevant) if not each.text}
     texts = corpus.get(sorted(wanted)) if wanted else {}

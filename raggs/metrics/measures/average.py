@@ -110,7 +110,7 @@ class InterpolatedPrecision(Measure):
 
 
 class Bpref(Measure):
-    """How rarely non-relevant passages rank above relevant ones: only judged passages count."""
+    """How rarely non-relevant passages rank above relevant ones; only judged passages count."""
 
     NAME = "bpref"
     FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"

@@ -56,7 +56,7 @@ class NdcgExp(Ndcg):
 
 
 class RaNwg(Linear):
-    """Rarity-aware weighted gain of the top k: as a set, relative to the best possible set of k passages."""
+    """Rarity-aware weighted gain of the top k: counted as a set, divided by that of the best possible set of k."""
 
     NAME = "ra_nwg"
     FORMULA = (
@@ -79,7 +79,7 @@ class RaNwg(Linear):
 
 
 class NRecall4(Linear):
-    """Recall of grades 4 and 5: relative to how many of these passages fit into the top k."""
+    """Recall of grades 4 and 5: the divisor is the number of these passages that fit into the top k."""
 
     NAME = "n_recall4"
     FORMULA = "#{top k with g >= 4} / min(k, n4 + n5)"
@@ -98,7 +98,7 @@ class NRecall4(Linear):
 
 
 class NRecall5(NRecall4):
-    """Recall of grade 5: relative to how many of these passages fit into the top k."""
+    """Recall of grade 5: the divisor is the number of these passages that fit into the top k."""
 
     NAME = "n_recall5"
     FORMULA = "#{top k with g = 5} / min(k, n5)"
@@ -178,7 +178,7 @@ class Utility(Linear):
 
 
 class NdcgUtility(Utility, Ndcg):
-    """nDCG with expected gains: from the scores and standard errors of a ranked golden set."""
+    """nDCG with expected gains: computed from the scores and standard errors of a ranked golden set."""
 
     NAME = "ndcg[utility]"
     ALIASES = ()
@@ -187,7 +187,7 @@ class NdcgUtility(Utility, Ndcg):
 
 
 class RaNwgUtility(Utility, RaNwg):
-    """RA-nWG with expected weights: from the scores and standard errors of a ranked golden set."""
+    """RA-nWG with expected weights: computed from the scores and standard errors of a ranked golden set."""
 
     NAME = "ra_nwg[utility]"
     FORMULA = "as ra_nwg, with E w(x), x ~ N(score, sigma), linear between grades; the grade's where not ranked"

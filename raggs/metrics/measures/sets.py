@@ -210,7 +210,7 @@ class Holes(JudgedShare):
 
 
 class UnjudgedShare(Linear):
-    """Share of the k ranks that hold an unjudged passage; ranks below the end of the list are empty."""
+    """Share of the k ranks that hold an unjudged passage; ranks below the end of the list count as empty."""
 
     NAME = "unj"
     FORMULA = "#{unjudged in the top k} / k"

@@ -85,7 +85,7 @@ class Cwl(Scaled):
 
 
 class Inst(Cwl):
-    """Gain per passage of a reader who wants a gain of T: the more is missing, the further the reader goes."""
+    """Gain per passage of a reader who wants a gain of T; the more is missing, the further the reader goes."""
 
     NAME = "inst"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) ((i + T + t - 1) / (i + T + t))^2, t = T - gain so far"
@@ -105,7 +105,7 @@ GOAL = Parameter(1.0, 0.01, 1e6)  # goal of a reader, as total gain
 
 
 class Insq(Scaled, Linear):
-    """Gain per passage of a reader who wants a gain of T: the gain found so far does not matter."""
+    """Gain per passage of a reader who wants a gain of T; the gain found so far does not matter."""
 
     NAME = "insq"
     FORMULA = "sum w(i) gain(i) / sum w(i) over 1000 ranks, w(i) = 1 / (i + 2T - 1)^2"
@@ -125,7 +125,7 @@ class Insq(Scaled, Linear):
 
 
 class Sdcg(Scaled, Linear):
-    """Discounted cumulative gain relative to k perfect passages: even if fewer exist."""
+    """Discounted cumulative gain relative to k perfect passages; it is the same if fewer exist."""
 
     NAME = "sdcg"
     FORMULA = "sum gain(i) / log2(i + 1) over the top k / sum 1 / log2(i + 1) over k ranks"
@@ -156,7 +156,7 @@ class Bpm(Cwl):
 
 
 class Nerr8(Cwl):
-    """Gain per passage of a reader who may stop at each gain: at rank k at the latest."""
+    """Gain per passage of a reader who may stop at each gain; the reader stops at rank k at the latest."""
 
     NAME = "nerr8"
     FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i))"
@@ -172,7 +172,7 @@ class Nerr8(Cwl):
 
 
 class Nerr9(Nerr8):
-    """Gain per passage of a reader who may stop at any rank: more likely after a gain, and at rank k at the latest."""
+    """Gain per passage of a reader who may stop at any rank; gains make that more likely, and rank k is the last."""
 
     NAME = "nerr9"
     FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i)) i / (i + 1)"
@@ -184,7 +184,7 @@ class Nerr9(Nerr8):
 
 
 class Nerr10(Nerr8):
-    """Gain per passage of a reader with patience p: the reader may also stop at each gain."""
+    """Gain per passage of a reader with patience p; the reader may also stop at each gain."""
 
     NAME = "nerr10"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) p"
@@ -199,7 +199,7 @@ class Nerr10(Nerr8):
 
 
 class Nerr11(Nerr8):
-    """Gain per passage of a reader with a goal of T: who may stop at each gain, and otherwise reads on as in insq."""
+    """Gain per passage of a reader with a goal of T; the reader may stop at each gain, else reads on as in insq."""
 
     NAME = "nerr11"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) ((i + 2T - 1) / (i + 2T))^2"
@@ -256,7 +256,7 @@ class Compatibility(Measure):
 
 
 class ExpectedReciprocalRank(Measure):
-    """Expected reciprocal rank: of the passage at which a reader stops, which is more likely at better passages."""
+    """Expected reciprocal rank: the mean of 1 / rank at which a reader stops; better passages stop more readers."""
 
     NAME = "err"
     FORMULA = "sum over the top k of R(rank) / rank * product of (1 - R) above it; R = (2^gain - 1) / 2^largest gain"

@@ -1,7 +1,7 @@
 """Recall, precision, IoU, F1 and precision_omega of retrieved chunks, in characters or tokens.
 
 Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma 2024. Let t_e be the text of a question's
-references and t_r the text of its retrieved chunks. |t_e and t_r| counts each character once; |t_r| counts a character
+references and t_r the text of its retrieved chunks. |t_e and t_r| counts each character once. |t_r| counts a character
 each time it is retrieved:
 
     recall = |t_e and t_r| / |t_e|        precision = |t_e and t_r| / |t_r|
@@ -10,9 +10,9 @@ each time it is retrieved:
 precision_omega is the precision if exactly the chunks that overlap a reference were retrieved. If nothing is retrieved,
 precision is 0.
 
-`compat` follows the report's code instead of its formulas: a chunk that only touches a reference counts as overlapping,
-the divisor of precision_omega is the union of the overlapping chunks and the references, and "min" retrieves at most
-20.
+`compat` follows the report's code instead of its formulas. A chunk that only touches a reference then counts as
+overlapping. The divisor of precision_omega is the union of the overlapping chunks and the references, and "min"
+retrieves at most 20.
 
 `new_characters` counts, rank by rank, the relevant characters that a passage adds to those above it. `RetrievedSpans`
 holds these counts with lengths and judged characters, so the value at any cutoff is a ratio of sums.
