@@ -162,7 +162,7 @@ def test_bad_input_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "both say what is asked about" in refused("questions", "docs", "--config", config)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "a.txt").write_text(" \n")
-    assert "holds no" in refused("questions", "empty", "--out", "there/questions.jsonl", code=5)
+    assert "contains no" in refused("questions", "empty", "--out", "there/questions.jsonl", code=5)
 
 
 def test_a_configuration_that_was_made_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
