@@ -1,18 +1,17 @@
-"""What everything that a configuration names has in common: its settings, its version, and who may be named where.
+"""Base of all configurable components: settings, version, and types that refer to components by name.
 
-An adapter is a class with a `Config`, whose `type` is the name under which a registry has it. `OneOf(registry)` makes
-of a registry a type for pydantic: what stands in the configuration is checked by the one adapter that its `type`
-names, and no other one is imported.
+An adapter is a class with a `Config`, whose `type` is its name in a registry. `OneOf(registry)` is a pydantic type for
+the configuration of one adapter. The value is validated by the adapter that its `type` names, and no other one is
+imported.
 
-A user's own function as a part of a run: ``callable: "my_module:search"`` in the configuration.
+`UserFunction` calls a user's function as a component of a run: ``callable: "my_module:search"`` in the configuration.
+The module is searched for in the configuration's folder first, then on Python's path. The folder is on the path only
+while the module is imported. To detect changes, the module is not imported. Instead, its file is hashed, and for an
+installed package its version counts. Modules imported by it do not count.
 
-The module is looked for in the configuration's folder first, then where Python finds modules; the folder is on Python's
-path only while the module is imported. It is not imported to tell whether something changed: for that its file is
-found and hashed, and of an installed package its version counts. Modules that it imports in turn do not count.
-
-Like any configuration, a function is its user's own code and trusted as such: nothing is fenced. Whatever it raises,
-`sys.exit` too, becomes an error that names the function, what it was asked about, and the line. While such code runs,
-what is printed goes to standard error, so that a command's JSON stays clean; output of its subprocesses is not caught.
+Like a configuration, a function is the user's own code and trusted: it is not sandboxed. Every exception, including
+`sys.exit`, becomes an error that names the function, its input and the line. While such code runs, its output goes to
+standard error, so that the JSON of a command stays clean. Output of its subprocesses is not captured.
 """
 
 from __future__ import annotations
@@ -43,24 +42,24 @@ from raggs.base.text import shorten
 
 
 class AdapterConfig(Settings):
-    """The settings of an adapter; each adapter's own class gives `type` the one value that it may have."""
+    """Settings of an adapter. Each adapter's subclass restricts `type` to one value."""
 
     type: str
 
 
 class Adapter:
-    """What every adapter states about itself. The first line of its docstring is its line in `raggs list`."""
+    """Base of adapters. The first line of its docstring is shown in `raggs list`."""
 
     Config: ClassVar[type[AdapterConfig]] = AdapterConfig
-    VERSION: ClassVar[int] = 1  # raised when the adapter's own code changes what comes out
-    PACKAGES: ClassVar[tuple[str, ...]] = ()  # packages whose installed version can change what comes out
+    VERSION: ClassVar[int] = 1  # increased when a code change of the adapter can change results
+    PACKAGES: ClassVar[tuple[str, ...]] = ()  # packages whose version can change results
 
     config: AdapterConfig
 
     def own_causes(self) -> Causes:
-        """What of the adapter itself can change a result: its settings, its code's version, its packages' versions.
+        """Return everything about the adapter that can change a result: settings, code version, package versions.
 
-        Of a plugin its package counts too.
+        For a plugin, its own package counts, too.
         """
         packages = {name: installed(name) for name in self.PACKAGES}
         if package := package_of(type(self)):
@@ -69,7 +68,7 @@ class Adapter:
 
     @classmethod
     def fault(cls, adapter: type[Adapter], name: str) -> str | None:
-        """What is wrong with a subclass that a package offers as the adapter `name`; None where it will do."""
+        """Return what is wrong with a subclass that a package offers as the adapter `name`, or None."""
         if inspect.isabstract(adapter):
             missing = ", ".join(sorted(getattr(adapter, "__abstractmethods__", ())))
             return f"{adapter.__qualname__} lacks {missing}"
@@ -81,17 +80,17 @@ class Adapter:
         return None
 
 
-_WRITING: ContextVar[tuple[object, ...]] = ContextVar("_WRITING", default=())  # whose schemas are being written
+_WRITING: ContextVar[tuple[object, ...]] = ContextVar("_WRITING", default=())  # whose schemas are being generated
 
 D = TypeVar("D", bound=Adapter)
 
 
 class OneOf(Generic[D]):
-    """An annotation: the configuration of one of a registry's adapters, chosen by its `type`.
+    """Annotation for the configuration of one of a registry's adapters, selected by its `type`.
 
     Args:
-        registry: of the adapters.
-        fits: which of them may stand here.
+        registry: registry of the adapters.
+        fits: returns whether an adapter is allowed here (default: all are).
     """
 
     def __init__(self, registry: Registry[D], fits: Callable[[type[D]], bool] | None = None) -> None:
@@ -102,7 +101,7 @@ class OneOf(Generic[D]):
         return core_schema.with_info_plain_validator_function(self._read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        if any(each is self for each in _WRITING.get()):  # in an adapter that is made with another of its kind
+        if any(each is self for each in _WRITING.get()):  # inside an adapter that contains another of its kind
             return {"type": "object", "description": f"another {self.registry.kind}", "required": ["type"]}
         token = _WRITING.set((*_WRITING.get(), self))
         try:
@@ -127,13 +126,13 @@ class OneOf(Generic[D]):
         return adapter.Config.model_validate(value, context=info.context)
 
     def _names(self) -> list[str]:
-        """What could stand here. All adapters are imported only where not all may."""
+        """Return the allowed names. All adapters are imported only if not all are allowed."""
         if self._fits is None:
             return list(self.registry)
         return [adapter.Config.model_fields["type"].default for adapter in self._loadable([])]
 
     def _loadable(self, broken: list[str]) -> Iterator[type[D]]:
-        """All adapters that may stand here; those that cannot be loaded are noted."""
+        """Yield all allowed adapters. Those that cannot be loaded are added to `broken`."""
         for name in self.registry:
             try:
                 adapter = self.registry.load(name)
@@ -145,7 +144,7 @@ class OneOf(Generic[D]):
 
 
 class NameOf:
-    """An annotation: a name in a registry of things that are not configured by a model of their own."""
+    """Annotation for a name in a registry whose entries have no configuration model."""
 
     def __init__(self, registry: Registry[object]) -> None:
         self.registry = registry
@@ -160,7 +159,7 @@ class NameOf:
 
 
 def unknown_name(what: str, name: object, known: list[str]) -> PydanticCustomError:
-    """The error about a name that does not exist."""
+    """Return the error about a name that does not exist."""
     context = {"what": what, "name": str(name), "known": known}
     return PydanticCustomError("unknown_name", "unknown {what} '{name}'", context)
 
@@ -171,25 +170,27 @@ Target = Annotated[str, Field(pattern=TARGET, description='"module:function"')]
 
 
 class CallableConfig(AdapterConfig):
-    """What the settings of an adapter hold that calls a function."""
+    """Settings of an adapter that calls a user's function."""
 
     callable: Target
     folder: SourcePath = Field(
-        Path(), validate_default=True, description="where the module is looked for first; the configuration's if absent"
+        Path(),
+        validate_default=True,
+        description="folder that is searched for the module first; default: folder of the configuration",
     )
 
 
 @contextmanager
 def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
-    """Make an error of whatever a user's code raises.
+    """Convert every exception of a user's code into an error.
 
     Args:
-        name: of the function.
-        about: what it is asked about.
-        awaits: whether the block is of a coroutine, which may be closed from outside.
+        name: name of the function.
+        about: its input, for the message.
+        awaits: whether the block belongs to a coroutine, which may be closed from outside.
 
     Raises:
-        ProviderError: the code raised something, at the file and line that it names.
+        ProviderError: the code raised an exception. The error names its file and line.
     """
     try:
         with printing_to_stderr():
@@ -197,7 +198,7 @@ def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator
     except (RaggsError, KeyboardInterrupt):
         raise
     except BaseException as error:  # the user's code may raise anything
-        if isinstance(error, GeneratorExit) and awaits and _outside_tasks():  # nobody waits for it any more
+        if isinstance(error, GeneratorExit) and awaits and _outside_tasks():  # the coroutine was closed from outside
             raise
         if awaits and _is_cancelled(error):
             raise
@@ -211,7 +212,7 @@ def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator
 
 
 class _Printing:
-    """How many pieces of user code are running, and where standard output goes when none is."""
+    """Number of running pieces of user code, and standard output to restore afterwards."""
 
     lock = Lock()
     running = 0
@@ -220,7 +221,7 @@ class _Printing:
 
 @contextmanager
 def printing_to_stderr() -> Iterator[None]:
-    """Send what is printed to standard error while user code runs, in any number of threads and tasks at once."""
+    """Redirect output to standard error while user code runs, in any number of threads and tasks."""
     with _Printing.lock:
         if not _Printing.running:
             _Printing.output, sys.stdout = sys.stdout, sys.stderr
@@ -238,13 +239,13 @@ def _message(error: BaseException) -> str:
     """Return the text of a user's error on one line, whatever its class does."""
     try:
         return shorten(" ".join(str(error).split()), MAX_MESSAGE_CHARS)
-    except Exception:  # noqa: BLE001 - its own code again
+    except Exception:  # noqa: BLE001 - user code again
         return "its text cannot be read"
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Return whether the task was cancelled from outside, rather than by the user's own code."""
-    from asyncio import CancelledError, current_task  # late: most commands await nothing
+    """Return whether the task was cancelled from outside, not by the user's own code."""
+    from asyncio import CancelledError, current_task  # imported lazily: most commands are not asynchronous
 
     if not isinstance(error, CancelledError):
         return False
@@ -262,11 +263,11 @@ def _outside_tasks() -> bool:
 
 
 class UserFunction:
-    """A function by its name; imported when it is first called.
+    """A function given by name, imported when it is first called.
 
     Args:
         target: ``module:function``.
-        folder: where the module is looked for first.
+        folder: folder that is searched for the module first.
     """
 
     def __init__(self, target: str, folder: Path) -> None:
@@ -275,10 +276,10 @@ class UserFunction:
         self._folder = str(folder.resolve())
 
     def causes(self) -> Causes:
-        """The content of the module's file, and the version of the package that it is from. Imports nothing.
+        """Return the hash of the module's file, and the version of its package. Imports nothing.
 
         Raises:
-            ConfigError: there is no such module.
+            ConfigError: the module does not exist.
         """
         file = self._file
         content = None if file is None or not file.is_file() else hash_file(file)
@@ -288,7 +289,7 @@ class UserFunction:
         return {"source": content, "package": [f"{name} {installed(name)}" for name in sorted(set(packages))]}
 
     def load(self) -> Callable[..., object]:
-        """The function itself.
+        """Return the function.
 
         Raises:
             ConfigError: the module cannot be imported, or has no such function.
@@ -296,22 +297,23 @@ class UserFunction:
         return self._function
 
     def __call__(self, about: str, *arguments: object) -> object:
-        """What the function gives.
+        """Call the function and return its result.
 
         Args:
-            about: what it is asked about, for the error.
+            about: its input, for the error message.
+            arguments: arguments of the function.
 
         Raises:
-            ProviderError: the function raised something.
+            ProviderError: the function raised an exception.
         """
         with self._told(about):
             return self._function(*arguments)
 
     def iterate(self, about: str, found: Iterable[object]) -> Iterator[object]:
-        """Yield what the function gave; of a generator, its code runs only now.
+        """Yield the results of the function. The code of a generator runs only now.
 
         Raises:
-            ProviderError: the generator raised something.
+            ProviderError: the generator raised an exception.
         """
         end = object()
         with self._told(about):
@@ -324,7 +326,7 @@ class UserFunction:
             yield entry
 
     async def ask(self, about: str, *arguments: object) -> object:
-        """As a call; what a coroutine function gives is waited for."""
+        """Call the function and return its result. If it is a coroutine function, its result is awaited."""
         with self._told(about, awaits=True):
             found = self._function(*arguments)
             return await found if inspect.isawaitable(found) else found
@@ -337,7 +339,7 @@ class UserFunction:
 
     @cached_property
     def _file(self) -> Path | None:
-        """The module's file, found without importing it; None for one that has none."""
+        """The module's file, found without importing it; None if it has none."""
         places: list[str] | None = [self._folder, *sys.path]
         found = None
         for step in self._module.split("."):

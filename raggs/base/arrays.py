@@ -1,9 +1,10 @@
-"""What an array holds, said once: aliases by element type, and how float32 becomes JSON.
+"""Aliases of array types by element type, conversion of float32 to JSON, and rounding to lower precision.
 
-A shape cannot be said in a type; docstrings give it. Small integers of a fixed width (ranks, histograms) keep their
-own types where they are made.
+Types cannot express shapes; docstrings state them. Small integers with a fixed width (ranks, histograms) have types of
+their own where they are created.
 
-Numbers rounded to what fewer than 32 bits hold, as float32 numbers: pure arithmetic, for libraries too.
+`round_to_dtype` rounds numbers to fewer than 32 bits and returns them as float32. It uses only arithmetic, so other
+libraries can use it, too.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Vectors = NDArray[np.float32]  # what embedders give: one vector a row
-Scores = NDArray[np.float32]  # what indexes give for passages
+Vectors = NDArray[np.float32]  # output of embedders: one vector per row
+Scores = NDArray[np.float32]  # scores of passages from indexes
 SmallInts = NDArray[np.int32]
-Keys = NDArray[np.uint64]  # hashes that stand for ids
-ByteTexts = NDArray[np.bytes_]  # texts as bytes, all of one width
-Buffer = NDArray[np.uint8]  # bytes as they lie in a file
+Keys = NDArray[np.uint64]  # hashes that represent ids
+ByteTexts = NDArray[np.bytes_]  # texts as bytes, all with the same width
+Buffer = NDArray[np.uint8]  # raw bytes of a file
 
 
 def unit_rows(rows: Floats | Vectors) -> Floats | Vectors:
-    """Finite rows at unit length; a row of zeros stays as it is.
+    """Return finite rows scaled to unit length. A row of zeros stays unchanged.
 
-    A norm can overflow or underflow although every number is finite: such a row is scaled by a power of two first.
+    A norm can overflow or underflow although every number is finite. Such a row is scaled by a power of two first.
     """
     kind = np.finfo(rows.dtype)
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    small = norms < np.sqrt(kind.tiny) / kind.eps  # whose squares lose digits
+    small = norms < np.sqrt(kind.tiny) / kind.eps  # their squares lose digits
     extreme = (small | ~np.isfinite(norms))[:, 0] & rows.any(axis=1)
     if extreme.any():
         rows = rows.copy()
@@ -44,12 +45,12 @@ def unit_rows(rows: Floats | Vectors) -> Floats | Vectors:
 
 
 def shortest_float(value: float | np.float32) -> float:
-    """The double with the fewest digits that reads back as the same float32: 0.1, not 0.10000000149011612."""
+    """Return the double with the fewest digits that reads back as the same float32: 0.1, not 0.10000000149011612."""
     return float(str(np.float32(value)))
 
 
 def shortest_floats(values: Vectors) -> list[float]:
-    """`shortest_float` of each number of one row."""
+    """Return `shortest_float` of each number of one row."""
     return [float(str(value)) for value in values]
 
 
@@ -57,9 +58,9 @@ Dtype = Literal["f32", "f16", "bf16"]
 
 
 def round_to_dtype(values: Vectors, dtype: Dtype) -> Vectors:
-    """Each number as `dtype` holds it, as float32, any shape; halves go to the even neighbour (IEEE 754).
+    """Return numbers of any shape rounded to `dtype`, as float32. Ties are rounded to even (IEEE 754).
 
-    What is too large for f16 (above 65,504) becomes infinite, as it would there; NaN stays NaN.
+    Numbers too large for f16 (above 65,504) become infinite, as in f16. NaN stays NaN.
     """
     exact: Vectors = np.asarray(values, dtype=np.float32)
     if dtype == "bf16":
@@ -71,7 +72,7 @@ def round_to_dtype(values: Vectors, dtype: Dtype) -> Vectors:
 
 
 def _bf16(values: Vectors) -> Vectors:
-    """The upper half of each float32, rounded to nearest even: (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000."""
+    """Return the upper half of each float32, rounded to nearest even: (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000."""
     bits = np.ascontiguousarray(values).view(np.uint32)
     carried = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
     found: Vectors = carried.view(np.float32).reshape(values.shape)

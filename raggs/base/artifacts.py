@@ -1,20 +1,13 @@
-"""The records that stages hand to each other: what each line of each artifact means.
+"""Records that stages pass on: the meaning of each line of each artifact.
 
-Every record is frozen, versioned (`v`) and complete in itself; a reader needs nothing but the line. A run's
-artifacts are sorted by query id, then as the record says, so equal inputs give equal bytes. An identifier is
-any non-empty text without white space, since TREC files separate columns by it.
+Every record is frozen, versioned (`v`) and self-contained; a reader needs only the line. A run's artifacts are sorted
+by query id, then as defined by the record, so equal inputs give equal bytes. An identifier is a non-empty text without
+white space, because TREC files separate columns by white space.
 
-What all records and all that is handed on as JSON have in common: they are values.
-
-Imports: no room.
-
-What is believed of a judge before it is asked, as records hold it.
-
-Imports: no room.
-
-What calls to language models took: one value, from the call itself to the lock of a stage and the sums of a run.
-
-Values add and subtract: `after - before` is what lies between. Nothing here knows prices, files or providers.
+`Frozen` is the base of all records and of all values that are exchanged as JSON. `JudgeProfile` stores the estimated
+properties of a judge. `Spending` stores the usage of language models, from a single call to the sums of a run. Such
+values can be added and subtracted: `after - before` is the usage in between. This module knows no prices, files or
+providers, and imports no higher layer.
 """
 
 from __future__ import annotations
@@ -31,43 +24,51 @@ from raggs.base.text import clean_passage
 
 
 class Frozen(BaseModel):
-    """A value: unchangeable, no unknown fields, no NaN and no infinity."""
+    """A value: immutable, without unknown fields, NaN or infinity."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
     )
 
 
-MIN_STANDARD_ERROR = 0.001  # doubt: with less, no answer could shake what is believed
+MIN_STANDARD_ERROR = 0.001  # with a smaller standard error, answers could hardly change an estimate
 
 
 class JudgeProfile(Frozen):
-    """What the lists of a few questions taught of the judge, as the ranking of every question takes it in."""
+    """Judge profile estimated from the lists of the pilot queries; used for the ranking of every query."""
 
-    questions: int = Field(ge=1, description="whose lists of several lengths it was learned from")
-    sharpness: float = Field(gt=0, le=1000, description="for lists of five: 3 tells a grade apart 19 times in 20")
-    doubt: float = Field(ge=MIN_STANDARD_ERROR, description="standard error of its logarithm")
-    left: tuple[float, ...] = Field((), description="what is left of its care at each pick of a list; empty: all")
-    strain: float = Field(
-        0.0, ge=0, le=10, description="what a long list costs it: (5 / length)^strain of its care is left"
+    questions: int = Field(ge=1, description="number of pilot queries whose lists of several lengths were used")
+    sharpness: float = Field(
+        gt=0,
+        le=1000,
+        description="sharpness for lists of five; a judge with sharpness 3 orders passages one grade "
+        "apart correctly 19 "
+        "times in 20",
     )
-    overhead: float = Field(0.0, ge=0, description="what a call costs beside its passages, in passages")
-    sigma: float = Field(0.5, gt=0, description="how far utilities spread around the grade deserved, in grades")
-    slip: float = Field(0.25, ge=0, le=0.9, description="share of the grades that are one off the deserved one")
+    doubt: float = Field(ge=MIN_STANDARD_ERROR, description="standard error of the logarithm of the sharpness")
+    left: tuple[float, ...] = Field(
+        (), description="remaining care at each pick of a list, as a share; empty: full care"
+    )
+    strain: float = Field(
+        0.0, ge=0, le=10, description="loss of care in long lists: a share of (5 / length)^strain remains"
+    )
+    overhead: float = Field(0.0, ge=0, description="overhead of a call, as a number of passages")
+    sigma: float = Field(0.5, gt=0, description="standard deviation of utilities around the true grade, in grades")
+    slip: float = Field(0.25, ge=0, le=0.9, description="share of grades that are one off the true grade")
     favour: tuple[float, ...] = Field(
         (),
         exclude_if=not_,
-        description="what places from the first of a list to the last add to the log-odds of being picked; empty: "
-        "nothing",
+        description="position bias: change of the log-odds of being picked, for positions from first to last; empty: "
+        "no bias",
     )
     favour_doubt: float | None = Field(
         None,
         ge=MIN_STANDARD_ERROR,
         exclude_if=not_,
-        description="standard error of each of these; null: nothing was learned of them",
+        description="standard error of each position bias; null: not estimated",
     )
     echo: float = Field(
-        0.0, ge=0, le=0.9, exclude_if=not_, description="correlation of its errors when it meets a pair again"
+        0.0, ge=0, le=0.9, exclude_if=not_, description="correlation of errors when the same pair is judged again"
     )
 
 
@@ -77,16 +78,16 @@ Identifier = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
 Rank = Annotated[int, Field(ge=1)]
 Groups = tuple[tuple[Identifier, ...], ...]
-ANSWERERS = "keys of the models that answered; the stage's lock says who they are"
-Metadata = Mapping[str, object]  # JSON values, which nothing here interprets
+ANSWERERS = "keys of the models that answered; their names are in the stage's lock"
+Metadata = Mapping[str, object]  # JSON values, which raggs does not interpret
 
 
 class Span(Frozen):
-    """The characters from `start` up to `end` of one document of the corpus."""
+    """The characters from `start` (included) to `end` (excluded) of one document of the corpus."""
 
-    source: str = Field(min_length=1, description="the document, by the name that the corpus gives it")
-    start: int = Field(ge=0, strict=True, description="the first character, counted from 0")
-    end: int = Field(ge=1, strict=True, description="the first character after it")
+    source: str = Field(min_length=1, description="name of the document in the corpus")
+    start: int = Field(ge=0, strict=True, description="position of the first character, counted from 0")
+    end: int = Field(ge=1, strict=True, description="position after the last character")
 
     @model_validator(mode="after")
     def _forward(self) -> Span:
@@ -96,10 +97,10 @@ class Span(Frozen):
 
 
 def span_of(value: object) -> Span | None:
-    """The span that a mapping of `source`, `start` and `end` describes; None for any other value.
+    """Return the span described by a mapping of `source`, `start` and `end`, or None for other values.
 
     Raises:
-        ValidationError: it has these three keys, and they describe no place.
+        ValidationError: the mapping has these keys, but describes no valid span.
     """
     if isinstance(value, Mapping) and value.keys() == Span.model_fields.keys():
         return Span.model_validate(value)
@@ -107,54 +108,54 @@ def span_of(value: object) -> Span | None:
 
 
 def names_of(source: str) -> tuple[str, str]:
-    """What references may call a document: its name, or its name without the ending of the file."""
+    """Return the names that references may use for a document: with and without the file extension."""
     return source, str(PurePath(source).with_suffix(""))
 
 
 class Nugget(Frozen):
-    """One fact that an answer needs. A passage holds it when any of the patterns is found in its text."""
+    """One fact that an answer needs. A passage contains it if any of the patterns is found in its text."""
 
-    any: tuple[str, ...] = Field(min_length=1, description="alternative regular expressions, case ignored")
+    any: tuple[str, ...] = Field(min_length=1, description="alternative regular expressions, case-insensitive")
     vital: bool = Field(True, description="vital nuggets weigh 1, others 0.5")
 
 
 class Reference(Frozen):
-    """An excerpt of the corpus that answers a question."""
+    """An excerpt of the corpus that answers a query."""
 
-    text: str = Field(min_length=1, description="the excerpt, word for word")
-    doc_id: str | None = Field(None, description="the passage that holds it, where known")
-    span: Span | None = Field(None, description="where in the corpus it stands, where known")
+    text: str = Field(min_length=1, description="the excerpt, verbatim")
+    doc_id: str | None = Field(None, description="id of the passage with the excerpt, if known")
+    span: Span | None = Field(None, description="position in the corpus, if known")
 
 
 class Query(Frozen):
-    """A question as its author gave it."""
+    """A query as its author wrote it."""
 
     qid: Identifier = Field(description="query id")
-    text: str = Field(min_length=1, description="the question, character for character as it was read")
-    language: str | None = Field(None, description="ISO 639-1 code; detected when absent")
+    text: str = Field(min_length=1, description="text of the query, unmodified")
+    language: str | None = Field(None, description="language (ISO 639-1 code); null: detected")
     answer: str | None = Field(None, description="the expected answer")
     references: tuple[Reference, ...] = Field((), description="excerpts of the corpus that answer it")
     nuggets: tuple[Nugget, ...] = Field((), description="facts that an answer needs")
-    metadata: Metadata = Field(default_factory=dict, description="whatever else the author wrote")
+    metadata: Metadata = Field(default_factory=dict, description="additional data from the author")
 
 
 class Passage(Frozen):
-    """A piece of the corpus: what a retriever returns and a judge reads."""
+    """A piece of the corpus that a retriever returns and a judge reads."""
 
     doc_id: Identifier
     text: str = Field(min_length=1)
     title: str = ""
-    span: Span | None = Field(None, description="where in the corpus it stands, where the corpus says so")
+    span: Span | None = Field(None, description="position in the corpus, if known")
     metadata: Metadata = Field(default_factory=dict)
 
     @property
     def raw(self) -> str:
-        """Title and text, character for character as the corpus has them; what `span` counts in."""
+        """Unmodified title and text. The positions in `span` refer to this."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
     @property
     def content(self) -> str:
-        """Title and text after Unicode hygiene, as retrievers index them and judges read them."""
+        """Title and text after Unicode cleaning, as used by retrievers and judges."""
         return clean_passage(self.raw)
 
 
@@ -165,25 +166,25 @@ class Record(Frozen):
     """A line of an artifact."""
 
     ORDER: ClassVar[tuple[str, ...]] = ("qid",)
-    v: int = Field(1, ge=1, le=1, strict=True, description="version of the record's form")
+    v: int = Field(1, ge=1, le=1, strict=True, description="version of the record format")
     qid: Identifier = Field(description="query id")
 
 
 class QueryRecord(Query, Record):
-    """queries.jsonl: a question as its author gave it, with all that came with it. One line a query."""
+    """queries.jsonl: a query as its author wrote it, with all its data. One line per query."""
 
     @classmethod
     def of(cls, query: Query) -> QueryRecord:
-        """The line that keeps `query`."""
+        """Return the record of `query`."""
         return cls(**dict(query))
 
 
 class EmbedRecord(Record):
-    """embed.jsonl: a query, cleaned, rewritten and embedded. One line a query."""
+    """embed.jsonl: a query, cleaned, rewritten and embedded. One line per query."""
 
-    text: str = Field(description="the question after Unicode hygiene")
-    rewrite: str = Field(description="what is searched for; equals `text` where nothing was rewritten")
-    bm25_text: str = Field(description="the words handed to lexical retrievers")
+    text: str = Field(description="text of the query after Unicode cleaning")
+    rewrite: str = Field(description="text to search for; equals `text` if it was not rewritten")
+    bm25_text: str = Field(description="words for lexical retrievers")
     language: str = Field(description="ISO 639-1 code")
     embedding: tuple[float, ...] = Field(description="float32 values of the query vector; empty without an embedder")
     embedder: str = Field(description="name, version and dimensions of the embedder; empty without one")
@@ -193,15 +194,17 @@ class RetrieveRecord(Record):
     """retrieve.jsonl: one hit of one retriever. Sorted by qid, retriever, rank."""
 
     ORDER = ("qid", "retriever", "rank")
-    retriever: str = Field(description="the retriever's name in the configuration")
+    retriever: str = Field(description="name of the retriever in the configuration")
     rank: Rank
     doc_id: Identifier
-    score: float = Field(description="the retriever's own score, higher is better")
-    escalated: tuple[str, ...] = Field((), exclude_if=not_, description="signals that had the query searched deeper")
+    score: float = Field(description="score of the retriever, higher is better")
+    escalated: tuple[str, ...] = Field(
+        (), exclude_if=not_, description="signals that caused a deeper search for the query"
+    )
 
 
 class Placement(Frozen):
-    """Where one retriever placed a passage."""
+    """Position of a passage in the list of one retriever."""
 
     rank: Rank
     score: float
@@ -215,15 +218,15 @@ class MergeRecord(Record):
     doc_id: Identifier
     score: float = Field(description="fused score")
     sources: Mapping[str, Placement] = Field(description="rank and score by retriever")
-    duplicate_of: str | None = Field(None, description="the representative of its group of near-duplicates")
+    duplicate_of: str | None = Field(None, description="representative of its group of near-duplicates")
     title: str = ""
     text: str
-    span: Span | None = Field(None, description="where in the corpus it stands, where the corpus says so")
+    span: Span | None = Field(None, description="position in the corpus, if known")
     metadata: Metadata = Field(default_factory=dict)
 
     @property
     def passage(self) -> Passage:
-        """The passage as the corpus had it."""
+        """The passage as in the corpus."""
         return Passage(doc_id=self.doc_id, title=self.title, text=self.text, span=self.span, metadata=self.metadata)
 
 
@@ -233,34 +236,40 @@ class JudgeRecord(Record):
     ORDER = ("qid", "rank")
     rank: Rank = Field(description="fused rank in the pool")
     doc_id: Identifier
-    grade: Grade | None = Field(description="1 (not relevant) to 5 (answers); null: failed, abstained or not asked")
-    grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the lower median of")
-    votes: Mapping[str, tuple[Grade | None, ...]] = Field(
-        default_factory=dict, description="by member of a panel or a cascade that spoke, its grade in each sample"
+    grade: Grade | None = Field(
+        description="grade from 1 (not relevant) to 5 (answers the query); null: failed, abstained or not judged"
     )
-    reason: str = Field("", description="the judge's words, where it gave any")
-    judge: str = Field(description="who judged: name and model, people by name; empty where nobody spoke")
-    duplicate_of: str | None = Field(None, description="the representative whose grade this is")
-    skipped: str | None = Field(None, description="why nobody was asked, or nobody spoke; no failure")
-    error: str | None = Field(None, description="why the first of the missing grades is missing")
-    raw: str | None = Field(None, description="the answer that could not be used")
+    grades: tuple[Grade | None, ...] = Field((), description="all samples; the grade is their lower median")
+    votes: Mapping[str, tuple[Grade | None, ...]] = Field(
+        default_factory=dict, description="grades in each sample, by member of a panel or cascade that answered"
+    )
+    reason: str = Field("", description="reason given by the judge, if any")
+    judge: str = Field(
+        description="judge that gave the grade: name and model, or names of the annotators; empty if there is no answer"
+    )
+    duplicate_of: str | None = Field(None, description="representative whose grade this is")
+    skipped: str | None = Field(
+        None, description="reason why the passage was not judged or every judge abstained; not a failure"
+    )
+    error: str | None = Field(None, description="reason for the first missing grade")
+    raw: str | None = Field(None, description="raw answer that was unusable")
     answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
 
     @property
     def failed(self) -> bool:
-        """Whether the judge was asked and gave no grade; a representative stands for its near-duplicates."""
+        """Whether the judge was called and gave no grade. Near-duplicates do not count; their representative does."""
         return self.grade is None and self.skipped is None and self.duplicate_of is None
 
 
 class PruneRecord(Record):
-    """prune.jsonl: what is ranked and what is not, and why. Sorted by qid, rank (fused)."""
+    """prune.jsonl: which passages are ranked, and why. Sorted by qid, rank (fused)."""
 
     ORDER = ("qid", "rank")
     rank: Rank = Field(description="fused rank in the pool")
     doc_id: Identifier
     grade: Grade | None
     kept: bool
-    why: str = Field(description="the rule that kept it or cut it")
+    why: str = Field(description="rule that kept or removed the passage")
     duplicate_of: str | None = None
 
 
@@ -268,80 +277,93 @@ class RankRecord(Record):
     """rank.jsonl: the golden order of a query. Sorted by qid, rank."""
 
     ORDER = ("qid", "rank")
-    v: int = Field(2, ge=2, le=2, strict=True, description="version of the record's form")
+    v: int = Field(2, ge=2, le=2, strict=True, description="version of the record format")
     rank: Rank = Field(description="final rank, 1 = best")
     doc_id: Identifier
     grade: Grade
-    score: float = Field(description="the ranker's score, on the grade scale for engines that start from grades")
+    score: float = Field(description="score of the ranker; on the grade scale for engines that start from grades")
     sigma: float = Field(ge=0, description="standard error of the score")
-    confidence: float = Field(ge=0, le=1, description="probability that it truly stands above the next one")
-    rank_low: Rank = Field(description="best plausible rank (95%), near-duplicates not counted")
-    rank_high: Rank = Field(description="worst plausible rank (95%), near-duplicates not counted")
-    membership: float = Field(ge=0, le=1, description="probability that it truly belongs to the top")
-    exposures: int = Field(ge=0, description="in how many judged batches it was shown")
+    confidence: float = Field(ge=0, le=1, description="probability that the passage is truly better than the next one")
+    rank_low: Rank = Field(description="best plausible rank (95%), near-duplicates excluded")
+    rank_high: Rank = Field(description="worst plausible rank (95%), near-duplicates excluded")
+    membership: float = Field(ge=0, le=1, description="probability that the passage truly belongs to the top")
+    exposures: int = Field(ge=0, description="number of judged batches with the passage")
     locks_out: tuple[str, ...] = Field((), description="passages locked below it")
     locks_in: tuple[str, ...] = Field((), description="passages locked above it")
     duplicate_of: str | None = None
     unordered: bool = Field(
-        False, exclude_if=not_, description="its place is by grade: below rank.floor or rank.min_best_grade"
+        False,
+        exclude_if=not_,
+        description="whether the position is by grade only: below rank.floor or rank.min_best_grade",
     )
 
 
 class RankingRecord(Record):
-    """rank.queries.jsonl: how the ranking of a query went, and what it found out about the judge. One line a query."""
+    """rank.queries.jsonl: statistics of a query's ranking, and estimates about the judge. One line per query."""
 
-    calls: int = Field(ge=0, description="batches that the judge ordered")
-    skipped: int = Field(ge=0, description="batches that it failed on")
-    stop_reason: str = Field(description="why nothing more was asked")
-    expected_inversions: float = Field(ge=0, description="wrongly ordered pairs expected inside the top")
-    expected_loss: float | None = Field(None, ge=0, description="gain-weighted loss expected of the order, in grades")
+    calls: int = Field(ge=0, description="number of batches that the judge ordered")
+    skipped: int = Field(ge=0, description="number of batches on which the judge failed")
+    stop_reason: str = Field(description="reason why the ranking ended")
+    expected_inversions: float = Field(ge=0, description="expected number of inversions (discordant pairs) in the top")
+    expected_loss: float | None = Field(None, ge=0, description="expected gain-weighted loss of the order, in grades")
     agreement: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="share of the top that another ranking with as many answers is expected to have as well",
+        description="expected share of the top that another ranking with as many answers has in common",
     )
     sharpness: float | None = Field(
-        None, gt=0, description="of the judge on this query, as estimated: 3 tells a grade apart 19 times in 20"
+        None,
+        gt=0,
+        description="estimated sharpness of the judge on this query; 3: orders passages one grade apart correctly 19 "
+        "times in 20",
     )
     echo: float | None = Field(
-        None, ge=0, le=1, description="of the judge on this query, as estimated: how far it repeats its own errors"
+        None, ge=0, le=1, description="estimated correlation of the judge's repeated errors on this query"
     )
     position_bias: float | None = Field(
         None,
-        description="of the judge on this query, as estimated: what a passage gains by being shown first rather than"
-        " last, in grades; the order is free of it",
+        description="estimated position bias of the judge on this query: advantage of being shown first instead of "
+        "last, in grades; the order is corrected for it",
     )
 
 
 class JournalRecord(Record):
-    """rank.journal.jsonl: a batch that the judge ordered or failed on, as it happens; before these, people's orders."""
+    """rank.journal.jsonl: a batch that the judge ordered or failed on, in order of arrival; human orders come first."""
 
     ORDER = ("qid", "round", "slot")
-    state: str = Field(description="hash of all that the ranking starts from; entries of another state are void")
-    engine: str = Field(description="the ranking engine that asked, and its version")
+    state: str = Field(
+        description="hash of everything that the ranking starts from; entries with another hash are ignored"
+    )
+    engine: str = Field(description="ranking engine that requested the batch, with its version")
     round: int = Field(ge=0)
-    slot: int = Field(ge=0, description="place of the batch in its round")
-    shown: tuple[Identifier, ...] = Field(description="in the order of presentation")
-    order: tuple[Identifier, ...] | None = Field(description="best first; null where the judge gave none")
+    slot: int = Field(ge=0, description="position of the batch in its round")
+    shown: tuple[Identifier, ...] = Field(description="passages in the order of presentation")
+    order: tuple[Identifier, ...] | None = Field(
+        description="order of the passages, best first; null if the judge gave none"
+    )
     error: str | None = None
-    silent: str | None = Field(None, exclude_if=not_, description="why the judge abstained; no failure")
-    by: str = Field("", exclude_if=not_, description="who gave the order, where it was not the judge as a whole")
-    groups: Groups | None = Field(None, exclude_if=not_, description="people's order: groups of equals, best first")
-    sharpness: float | None = Field(None, gt=0, exclude_if=not_, description="of those who gave `groups`")
+    silent: str | None = Field(None, exclude_if=not_, description="reason why the judge abstained; not a failure")
+    by: str = Field("", exclude_if=not_, description="source of the order, if it is not the judge as a whole")
+    groups: Groups | None = Field(
+        None, exclude_if=not_, description="human order: groups of equal passages, best first"
+    )
+    sharpness: float | None = Field(
+        None, gt=0, exclude_if=not_, description="sharpness of the annotators who gave `groups`"
+    )
     profile: JudgeProfile | None = Field(
-        None, exclude_if=not_, description="no batch, but what is believed of the judge from here on"
+        None, exclude_if=not_, description="judge profile used from here on; the entry is not a batch"
     )
     answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
 
     @property
     def asked(self) -> bool:
-        """Whether the judge was asked."""
+        """Whether the judge was called."""
         return self.groups is None and self.profile is None
 
     @property
     def failed(self) -> bool:
-        """Whether the judge was asked and failed."""
+        """Whether the judge was called and failed."""
         return self.asked and self.order is None and self.silent is None
 
 
@@ -359,44 +381,46 @@ ARTIFACTS: dict[str, type[Record]] = {
 
 
 def answerers_named(record: Record) -> tuple[str, ...]:
-    """The keys of the models whose answers made a record; none of a near-duplicate, whose grade is another record's."""
+    """Return the keys of the models whose answers made a record; empty for a near-duplicate."""
     if isinstance(record, JournalRecord) or (isinstance(record, JudgeRecord) and record.duplicate_of is None):
         return record.answerers
     return ()
 
 
 def artifact_file(name: str) -> str:
-    """The file name of artifact `name` in a run directory."""
+    """Return the file name of artifact `name` in a run directory."""
     return f"{name}.jsonl"
 
 
 class Spending(Frozen):
-    """What was spent with providers, and what the cache saved."""
+    """Usage of providers, and savings through the cache."""
 
     calls: Annotated[int, Column("calls", text="{:,}")] = Field(
-        0, description="requests sent, retries and corrections included"
+        0, description="number of requests sent, including retries and corrections"
     )
     cached: Annotated[int, Column("cached", text="{:,}")] = Field(
-        0, description="answers that cost nothing: cached, or shared with the same question in flight"
+        0, description="number of free answers: cached, or shared with an identical request in flight"
     )
     prompt_tokens: Annotated[int, Column("tokens in", text="{:,}")] = 0
     cached_tokens: int = Field(
-        0, exclude_if=not_, description="of `prompt_tokens`, those that providers say they remembered"
+        0, exclude_if=not_, description="part of `prompt_tokens` that providers report as read from their prompt cache"
     )
     completion_tokens: Annotated[int, Column("tokens out", text="{:,}")] = 0
     usd: Annotated[float, Column("USD", text="{:,.4f}")] = Field(
-        0.0, description="at the prices that are known, less `discount_usd`"
+        0.0, description="cost in USD at the known prices, less `discount_usd`"
     )
     discount_usd: float = Field(
-        0.0, exclude_if=not_, description="what the remembered tokens cost less; below 0 where writing them cost more"
+        0.0,
+        exclude_if=not_,
+        description="saving through prompt caching in USD; negative if writing the cache cost more",
     )
     saved_usd: Annotated[float, Column("saved USD", text="{:,.4f}")] = Field(
-        0.0, description="what the cached answers had cost"
+        0.0, description="original cost of the cached answers, in USD"
     )
     own_usd: float = Field(
-        0.0, exclude_if=not_, description="of `saved_usd`, answers that this run had paid for itself and read again"
+        0.0, exclude_if=not_, description="part of `saved_usd` for answers that this run had paid for itself"
     )
-    repaired: int = Field(0, description="answers that became valid only after a corrective message")
+    repaired: int = Field(0, description="number of answers that became valid only after a correction")
 
     def __add__(self, other: Self) -> Self:
         theirs = other.__dict__

@@ -1,16 +1,16 @@
-"""The cache: everything that can be computed again, kept by what it was computed from.
+"""Cache of results that can be recomputed, stored under the hash of their causes.
 
-A `Cache` is one folder. It keeps results in three shapes:
+A `Cache` is one folder. It stores results in three forms:
 
 - rows: records in one JSONL file (`get`, `find`, `keep`);
-- a table: bytes by key in one sqlite file, for results that come in thousands (`table`);
+- a table: bytes by key in one sqlite file, for thousands of small results (`table`);
 - files: a folder of files that a library reads and writes by path (`files`).
 
-The same rules hold for all of them. A result appears whole or not at all. Its checksum is verified when it is read. A
-result that was damaged, edited or exchanged is not used: the listener is told, and the result is computed again.
-Several processes may use one cache at once. Nothing here knows what a result means.
+All forms follow the same rules. A result is stored completely or not at all. Its checksum is verified when it is read.
+A damaged, edited or exchanged result is not used: the listener is notified, and the result is recomputed. Several
+processes can use one cache at the same time. The cache does not interpret results.
 
-Paid answers are kept elsewhere (`raggs.llm.cache`), and so are runs (`raggs.runs.manifests.store`).
+Paid answers are stored in `raggs.llm.cache`, and runs in `raggs.runs.manifests.store`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from raggs.base.jsonl import M, all_records, dump_line
 from raggs.base.text import plural
 from raggs.base.types import Notify, ignore_notice
 
-CACHE_NOTES: Mapping[str, str] = {  # the caches of a workspace, and what it costs to clear them
+CACHE_NOTES: Mapping[str, str] = {  # the caches of a workspace, and the cost of clearing them
     "llm": "paid answers: clearing them means paying again",
     "corpora": "passages as read; made again from the corpus",
     "cuts": "where paid chunkers cut; made again from the paid answers",
@@ -55,18 +55,18 @@ CACHE_NOTES: Mapping[str, str] = {  # the caches of a workspace, and what it cos
     "sweeps": "lists of the parts of sweeps; made again by searching",
     "diagnoses": "parts of diagnoses; made again by measuring",
 }
-FORMAT = 2  # of rows
-HEADER, LOCK, VERIFIED_FILE = "entry.json", "lock", "verified.json"  # beside the files of one result
-TICK_NS = 2_000_000_000  # some file systems record no shorter differences between times
-KEYS_PER_STATEMENT = 500  # keys that one SQL statement looks up
-PATIENCE_S = 30.0  # how long another process may write a table
+FORMAT = 2  # version of the row format
+HEADER, LOCK, VERIFIED_FILE = "entry.json", "lock", "verified.json"  # stored next to the files of one result
+TICK_NS = 2_000_000_000  # some file systems have a coarse time resolution
+KEYS_PER_STATEMENT = 500  # keys per SQL statement
+PATIENCE_S = 30.0  # seconds that another process may write to a table
 TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value BLOB, sum BLOB) WITHOUT ROWID"
 FOLDER_REMEDY = "check the folder's permissions, or choose another workspace"
 
 
 @dataclass(frozen=True)
 class CachedFiles:
-    """Files of one result: their folder, the seconds that computing them took, and their bytes."""
+    """Files of one result: their folder, the seconds needed to compute them, and their size in bytes."""
 
     path: Path
     seconds: float
@@ -74,11 +74,11 @@ class CachedFiles:
 
 
 class Cache:
-    """Results in one folder, which is made when the first one is kept.
+    """Results in one folder, which is created when the first one is stored.
 
     Args:
-        folder: of the results.
-        notify: hears of each result that cannot be used.
+        folder: folder of the results.
+        notify: receives a message about each unusable result.
     """
 
     def __init__(self, folder: Path, notify: Notify = ignore_notice) -> None:
@@ -86,28 +86,28 @@ class Cache:
 
     @classmethod
     def of(cls, workspace: Path, notify: Notify = ignore_notice) -> Cache:
-        """The cache of the runs in `workspace`; `CACHE_NOTES` names its parts."""
+        """Return the cache of the runs in `workspace`. `CACHE_NOTES` names its parts."""
         return cls(workspace / ".cache", notify)
 
     def at(self, name: str) -> Cache:
-        """A part of it: the cache in the folder of this name."""
+        """Return the cache in the subfolder of this name."""
         return Cache(self.folder / name, self.notify)
 
     # --- rows ---
 
     def get(self, causes: object, model: type[M], make: Callable[[], Iterable[M]]) -> list[M]:
-        """Rows of these causes, as they were kept, or as they are made now and kept."""
+        """Return the rows of these causes, from the cache or newly made and stored."""
         found = self.find(causes, model)
         if found is None:
             self.keep(causes, found := list(make()))
         return found
 
     def has(self, causes: object) -> bool:
-        """Whether rows are kept; reading may still find them damaged."""
+        """Return whether rows are stored. They may still prove damaged."""
         return self._path(_key(causes)).is_file()
 
     def find(self, causes: object, model: type[M]) -> list[M] | None:
-        """The rows; None if there are none, or if the file is not what was kept under these causes."""
+        """Return the rows, or None if there are none or the file was changed."""
         key = _key(causes)
         path = self._path(key)
         try:
@@ -122,10 +122,10 @@ class Cache:
         return found
 
     def keep(self, causes: object, rows: Iterable[BaseModel]) -> None:
-        """Keep rows.
+        """Store rows.
 
         Raises:
-            ProviderError: the folder cannot be written.
+            ProviderError: the folder is not writable.
         """
         key = _key(causes)
         path, body = self._path(key), b"".join(map(dump_line, rows))
@@ -139,25 +139,26 @@ class Cache:
     # --- tables and files ---
 
     def table(self, name: str) -> CacheTable:
-        """The table of this name."""
+        """Return the table of this name."""
         return CacheTable(self.folder / f"{name}.sqlite", self.notify)
 
     def has_files(self, name: str) -> bool:
-        """Whether files are kept under a name; reading may still find them damaged, or of other causes."""
+        """Return whether files are stored under a name. They may still prove damaged, or have other causes."""
         return (self.folder / name / HEADER).is_file()
 
     def files(self, name: str, causes: object, make: Callable[[Path], None], what: str) -> CachedFiles:
-        """The files of these causes, as they were kept, or as they are made now. Files of other causes are replaced.
+        """Return the files of these causes, from the cache or newly made. Files of other causes are replaced.
 
-        One process makes them at a time; others wait.
+        Only one process makes them at a time; others wait.
 
         Args:
-            name: of their folder.
-            make: writes them into the folder that it is given.
-            what: they are, for messages: "the index".
+            name: name of their folder.
+            causes: everything that the files depend on.
+            make: writes the files into a folder.
+            what: description of the files for messages, such as "the index".
 
         Raises:
-            ProviderError: the disk failed; besides, whatever `make` raises.
+            ProviderError: the disk failed. Exceptions of `make` are passed on.
         """
         place, key = self.folder / name, hash_value(causes)
         with disk(place, FOLDER_REMEDY, f"{what} cannot be stored"):
@@ -166,7 +167,7 @@ class Cache:
         return CachedFiles(place, found.seconds, sum((place / name).stat().st_size for name in found.files))
 
     def faults(self, name: str = "*") -> Iterator[tuple[Path, str]]:
-        """What is wrong with the files under a name, or under each, with their folder; all are read."""
+        """Yield each folder with faulty files, and the fault. All files under the name pattern are read."""
         for path in sorted(self.folder.glob(f"{name}/{HEADER}")):
             try:
                 fault = _fault(path.parent, _header(path.parent))
@@ -176,8 +177,8 @@ class Cache:
                 yield path.parent, fault
 
     def _made(self, place: Path, key: str, make: Callable[[Path], None], what: str) -> _Header:
-        """Make the files, or take those that another process has made in the meantime."""
-        from filelock import FileLock  # late: only who makes something needs it
+        """Make the files, or return those that another process has made in the meantime."""
+        from filelock import FileLock  # imported lazily: needed only to make files
 
         with FileLock(place / LOCK):
             if found := _valid_header(place, key):
@@ -191,7 +192,7 @@ class Cache:
             started = time.perf_counter()
             try:
                 make(place)
-            except BaseException:  # a disk that is full needs the room
+            except BaseException:  # frees the space of a full disk
                 _empty(place)
                 raise
             seconds, files = round(time.perf_counter() - started, 3), _files(place)
@@ -208,12 +209,12 @@ def _key(causes: object) -> str:
 
 
 def _seal(key: str, body: bytes) -> bytes:
-    """The first line of a file of rows: what they were made from, and their hash."""
+    """Return the first line of a file of rows: the hash of their causes and of their content."""
     return canonical_json({"causes": key, "sha256": hash_bytes(body)}).encode()
 
 
 class _Header(BaseModel):
-    """What files were made from, the seconds that it took, and the hash of each. Written last."""
+    """Causes of files, the seconds needed to make them, and the hash of each. Written last."""
 
     causes: str
     seconds: float
@@ -221,7 +222,7 @@ class _Header(BaseModel):
 
 
 def _header(place: Path) -> _Header | None:
-    """The header; None if there is none, or one that was damaged."""
+    """Return the header, or None if it is missing or damaged."""
     try:
         return _Header.model_validate_json(regular_file(place / HEADER).read_bytes())
     except (FileNotFoundError, ValueError):
@@ -229,7 +230,7 @@ def _header(place: Path) -> _Header | None:
 
 
 def _valid_header(place: Path, key: str) -> _Header | None:
-    """The header, if the files are of these causes and as they were made."""
+    """Return the header if the files have these causes and are unchanged, otherwise None."""
     found = _header(place)
     if found is None or found.causes != key:
         return None
@@ -239,7 +240,7 @@ def _valid_header(place: Path, key: str) -> _Header | None:
 
 
 def _fault(place: Path, header: _Header | None) -> str | None:
-    """Which file is not what was made."""
+    """Return which file was changed, or None."""
     if header is None:
         return f"{HEADER} is not what was built"
     files = _files(place)
@@ -249,7 +250,7 @@ def _fault(place: Path, header: _Header | None) -> str | None:
 
 
 def _files(place: Path) -> dict[str, Path]:
-    """The files by name."""
+    """Return the files by name."""
     own = (HEADER, LOCK, VERIFIED_FILE)
     return {file.name: file for file in place.iterdir() if file.name not in own and not file.is_dir()}
 
@@ -268,13 +269,15 @@ def _sum_of(file: Path) -> str:
 
 
 def verify_once(files: Iterable[Path], sums: object, check: Callable[[], bool]) -> bool:
-    """Whether `check` holds for files of one folder, or has held since their last change.
+    """Return whether `check` succeeds for files of one folder, or has succeeded since their last change.
 
-    It is not called if `verified.json` beside the files says that it held. A write, and an exchange of files, gives a
-    file another inode or another time of change, which no program can set.
+    `check` is skipped if `verified.json` next to the files records its success. Each write or exchange of a file
+    changes its inode or change time, which programs cannot set.
 
     Args:
-        sums: what `check` compares the files with.
+        files: files of one folder.
+        sums: the values that `check` compares the files with.
+        check: the check.
     """
     files = list(files)
     state = _state(files, sums)
@@ -285,26 +288,26 @@ def verify_once(files: Iterable[Path], sums: object, check: Callable[[], bool]) 
     if not check():
         return False
     changed = max(file.stat().st_ctime_ns for file in files)
-    settled = time.time_ns() - changed > TICK_NS  # a later write has another time
+    settled = time.time_ns() - changed > TICK_NS  # so that a later write has another time
     if settled and os.name != "nt" and _state(files, sums) == state:
-        with suppress(OSError):  # a cache that may only be read is verified each time
+        with suppress(OSError):  # a read-only cache is verified each time
             write_atomic(stamp, json.dumps(state).encode(), durable=False)
     return True
 
 
 def _state(files: Iterable[Path], sums: object) -> dict[str, object]:
-    """What changes with any write to the files."""
+    """Return values that change with each write to the files."""
     stats = {file.name: file.stat() for file in files}
     seen = {name: [found.st_ino, found.st_size, found.st_ctime_ns] for name, found in stats.items()}
     return {"sums": hash_value(sums), "files": seen}
 
 
 class CacheTable:
-    """Bytes by key in one sqlite file. Each row has a sum over its key and its bytes.
+    """Bytes by key in one sqlite file. Each row has a checksum over its key and bytes.
 
     Args:
-        file: made with its folder when something is put there.
-        notify: hears of rows that are not what was put there.
+        file: the file, created with its folder on the first write.
+        notify: receives a message about changed rows.
     """
 
     def __init__(self, file: Path, notify: Notify = ignore_notice) -> None:
@@ -312,7 +315,7 @@ class CacheTable:
         self._notify = notify
 
     def find(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """What is kept under these keys, as it was put there.
+        """Return the unchanged values stored under these keys.
 
         Raises:
             ProviderError: the file cannot be read, or is damaged.
@@ -329,10 +332,10 @@ class CacheTable:
         return found
 
     def put(self, rows: Mapping[str, bytes]) -> None:
-        """Keep all of these or, where the process is killed, none.
+        """Store all rows, or none if the process is killed.
 
         Raises:
-            ProviderError: the file cannot be written, or is damaged.
+            ProviderError: the file is not writable, or is damaged.
         """
         with self._open() as database, database:
             database.executemany(
@@ -367,7 +370,7 @@ V = TypeVar("V")
 
 
 class OnceCache(Generic[V]):
-    """Values in memory by what they are made from, each made once."""
+    """Values in memory by key, each made once."""
 
     def __init__(self) -> None:
         self._made: dict[str, V] = {}

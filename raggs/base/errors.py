@@ -1,24 +1,23 @@
-"""Every error a user can meet, and the exit code it means.
+"""Every error that a user can see, and its exit code.
 
     RaggsError
-    ├── UsageError              2  the command line asks for something that does not exist
+    ├── UsageError              2  the command line refers to something that does not exist
     ├── PrerequisiteError       3  an extra, a key or a server is missing
-    │   └── AuthenticationError 3  the provider refused the key
-    ├── NotFoundError           4  a file, a run or a record is not there
-    ├── DataError               5  a file holds something that cannot be right
-    │   ├── ConfigError         5  the configuration does
-    │   │   └── ModelError      5  a provider does not take a model as it is named and set
-    │   └── AuditError          5  a run's artifacts disagree with its manifest
+    │   └── AuthenticationError 3  the provider rejected the key
+    ├── NotFoundError           4  a file, a run or a record is missing
+    ├── DataError               5  a file has invalid content
+    │   ├── ConfigError         5  the configuration is invalid
+    │   │   └── ModelError      5  a provider does not accept a model's name or settings
+    │   └── AuditError          5  a run's artifacts contradict its manifest
     ├── ProviderError           6  a provider, a disk or a network failed
-    │   └── BusyError           6  another run holds this directory
-    └── PartialError            7  the work stopped in good order before its end
-        ├── GateError           7  a result does not hold what was asked of it
+    │   └── BusyError           6  another run uses this directory
+    └── PartialError            7  the work stopped before its end, in a consistent state
+        ├── GateError           7  a result does not meet a requirement
         ├── SnapshotError       7  the provider answers with another snapshot of a model than before
-        └── BudgetError         7  the money or the calls ran out
+        └── BudgetError         7  the money or the calls are used up
 
-An error is one sentence for a person: what is wrong, where (file and line), and what to do about it. Only
-the command line catches them; a stack trace is shown with ``--debug`` alone. No error holds a secret: each part of it
-passes `raggs.base.secrets.mask`, whoever wrote it.
+An error is one sentence: the problem, its location (file and line), and a remedy. Only the command line catches errors;
+``--debug`` shows a stack trace. Errors never contain secrets: each part passes `raggs.base.secrets.mask`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from raggs.base.secrets import mask
 
 
 class RaggsError(Exception):
-    """The root. `where` and `line` locate the cause, `remedy` says what to do next."""
+    """Base of all errors. `where` and `line` locate the cause, `remedy` describes what to do next."""
 
     exit_code = 6
 
@@ -96,7 +95,7 @@ class PartialError(RaggsError):
 
 
 class GateError(PartialError):
-    """`failed`: a sentence for each gate that is not met; `file`: the golden set that all are about."""
+    """Unmet gates. `failed`: one sentence per gate; `file`: the golden set that they refer to."""
 
     def __init__(self, failed: Sequence[str], file: str, remedy: str | None = None) -> None:
         super().__init__("; ".join(failed), remedy=remedy)

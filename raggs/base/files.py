@@ -1,19 +1,18 @@
-"""Files appear whole or not at all.
+"""Write files completely or not at all, read users' files safely, and lock folders.
 
-A write goes to a temporary file in the same folder, is flushed to the disk, and is renamed over its target;
-the folder's entry is flushed too. A kill at any moment leaves the old file or the new one. The price is one
-fsync of the file and one of the folder for each write, so this is for whole artifacts, not for single lines. What a
-power cut may take, since it costs nothing to make again, is written without (`durable=False`).
+A write goes to a temporary file in the same folder, is flushed to disk, and is renamed to its target. The folder's
+entry is flushed, too. After a kill, either the old or the new file exists. Each write costs one fsync of the file and
+one of the folder, so this is meant for whole artifacts, not for single lines. Files that are cheap to recompute are
+written without fsync (`durable=False`).
 
-A disk that is full or refuses is the same error everywhere (`disk`): `ProviderError`, exit code 6.
+A full or failing disk always raises the same error (`disk`): `ProviderError`, exit code 6.
 
-One process at a time in a folder: whoever comes second is told at once, and waits for nobody.
+`hold_folder` allows only one process at a time in a folder. A second process gets an error immediately and does not
+wait.
 
-Files of users, opened with care: what is no file is refused, and what has no end is not read to it.
-
-A FIFO would wait for ever, a device never ends, and a small archive can hold more than any disk: each is a sentence
-here. Whoever reads a file of a user asks `regular_file` first, or reads by `read_whole` or `read_lines`, which do.
-Nothing is interpreted here.
+Reading a FIFO would block forever, a device never ends, and a small archive can unpack to more than a disk holds. Each
+of these raises an error here. Code that reads a user's file calls `regular_file` first, or uses `read_whole` or
+`read_lines`, which call it. Contents are not interpreted.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from typing import IO
 
 from raggs.base.errors import BusyError, DataError, NotFoundError, ProviderError, RaggsError
 
-MAX_LINE_BYTES = 1 << 26  # bytes of one line; a passage is a few thousand
-MAX_FILE_BYTES = 1 << 30  # bytes of a file that is read in one piece
-MIN_UNPACK_LIMIT_BYTES = 1 << 24  # bytes that an archive may unpack to, however small it is
-RATIO = 200  # beyond that, how many times its own size; text packs 3 to 30 times, an archive made to harm 1,000 times
-FREE_LINES = 1 << 19  # as FREE, of lines, each of which takes its time however short it is
-LINES = 8  # as RATIO, for each byte of an archive; text has one in 3 to 50 bytes
+MAX_LINE_BYTES = 1 << 26  # maximum bytes of one line; a passage has a few thousand
+MAX_FILE_BYTES = 1 << 30  # maximum bytes of a file that is read at once
+MIN_UNPACK_LIMIT_BYTES = 1 << 24  # bytes that every archive may unpack to, even a small one
+RATIO = 200  # maximum unpack ratio of larger archives; text compresses 3 to 30 times, a malicious archive 1,000 times
+FREE_LINES = 1 << 19  # lines that every archive may have, because each line costs time
+LINES = 8  # maximum lines per byte of a larger archive; text has one in 3 to 50 bytes
 HANDLES = (errno.EMFILE, errno.ENFILE)
 PROBED = 8  # files that a library opens at once
 MORE_HANDLES = "raise the limit, for example: ulimit -n 1024"
@@ -51,12 +50,12 @@ KINDS = (
 
 
 def regular_file(path: Path) -> Path:
-    """`path`, unless what stands there is neither a file nor a folder.
+    """Return `path`, unless it is neither a file nor a folder.
 
-    Where nothing is, or a folder, whoever opens the path says so better.
+    A missing path or a folder is returned, because the code that opens it gives a better error.
 
     Raises:
-        DataError: a pipe, a device or a socket.
+        DataError: the path is a pipe, a device or a socket.
     """
     try:
         mode = path.stat().st_mode
@@ -69,13 +68,13 @@ def regular_file(path: Path) -> Path:
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """`path` from the working directory on if it is below it, else as it is."""
+    """Return `path` relative to the working directory if it is below it, otherwise unchanged."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def unreadable(error: Exception, path: Path, remedy: str = "check the path and its permissions") -> RaggsError:
-    """Why a file cannot be opened or read, as one sentence; what this process lacks is not the file's fault."""
+    """Return the error for a file that cannot be opened or read. Missing file handles are not the file's fault."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError("no such file", where=path, remedy=remedy)
     if isinstance(error, OSError) and error.errno in HANDLES:
@@ -85,12 +84,14 @@ def unreadable(error: Exception, path: Path, remedy: str = "check the path and i
 
 
 def no_handles(path: Path) -> ProviderError:
-    """This process may open no more files; nothing is wrong with `path`."""
+    """Return the error for too many open files."""
     return ProviderError("cannot be opened: too many files are open", where=path, remedy=MORE_HANDLES)
 
 
 def lacks_handles() -> bool:
-    """Whether this process can hardly open another file, which libraries tell in many ways, and often wrongly."""
+    """Return whether this process can hardly open another file. Libraries report this in various, often misleading
+    ways.
+    """
     opened: list[int] = []
     try:
         opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(PROBED))
@@ -103,11 +104,11 @@ def lacks_handles() -> bool:
 
 
 def read_whole(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of a file.
 
     Raises:
-        NotFoundError: it is missing or unreadable.
-        DataError: it is no file, or holds more than `most` bytes.
+        NotFoundError: the file is missing or unreadable.
+        DataError: the path is not a file, or the file has more than `most` bytes.
     """
     try:
         with regular_file(path).open("rb") as file:
@@ -120,11 +121,11 @@ def read_whole(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """A file as text, for formats that are not read line by line. Line ends are not translated.
+    """Return a file as text, for formats that are not line-based. Line endings are kept.
 
     Raises:
-        NotFoundError: it is missing or unreadable.
-        DataError: it is no file, or not UTF-8.
+        NotFoundError: the file is missing or unreadable.
+        DataError: the path is not a file, or the file is not UTF-8.
     """
     try:
         return read_whole(path).decode("utf-8-sig")
@@ -134,11 +135,12 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
-    """The lines of a file (or a ``.gz`` of one), with their ends.
+    """Yield the lines of a file (or of a ``.gz`` file), with line endings.
 
     Raises:
-        NotFoundError: it is missing or unreadable.
-        DataError: it is no file, a line has more than `most` bytes, or an archive unpacks out of all proportion.
+        NotFoundError: the file is missing or unreadable.
+        DataError: the path is not a file, a line has more than `most` bytes, or an archive unpacks to far too much
+            data.
     """
     packed = path.suffix == ".gz"
     try:
@@ -163,17 +165,17 @@ def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
 
 
 def table_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV text that hold more than white space, each with the number of its first line, from 1.
+    """Yield the nonblank rows of a CSV text, each with the number of its first line, from 1.
 
-    A row may span lines (a quoted line break), and a cell may be as long as the text.
+    A row may span lines (a quoted line break), and a cell may have any length.
 
     Raises:
-        DataError: it is not valid CSV; names `path` and the line.
+        DataError: the text is not valid CSV. The error names `path` and the line.
     """
-    import csv  # late: not every run reads a table
+    import csv  # imported lazily: not every run reads a table
 
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line, usual = 1, csv.field_size_limit()  # the limit is everybody's, and others rely on it
+    line, usual = 1, csv.field_size_limit()  # the limit is global, and other code relies on it
     csv.field_size_limit(max(usual, len(text)))
     try:
         for row in reader:
@@ -192,12 +194,13 @@ DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 def disk_fault(error: Exception, where: Path, remedy: str, said: str = "cannot be written") -> ProviderError:
-    """What the disk refused, as one sentence.
+    """Return the error for a failed disk operation.
 
     Args:
-        where: the file or folder that cannot be used.
-        remedy: what helps, unless the disk is full: then it is to free some space.
-        said: what could not be done.
+        error: the original error.
+        where: the file or folder.
+        remedy: the remedy, unless the disk is full or file handles are missing.
+        said: the failed operation.
     """
     full = isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS
     if full:
@@ -210,7 +213,7 @@ def disk_fault(error: Exception, where: Path, remedy: str, said: str = "cannot b
 
 @contextmanager
 def disk(where: Path, remedy: str, said: str = "cannot be written") -> Iterator[None]:
-    """Every fault of the disk in the block as `disk_fault`.
+    """Convert every disk error in the block with `disk_fault`.
 
     Raises:
         ProviderError: an `OSError` in the block.
@@ -223,9 +226,9 @@ def disk(where: Path, remedy: str, said: str = "cannot be written") -> Iterator[
 
 @contextmanager
 def atomic_path(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """A path for a new file, which replaces `path` when the block ends well and vanishes when it does not.
+    """Yield the path of a new file, which replaces `path` if the block succeeds and is deleted otherwise.
 
-    For libraries that open a file by its path; `atomic_writer` opens one itself.
+    For libraries that open a file by path; `atomic_writer` opens the file itself.
     """
     temporary = path.with_name(f"{PREFIX}{secrets.token_hex(8)}-{path.name}")
     try:
@@ -242,25 +245,25 @@ def atomic_path(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def atomic_writer(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A binary file that replaces `path` when the block ends well and vanishes when it does not."""
+    """Yield a binary file that replaces `path` if the block succeeds and is deleted otherwise."""
     with atomic_path(path, durable=durable) as temporary:
-        # By hand rather than by tempfile, whose files only their owner may read: a team shares its runs.
+        # Not tempfile, whose files only their owner can read: a team shares its runs.
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(handle, "wb") as file:
             yield file
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace `path` by `data`, whole or not at all."""
+    """Replace `path` by `data`, completely or not at all."""
     with atomic_writer(path, durable=durable) as file:
         file.write(data)
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts by file name into a folder that the user named by ``--out``, made if missing; each appears whole.
+    """Write texts by file name into the folder given by ``--out``, created if missing. Each is written completely.
 
     Raises:
-        ProviderError: the folder cannot be written.
+        ProviderError: the folder is not writable.
     """
     with disk(folder, "choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -270,17 +273,17 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents.
+    """Create a folder and its parents.
 
     Raises:
-        ProviderError: the place cannot be written.
+        ProviderError: the location is not writable.
     """
     with disk(path, "choose another workspace"):
         path.mkdir(parents=True, exist_ok=True)
 
 
 def flush_file(file: Path) -> None:
-    """Make a file's bytes survive a power cut."""
+    """Flush a file to disk, so that it survives a power cut."""
     handle = os.open(file, os.O_RDWR)
     try:
         os.fsync(handle)
@@ -289,7 +292,7 @@ def flush_file(file: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut; a no-op where folders cannot be opened (Windows)."""
+    """Flush the entries of `folder` to disk; a no-op on Windows, where folders cannot be opened."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -307,7 +310,7 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what stands after the last line break: what a kill left of a line."""
+    """Remove an incomplete last line, which a kill may leave."""
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         while end:
@@ -323,18 +326,21 @@ def cut_torn_line(path: Path) -> None:
 
 @contextmanager
 def hold_folder(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -> Iterator[None]:
-    """Hold a folder, made if missing, by a file that is its lock.
+    """Lock a folder, created if missing, by a lock file.
 
     Args:
-        who: that may hold it: "another raggs run is using this directory".
-        wait: what to do then.
-        remedy: what to do where the disk does not allow it.
+        lock: the lock file.
+        folder: the folder.
+        who: message if another process has the lock: "another raggs run is using this directory".
+        wait: remedy in that case.
+        remedy: remedy for a disk error.
 
     Raises:
-        BusyError: another process holds it.
-        ProviderError: it cannot be made or written.
+        BusyError: another process has the lock.
+        ProviderError: the folder cannot be created or written.
     """
-    from filelock import FileLock, Timeout  # late: from then on it listens to all that the process imports and opens
+    # imported lazily: it installs hooks that slow down later imports and file operations
+    from filelock import FileLock, Timeout
 
     with disk(folder, remedy):
         folder.mkdir(parents=True, exist_ok=True)
@@ -353,11 +359,11 @@ READ_BLOCK_BYTES = 1 << 20
 
 
 def hash_file(path: Path) -> str:
-    """sha256 of a file's bytes, read in blocks of 1 MiB.
+    """Return the sha256 of a file's bytes, read in blocks of 1 MiB.
 
     Raises:
         OSError: the file cannot be read.
-        DataError: it is a pipe or a device, which never ends.
+        DataError: the path is a pipe or a device, which never ends.
     """
     digest = hashlib.sha256()
     with regular_file(path).open("rb") as file:

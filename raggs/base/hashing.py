@@ -1,9 +1,9 @@
 """Hashes of values, and random numbers that depend on names.
 
-The same value has the same hash on every machine and in every process. Fingerprints, cache keys and hashes of artifacts
-are made by these functions and by `raggs.base.files.hash_file`. Every generator of random numbers is derived from the
-run's seed and the names of what it serves (query, stage, round), so that a resumed, reordered or parallel run draws the
-same numbers as an undisturbed one.
+A value has the same hash on every machine and in every process. Fingerprints, cache keys and hashes of artifacts are
+made by these functions and by `raggs.base.files.hash_file`. Every random generator is derived from the run's seed and
+the names of its purpose (query, stage, round). A resumed, reordered or parallel run therefore draws the same numbers as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys, no spaces and no NaN: equal values give equal text."""
+    """Return JSON with sorted keys and without spaces or NaN: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def hash_bytes(data: bytes) -> str:
-    """sha256 of `data`, 64 hex digits."""
+    """Return the sha256 of `data`, 64 hex digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def hash_value(value: Any) -> str:
-    """sha256 of any JSON value by its canonical text."""
+    """Return the sha256 of a JSON value, from its canonical text."""
     return hash_bytes(canonical_json(value).encode())
 
 
@@ -35,13 +35,13 @@ SEPARATOR = "\x1f"
 
 
 def derive_seed(seed: int, *names: object) -> int:
-    """A 64-bit seed from `seed` and `names`; equal arguments give equal seeds on every platform."""
+    """Return a 64-bit seed from `seed` and `names`; equal arguments give equal seeds on every platform."""
     text = SEPARATOR.join([str(seed), *map(str, names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
-    """A numpy generator for `names`, independent of every other combination of names."""
-    import numpy as np  # late: `raggs init` and `raggs --help` need hashes alone
+    """Return a numpy generator for `names`, independent of every other combination of names."""
+    import numpy as np  # imported lazily: `raggs init` and `raggs --help` need only hashes
 
     return np.random.Generator(np.random.PCG64(derive_seed(seed, *names)))

@@ -1,15 +1,13 @@
-"""JSON lines in and out, with the place of every fault.
+"""Read and write JSON lines, with the position of every error.
 
-Writing is by whole files (see `raggs.base.files`) or by appending single flushed lines to a journal. Reading checks
-each line: UTF-8, JSON, then the record's model; whatever is wrong is said with file and line.
+Files are written completely (see `raggs.base.files`), or by appending single flushed lines to a journal. Reading checks
+each line: UTF-8, JSON, then the record's model. Every error names file and line.
 
-Lines of users (corpora, queries, answers) are read by jsonlines, with one decoder for all lines: a third faster than
-`json.loads` on each. Artifacts are not, since pydantic parses and checks many records in one step.
+Lines of users (corpora, queries, answers) are read by jsonlines, with one decoder for all lines, which is a third
+faster than `json.loads` per line. Artifacts are parsed by pydantic, which validates many records in one step. This
+takes half to nine tenths of the time of one call per line.
 
-Many lines of JSON to records in one step: half to nine tenths of the time that a call for each line takes.
-
-Nothing here raises, and nothing is let through that line by line would be refused: lines that do not all fit are left
-to whoever reads them one by one and says which of them is wrong.
+`all_records` never raises. If not all lines of a batch are valid, they are read one by one to find the faulty one.
 """
 
 from __future__ import annotations
@@ -34,11 +32,13 @@ from raggs.base.files import MAX_LINE_BYTES, atomic_writer, cut_torn_line, read_
 from raggs.base.text import shorten
 
 NumberedLine = tuple[int, bytes]
-MAX_BATCH_LINES, MAX_BATCH_BYTES = 512, 1 << 20  # of a batch
+MAX_BATCH_LINES, MAX_BATCH_BYTES = 512, 1 << 20  # maximum size of a batch
 
 
 def batches(lines: Iterable[bytes]) -> Iterator[list[NumberedLine]]:
-    """Lines with their numbers, from 1, in batches; blank ones left out. The first ones are small, for a first look."""
+    """Yield numbered lines (from 1) in batches, without blank lines. The first batches are small, for quick
+    previews.
+    """
     batch, wanted, size = list[NumberedLine](), 1, 0
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -52,7 +52,7 @@ def batches(lines: Iterable[bytes]) -> Iterator[list[NumberedLine]]:
 
 
 def all_records(lines: Sequence[bytes], model: type[M]) -> list[M] | None:
-    """A record for each line; None where one of them fits no record, or is more than one."""
+    """Return a record for each line, or None if a line is invalid or contains several records."""
     try:
         found = _lists(model).validate_json(b"[" + b",".join(lines) + b"]")
     except ValidationError:
@@ -62,19 +62,20 @@ def all_records(lines: Sequence[bytes], model: type[M]) -> list[M] | None:
 
 @cache
 def _lists(model: type[M]) -> TypeAdapter[list[M]]:
-    form: Any = list.__class_getitem__(model)  # which a type checker cannot see through
+    form: Any = list.__class_getitem__(model)  # not understood by type checkers
     return TypeAdapter(form)
 
 
 M = TypeVar("M", bound=BaseModel)
-MAX_JSON_DEPTH = 64  # levels of lists and objects; records nested beyond some 200 could be written, and not read again
-MAX_NUMBER_CHARS = 100  # characters of a whole number
+# maximum nesting of lists and objects; records nested beyond some 200 could be written but not read again
+MAX_JSON_DEPTH = 64
+MAX_NUMBER_CHARS = 100  # maximum length of an integer
 TOO_DEEP = f"nested more than {MAX_JSON_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """What a finished file holds: sha256, lines, bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
+    """Summary of a written file: sha256, lines, bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
 
     sha256: str
     rows: int
@@ -83,17 +84,18 @@ class WrittenFile:
 
 
 def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
-    """One record as one line: fields in the model's order, defaults included, UTF-8.
+    """Return one record as one line: fields in the model's order, including defaults, UTF-8.
 
     Args:
-        given: leave defaults out that the record was not given. Of one that was read, this is the line that was read:
-            an earlier version wrote no field that came later.
+        record: the record.
+        given: whether to omit defaults that were not set explicitly. For a record that was read, this restores the
+            original line, even if an earlier version did not write newer fields.
     """
     return record.model_dump_json(exclude_unset=given).encode() + b"\n"
 
 
 class _Lines:
-    """Lines on their way into a file, counted and hashed."""
+    """Writer that counts and hashes lines."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -113,7 +115,7 @@ class _Lines:
 
 
 def write_records(path: Path, records: Iterable[BaseModel]) -> WrittenFile:
-    """Write all records to `path`, whole or not at all, in one pass and constant memory."""
+    """Write all records to `path`, completely or not at all, in one pass and constant memory."""
     with atomic_writer(path) as file:
         lines = _Lines(file)
         for record in records:
@@ -124,10 +126,10 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> WrittenFile:
 def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durable: bool = True) -> list[WrittenFile]:
     """Write each record to the file of its class, in one pass and constant memory.
 
-    Each file appears whole or not at all, and none before the last record.
+    Each file is written completely or not at all, and none before the last record.
 
     Returns:
-        What each file holds, in the order of `places`.
+        The summary of each file, in the order of `places`.
     """
     with ExitStack() as stack:
         files = {model: stack.enter_context(atomic_writer(path, durable=durable)) for model, path in places.items()}
@@ -138,22 +140,23 @@ def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durabl
 
 
 def raw_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str]]:
-    """The non-blank lines of a UTF-8 text file (or a ``.gz`` of one) with their numbers, from 1.
+    """Return the nonblank lines of a UTF-8 text file (or a ``.gz`` file) with their numbers, from 1.
 
     Args:
-        most: bytes of a line.
+        path: the file.
+        most: maximum bytes of a line.
 
     Raises:
-        NotFoundError, DataError: as `read_lines`, and where a line is not UTF-8.
+        NotFoundError, DataError: see `read_lines`; or a line is not UTF-8.
     """
     return _decode_nonblank(path, enumerate(read_lines(path, most), start=1))
 
 
 def text_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str]]:
-    """The same with the blank lines, which may be part of a quoted cell.
+    """Return all lines of a text file, including blank ones, which may be part of a quoted cell.
 
     Raises:
-        NotFoundError, DataError: as `raw_lines`.
+        NotFoundError, DataError: see `raw_lines`.
     """
     return _decode_lines(path, enumerate(read_lines(path, most), start=1))
 
@@ -173,18 +176,18 @@ def _decode_lines(path: Path, lines: Iterable[NumberedLine]) -> Iterator[tuple[i
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file with their line numbers.
+    """Yield the JSON objects of a file with their line numbers.
 
     Raises:
-        NotFoundError, DataError: as `raw_lines`, and where a line is not a JSON object, or names a field twice.
+        NotFoundError, DataError: see `raw_lines`; or a line is not a JSON object, or has a duplicate field.
     """
-    import jsonlines  # late: what reads artifacts alone need not wait for it
+    import jsonlines  # imported lazily: not needed to read artifacts
 
     number = 0
 
     def texts() -> Iterator[str]:
         nonlocal number
-        for number, text in raw_lines(path):  # noqa: B007 - told with each object
+        for number, text in raw_lines(path):  # noqa: B007 - yielded with each object
             yield text
 
     try:
@@ -196,15 +199,16 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def decode_unique(text: str | bytes) -> object:
-    """As `decode_json`, for lines of users: a field that an object names twice is an error, as only one would count."""
+    """Decode JSON from users; see `decode_json`. A duplicate field is an error, because only one value would count."""
     return decode_json(text, UNIQUE)
 
 
 def decode_json(text: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
-    """The value of a JSON text that somebody else wrote: finite numbers only, and no deeper than can be written again.
+    """Return the value of an untrusted JSON text. Only finite numbers and a limited nesting depth are allowed.
 
     Raises:
-        ValueError: it is none, is nested deeper than `MAX_JSON_DEPTH`, or a number in it is too long or too large.
+        ValueError: the text is not JSON, is nested deeper than `MAX_JSON_DEPTH`, or contains a number that is too long
+            or too large.
     """
     text = str(text)
     try:
@@ -217,7 +221,7 @@ def decode_json(text: str | bytes, decoder: json.JSONDecoder | None = None) -> A
 
 
 def _deeper(value: object, levels: int) -> bool:
-    """Whether lists and objects are nested more than `levels` deep."""
+    """Return whether lists and objects are nested more than `levels` deep."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return inner is not None and (levels == 0 or any(_deeper(entry, levels - 1) for entry in inner))
 
@@ -248,7 +252,7 @@ def _unique_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-# Made once: it is most of what a short line costs.
+# Created once: this dominates the cost of a short line.
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float)
 UNIQUE = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_unique_object
@@ -256,10 +260,10 @@ UNIQUE = json.JSONDecoder(
 
 
 def read_records(path: Path, model: type[M]) -> Iterator[M]:
-    """The records of an artifact, each line validated.
+    """Yield the records of an artifact, each line validated.
 
     Raises:
-        NotFoundError, DataError: as `raw_lines`, and where a line does not fit `model`.
+        NotFoundError, DataError: see `raw_lines`; or a line does not match `model`.
     """
     for batch in batches(read_lines(path)):
         found = all_records([line for _, line in batch], model)
@@ -275,7 +279,7 @@ def _one_by_one(path: Path, lines: Iterable[NumberedLine], model: type[M]) -> It
 
 
 def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: int) -> DataError:
-    """A line that is no record of the model; one of another version's form says so."""
+    """Return the error for a line that is not a record of the model, or has another version of its format."""
     first = error.errors(include_url=False)[0]
     if first["loc"] == ("v",):
         message = f"form {first['input']} of a {model.__name__}, which this raggs does not read"
@@ -284,7 +288,7 @@ def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: in
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first fault of a validation, in one phrase."""
+    """Return the first error of a validation as one phrase."""
     first = error.errors(include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
@@ -292,11 +296,11 @@ def first_fault(error: ValidationError) -> str:
 
 
 class Appender:
-    """An append-only file of records: each line is with the operating system before `append` returns.
+    """Append-only file of records. Each line is passed to the operating system before `append` returns.
 
-    A kill in mid-write leaves at most one torn last line, which `read_torn` passes over and which goes when the file is
-    opened here again, since it would corrupt what is appended next. There is no fsync for each
-    line: a power cut may lose the newest lines, whose paid answers the language-model cache still holds.
+    A kill during a write leaves at most one incomplete last line. `read_torn` ignores it, and it is removed when the
+    file is opened here again, because it would corrupt the next line. Lines are not synced one by one: a power cut may
+    lose the newest ones, whose paid answers are still in the cache of language models.
     """
 
     def __init__(self, path: Path) -> None:
@@ -305,16 +309,16 @@ class Appender:
         self._file = path.open("ab")
 
     def append(self, record: BaseModel) -> None:
-        """Write one line and hand it to the operating system."""
+        """Write one line and pass it to the operating system."""
         self.extend([record])
 
     def extend(self, records: Iterable[BaseModel]) -> None:
-        """Write some lines and hand them to the operating system together."""
+        """Write several lines and pass them to the operating system together."""
         self._file.write(b"".join(map(dump_line, records)))
         self._file.flush()
 
     def sync(self) -> None:
-        """Put all lines on the disk, so that a power cut takes none of them."""
+        """Flush all lines to disk, so that they survive a power cut."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -331,19 +335,19 @@ class Appender:
 
 
 def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
-    """The records of an append-only file, none where it is missing; a torn last line is passed over.
+    """Return the records of an append-only file; empty if it is missing. An incomplete last line is ignored.
 
     Raises:
-        DataError: a fault in a whole line, with what to do about it.
+        DataError: a complete line is invalid; the error contains `remedy`.
     """
     return (record for record, _ in read_on(path, model, remedy))
 
 
 def read_on(path: Path, model: type[M], remedy: str, byte: int = 0) -> Iterator[tuple[M, int]]:
-    """As `read_torn` from a byte at which a line begins: each record, and the byte at which its line ends.
+    """Yield the records from a start byte on, each with the byte at which its line ends; see `read_torn`.
 
     Raises:
-        DataError: as `read_torn`; where the file is not read from its beginning, it names no line.
+        DataError: see `read_torn`. If the file is not read from its start, the error names no line.
     """
     if not path.exists():
         return

@@ -1,18 +1,16 @@
-"""Which language a text is in, and what lexical search needs to know about it.
+"""Language detection, data for lexical search, and detection of proper names.
 
-Questions are short, where statistical identifiers guess: "hi" becomes German, "Python list" French. So the words
-that carry grammar vote first, a trained identifier is asked only about longer texts on which the vote is split,
-and where neither knows, the caller's default stands. See `detect_language`.
+Statistical identifiers fail on short queries: "hi" becomes German, "Python list" French. Therefore, function words vote
+first. A trained identifier is used only for longer texts with an unclear vote. If both fail, the caller's default
+applies. See `detect_language`.
 
-Does a question hold a proper name? A rule about capitals, cheap enough to be asked of every question.
+`names_in` detects proper names in a query by a rule on capital letters, cheap enough for every query. A name is a word
+with a capital and a small letter ("Prandtl", "McCabe", "d'Alembert") within a sentence. The first word of a sentence
+counts only if another such word follows directly ("Ludwig Prandtl wrote ..."). In German, whose nouns all have
+capitals, the same applies to every word. If most words have a capital, as in titles, or no word has a small letter, no
+name is found. Words in capitals ("NASA"), "I" and function words of the language do not count.
 
-A name is a word with a capital and a small letter ("Prandtl", "McCabe", "d'Alembert") that stands where nothing but a
-name brings a capital: within a sentence. The first word of a sentence counts where another such word follows at once
-("Ludwig Prandtl wrote ..."), and so does, in German, whose nouns all have capitals, any word. Where most words have a
-capital, as in titles, or none has a small letter, capitals say nothing and no name is found. Words of all capitals
-("NASA") are none; nor is "I", nor a function word of the language.
-
-It must not be taken for a recogniser of entities: it misses names in small letters, and takes "March" for one.
+The rule is not a named-entity recogniser: it misses names in small letters, and treats "March" as a name.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ STEMMERS = {
     "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
 }  # fmt: skip
 
-# Words that make sentences rather than subjects, without accents. A word of several languages votes for each in part.
+# Grammatical words without accents. A word of several languages splits its vote among them.
 FUNCTION_WORDS = {
     "en": """the of is are was were be been being what how why when where which who whom whose does do did done can
         could should would will shall may might must with and to from for that this these those there it its not
@@ -64,7 +62,7 @@ FUNCTION_WORDS = {
         moet mag met van naar te ter ten in op aan uit bij voor na over onder tussen door tegen zonder ik jij je hij
         zij ze wij we jullie mijn jouw niet geen ook of maar als dat die dit deze heeft hebben er zich om""",
 }
-# Marks that one or two of these languages have.
+# Letters that only one or two of these languages have.
 DISTINCTIVE_LETTERS = {
     "œ": "fr", "û": "fr", "î": "fr", "ë": "fr nl", "ç": "fr pt", "è": "fr it", "ù": "fr it", "ê": "fr pt", "ô": "fr pt",
     "ñ": "es", "¿": "es", "¡": "es", "ã": "pt", "õ": "pt", "ß": "de", "ä": "de", "ì": "it", "ò": "it",
@@ -72,27 +70,28 @@ DISTINCTIVE_LETTERS = {
 LANGUAGES = tuple(FUNCTION_WORDS)
 
 LETTER_VOTE = 0.5
-MIN_VOTES = 0.9  # one word of one language, or two that each share with another
-LEAD = 1.6  # the winner has this many times the votes of the second
+MIN_VOTES = 0.9  # one word of one language, or two words that are each shared by two languages
+LEAD = 1.6  # minimum ratio of the winner's votes to the second's
 MIN_LETTERS = 20
 MIN_CONFIDENCE = 0.5
-DETECTION_CHARS = 2000  # characters of a long text that are looked at
+DETECTION_CHARS = 2000  # inspected characters of a long text
 
 LETTER_WORD = re.compile(r"[^\W\d_]+")
 LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 
 
 def detect_language(text: str, default: str = "en") -> str:
-    """The language of `text` as an ISO 639-1 code: one of en, fr, de, es, it, pt, nl, or `default`.
+    """Return the language of `text` as an ISO 639-1 code: en, fr, de, es, it, pt, nl, or `default`.
 
-    1. Every function word (article, pronoun, question word, elided "l'", "qu'") and every distinctive letter
-       votes for the languages that have it, a shared word in equal parts. A language with enough votes and a
-       clear lead wins. Accents do not matter for words.
-    2. Otherwise, if the text has at least 20 Latin letters, py3langid (naive Bayes over byte n-grams),
-       restricted to these languages, decides if it is at least 50% sure. Its model takes most of a second to
-       load, so it is loaded when the first such text comes.
-    3. If it is not that sure, the votes' leader, however small its lead.
-    4. Otherwise `default`: too little to go on ("hi"), or a language outside the seven.
+    1. Every function word (article, pronoun, question word, elided "l'", "qu'") and every distinctive letter votes for
+       its languages, with split votes for shared words. A language with enough votes and a clear lead wins. Accents of
+       words are ignored.
+    2. Otherwise, if the text has at least 20 Latin letters, py3langid (naive Bayes over byte n-grams), restricted to
+    these
+       languages, decides with a confidence of at least 50%. Its model takes most of a second to load, so it is loaded
+       on first use.
+    3. With a lower confidence, the leader of the vote wins, even with a small lead.
+    4. Otherwise `default`: the text is too short ("hi"), or in another language.
     """
     head = text[:DETECTION_CHARS]
     votes = _votes(head)
@@ -123,7 +122,7 @@ def _votes(text: str) -> dict[str, float]:
 
 @cache
 def _owners() -> dict[str, list[str]]:
-    """Each function word's languages."""
+    """Return the languages of each function word."""
     owners: dict[str, list[str]] = {}
     for language, words in FUNCTION_WORDS.items():
         for word in sorted(set(words.split())):
@@ -133,7 +132,8 @@ def _owners() -> dict[str, list[str]]:
 
 @cache
 def _identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # late: the model takes most of a second
+    # imported lazily: loading the model takes most of a second
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     identifier.set_languages(LANGUAGES)
@@ -141,7 +141,7 @@ def _identifier() -> Any:
 
 
 def fold_accents(text: str) -> str:
-    """`text` with every letter stripped of its accents: "où" becomes "ou"."""
+    """Return `text` without accents: "où" becomes "ou"."""
     if text.isascii():
         return text
     parts = unicodedata.normalize("NFD", text)
@@ -159,9 +159,9 @@ def quiet_bm25s() -> ModuleType:
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """Words that lexical search leaves out, in lower case and without accents; none for a language without a list.
+    """Return the words that lexical search ignores, in lower case without accents; empty for a language without a list.
 
-    Single consonants are left in ("vitamin D"): elided articles and contractions are cut off before.
+    Single consonants are not ignored ("vitamin D"): elided articles and contractions are removed earlier.
     """
     stopwords = quiet_bm25s().stopwords
     lists = {
@@ -184,15 +184,15 @@ def stop_words(language: str) -> frozenset[str]:
 
 NAME_WORD = re.compile(r"[^\W\d_]+(?:['’\-‐][^\W\d_]+)*")
 SENTENCE_END = re.compile(r"[.?!:;«»\"“”\n]")
-MAX_CAPITALIZED_SHARE = 0.6  # of the words that are no function words; beyond, capitals are a habit
+MAX_CAPITALIZED_SHARE = 0.6  # of the words that are not function words; above this share, capitals have no meaning
 NOUNS = ("de",)  # languages in which every noun has a capital
 
 
 def names_in(text: str, language: str = "en") -> tuple[str, ...]:
-    """The words of a question that are taken for names, in their order; empty where capitals say nothing.
+    """Return the words of a query that look like names, in order; empty if capitals have no meaning.
 
     Args:
-        text: the question, character for character.
+        text: the unmodified query.
         language: ISO 639-1 code.
     """
     words = list(NAME_WORD.finditer(text))
@@ -214,7 +214,7 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
 
 
 def _capital(word: str, small: set[str]) -> bool:
-    """Whether a word has a capital where a name has one: at its start, or after d', l', o', and so on."""
+    """Return whether a word has a capital where names have one: at its start, or after d', l', o' and the like."""
     if word.lower() in small or word.isupper():
         return False
     parts = re.split(r"['’]", word)

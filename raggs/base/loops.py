@@ -1,5 +1,6 @@
-"""Event loops, opened where there is room for one: it needs files of its own, and what is left of half a loop complains
-on everybody's screen when it is thrown away. Nothing is awaited here.
+"""Event loops, created only if enough file handles are available. A partly created loop prints errors when it is
+deleted.
+This module contains no asynchronous code.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from raggs.base.files import MORE_HANDLES, lacks_handles
 
 
 def open_loop() -> asyncio.Runner:
-    """A runner whose loop is open already, so that no coroutine is made for a loop that cannot be.
+    """Return a runner with an open event loop, so that no coroutine is created for a loop that cannot open.
 
     Raises:
-        ProviderError: this process may open no more files.
+        ProviderError: this process cannot open more files.
     """
     if lacks_handles():
         raise ProviderError("too many files are open", remedy=MORE_HANDLES)

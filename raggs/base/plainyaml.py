@@ -1,11 +1,11 @@
-"""YAML as raggs reads it everywhere: texts, numbers, truth values and null in lists and mappings, and nothing else.
+"""Restricted YAML: texts, numbers, booleans and null in lists and mappings.
 
-PyYAML scans and composes; what a value is, is decided here. There are no tags (`!!str` alone, which makes nothing), no
-dates (a date is the text that was written), and no key twice, since the last one would win in silence.
-Depth, the length of a number and what aliases may stand for are limited, so that no text can crash or stall whoever
-reads it. Every fault is a sentence with its line.
+PyYAML scans and composes; this module determines the values. There are no tags (except `!!str`, which has no effect),
+no dates (a date is a text), and no duplicate keys, because the last one would win silently. Nesting depth, the length
+of numbers and the expansion of aliases are limited, so that no text can crash or stall the reader. Every error names
+its line.
 
-It must not expand variables or know settings: that is the configuration's business.
+This module must not expand variables or know settings; `raggs.config` does that.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from raggs.base.errors import DataError
 from raggs.base.text import shorten
 from raggs.base.types import Json
 
-MAX_YAML_DEPTH = 64  # levels of lists and mappings
-MAX_NUMBER_CHARS = 100  # characters of a number
-MAX_ALIAS_VALUES = 100_000  # values that aliases stand for, beyond those that are written
+MAX_YAML_DEPTH = 64  # maximum nesting of lists and mappings
+MAX_NUMBER_CHARS = 100  # maximum length of a number
+MAX_ALIAS_VALUES = 100_000  # maximum number of values from aliases, in addition to the written ones
 CORE = "tag:yaml.org,2002:"
 STR = f"{CORE}str"
 UNTAGGED = (None, "!", STR)
@@ -30,24 +30,24 @@ PLAIN_TYPES = ("null", "bool", "int", "float")
 
 
 class _NotPlainError(Exception):
-    """What YAML allows and raggs does not, with its line."""
+    """Valid YAML that raggs does not allow, with its line."""
 
 
 class _Composer(yaml.SafeLoader):
-    """Nodes of a document, without tags and with a bottom."""
+    """Composer of nodes without tags and with a limited depth."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(CORE) in (*PLAIN_TYPES, "merge")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.count = 0  # nodes that are written
+        self.count = 0  # number of written nodes
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.check_event()  # fetches it
+        self.check_event()  # fetches the event
         event: yaml.Event = self.current_event
         tag, line = getattr(event, "tag", None), 0 if event.start_mark is None else event.start_mark.line + 1
         if tag not in UNTAGGED:
@@ -64,7 +64,7 @@ class _Composer(yaml.SafeLoader):
 
 
 def _encodable(text: str) -> bool:
-    """Whether a text is Unicode throughout: an escape can spell halves of characters."""
+    """Return whether a text is valid Unicode: escapes can produce lone surrogates."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
@@ -72,15 +72,15 @@ def _encodable(text: str) -> bool:
 
 
 class PlainYaml:
-    """One document: its `root` node (None where the text is empty), and the value of each node.
+    """One document: its `root` node (None if the text is empty), and the value of each node.
 
     Args:
         text: the document.
         where: its file, for messages.
-        kind: the error that a fault raises.
+        kind: type of the raised errors.
 
     Raises:
-        DataError: of `kind`; the text is not YAML, or not plain.
+        DataError: of type `kind`; the text is not YAML, or not restricted YAML.
     """
 
     def __init__(self, text: str, where: Path | None = None, kind: type[DataError] = DataError) -> None:
@@ -99,19 +99,19 @@ class PlainYaml:
             line = 0 if error.problem_mark is None else error.problem_mark.line + 1
             said = f"not valid YAML ({shorten(error.problem or str(error), 160)})"
             raise self.fault(said, line, "fix the syntax") from error
-        except (yaml.YAMLError, ValueError, OverflowError) as error:  # a code point that is none
+        except (yaml.YAMLError, ValueError, OverflowError) as error:  # an invalid code point
             raise self.fault(f"not valid YAML ({shorten(str(error), 160)})", 0, "fix the syntax") from error
         self._left = self._composer.count + MAX_ALIAS_VALUES
 
     def fault(self, message: str, line: int, remedy: str) -> DataError:
-        """An error in a line of this document; 0 for none."""
+        """Return an error for a line of this document; 0 for no line."""
         return self._kind(message, where=self._where, line=line or None, remedy=remedy)
 
     def visit(self, node: yaml.Node, depth: int) -> int:
-        """The line of a node; called once for each whose value is taken, `depth` levels below the root.
+        """Count a node whose value is taken, `depth` levels below the root, and return its line.
 
         Raises:
-            DataError: an alias stands within what it stands for, or aliases stand for too much.
+            DataError: an alias contains itself, or aliases expand to too many values.
         """
         line: int = node.start_mark.line + 1
         self._left -= 1
@@ -123,13 +123,14 @@ class PlainYaml:
         return line
 
     def pairs(self, node: yaml.MappingNode, merged: int | None = None) -> Iterator[tuple[str, int, yaml.Node]]:
-        """Each key as it is written, its line, and its value's node; then what is merged in and not written.
+        """Yield each written key with its line and the node of its value, then the merged keys that were not written.
 
         Args:
-            merged: how many merges stand around this mapping; None where merge keys are refused.
+            node: the mapping.
+            merged: number of merges around this mapping; None if merge keys are not allowed.
 
         Raises:
-            DataError: a key is no text, stands twice, or asks for a merge that is refused or cannot be.
+            DataError: a key is not a text or occurs twice, or a merge is invalid or not allowed.
         """
         seen: set[str] = set()
         others: list[yaml.Node] = []
@@ -157,18 +158,18 @@ class PlainYaml:
         yield from self.pairs(other, merged + 1)
 
     def scalar(self, node: yaml.Node) -> bool | int | float | str | None:
-        """The value of a node that is neither list nor mapping.
+        """Return the value of a node that is neither a list nor a mapping.
 
         Raises:
-            DataError: a number that is too long, or that is none.
+            DataError: a number is invalid or too long.
         """
         text, kind = str(node.value), node.tag.removeprefix(CORE)
-        if kind not in PLAIN_TYPES or ":" in text:  # a time, which YAML 1.1 takes for a number to base 60
+        if kind not in PLAIN_TYPES or ":" in text:  # a time, which YAML 1.1 reads as a base-60 number
             return text
         if kind in ("int", "float") and len(text) > MAX_NUMBER_CHARS:
             raise self.fault(f"a number of {len(text):,} characters", node.start_mark.line + 1, "quote it, or round it")
         digits = text.replace("_", "")
-        if kind == "int" and digits.lstrip("+-").isdecimal():  # 010 is ten, as in YAML 1.2; to YAML 1.1 it is eight
+        if kind == "int" and digits.lstrip("+-").isdecimal():  # 010 is ten, as in YAML 1.2; in YAML 1.1 it is eight
             return int(digits)
         try:
             value: bool | int | float | None = self._composer.construct_object(node)
@@ -177,14 +178,15 @@ class PlainYaml:
         return value
 
     def value(self, node: yaml.Node | None, texts: Collection[str] = (), depth: int = 0) -> Json:
-        """The whole value of a node.
+        """Return the complete value of a node.
 
         Args:
-            texts: keys whose values are the text that is written, whatever YAML takes it for: ids, questions.
-            depth: how far below the root.
+            node: the node.
+            texts: keys whose values are always texts, such as ids and queries.
+            depth: levels below the root.
 
         Raises:
-            DataError: as `visit`, `pairs` and `scalar`.
+            DataError: see `visit`, `pairs` and `scalar`.
         """
         if node is None:
             return None
@@ -193,7 +195,7 @@ class PlainYaml:
             found: dict[str, Json] = {}
             for key, _, inner in self.pairs(node, merged=0):
                 plain = key in texts and isinstance(inner, yaml.ScalarNode)
-                if key not in found:  # of two that are merged in, the first wins
+                if key not in found:  # of two merged keys, the first wins
                     found[key] = str(inner.value) if plain else self.value(inner, texts, depth + 1)
             return found
         if isinstance(node, yaml.SequenceNode):
@@ -202,10 +204,10 @@ class PlainYaml:
 
 
 def load_plain(text: str, where: Path | None = None) -> Json:
-    """The value of a document; None where it is empty.
+    """Return the value of a document, or None if it is empty.
 
     Raises:
-        DataError: it is not plain YAML; with its line.
+        DataError: the document is not restricted YAML. The error names the line.
     """
     document = PlainYaml(text, where)
     return document.value(document.root)

@@ -1,8 +1,8 @@
-"""Numbers rounded to what a model or an index of less than 32 bits would hold, and the step after it at full precision.
+"""Scores as computed by a model or index with fewer than 32 bits, with an optional last step in full precision.
 
-A scorer that works in half precision gives many equal scores. What is lost is lost in the parts (vectors, logits);
-the last step (dot product, sigmoid, softmax) costs nothing at float32 and, where it is not rounded again, keeps apart
-what the parts can tell apart. `rounded` gives the parts as such a scorer has them, as float32 numbers.
+A scorer in half precision produces many ties. The precision is lost in the parts of a score (vectors, logits). The last
+step (dot product, sigmoid, softmax) is cheap in float32. If its result is not rounded again, it separates everything
+that the parts can separate. `PrecisionSettings` rounds the parts like such a scorer, as float32 numbers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["Dtype", "PrecisionSettings", "round_to_dtype"]
 
 
 class PrecisionSettings(Settings):
-    """At which precision scores are computed."""
+    """Precision of score computations."""
 
-    dtype: Dtype = Field("f32", description="what the parts of a score (vectors, logits) are rounded to")
+    dtype: Dtype = Field("f32", description="precision of the parts of a score (vectors, logits)")
     high_precision: bool = Field(
-        True, description="whether the last step (product, sigmoid, softmax) is not rounded again"
+        True, description="keep the result of the last step (product, sigmoid, softmax) in float32"
     )
 
     def part(self, values: Vectors) -> Vectors:
-        """The parts of a score, rounded."""
+        """Return the parts of a score, rounded."""
         return round_to_dtype(values, self.dtype)
 
     def last(self, values: Vectors) -> Vectors:
-        """The scores that the last step gave in float32: as they are, or rounded again."""
+        """Return the float32 results of the last step, rounded again unless `high_precision` is set."""
         return values if self.high_precision else round_to_dtype(values, self.dtype)

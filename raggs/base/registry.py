@@ -1,20 +1,20 @@
-"""Names for things: one lazy, typed table for each kind of thing that has a name.
+"""Registries: one lazy, typed table of names for each kind of component.
 
-A thing is one file and one line of a table: ``"bm25": "raggs.parts.retrievers.bm25:Bm25Retriever"``. Its module is
-imported when its name is first used, so listing names costs nothing, and a missing extra or a broken thing hurts only
-those who ask for it. Packages add to a table by entry points (see below), which are looked for only
-where a name is not in the table, or where all names are wanted. A name in the table is always the table's own.
+A component is one file and one line of a table: ``"bm25": "raggs.parts.retrievers.bm25:Bm25Retriever"``. Its module is
+imported when its name is first used. Listing names is therefore cheap, and a missing extra or a broken component
+affects only its users. Packages add to a table with entry points. These are searched only for names that are not in the
+table, or if all names are requested. A name in the table always refers to the built-in component.
 
-Pure but for the imports: it knows neither settings nor pydantic (see `raggs.base.adapter` for what is configured).
+Registries only import; they know neither settings nor pydantic (see `raggs.base.adapter` for configured components).
 
-What other packages add to raggs: entry points of the groups ``raggs.retrievers``, ``raggs.judges``, and so on.
+Other packages extend raggs with entry points of the groups ``raggs.retrievers``, ``raggs.judges``, and so on:
 
     [project.entry-points."raggs.retrievers"]
     mine = "my_package:MyRetriever"
 
-All groups are read at once and at most once in a process, since that opens a file of each installed package; nobody
-asks for them who uses only what raggs has itself. A plugin's module is imported when its name is used. Whatever it
-raises then becomes one sentence that names the package, the entry point and the cause.
+All groups are read at once, at most once per process, because this opens a file of each installed package. If only
+built-in components are used, they are not read. A plugin's module is imported when its name is used. Its exceptions
+become one error that names the package, the entry point and the cause.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from raggs.base.text import did_you_mean
 
 PREFIX = "raggs."
 
-_packages: dict[object, Package] = {}  # of what was loaded from a plugin
+_packages: dict[object, Package] = {}  # packages of loaded plugins
 
 
 class Package(NamedTuple):
@@ -56,24 +56,24 @@ class Plugin:
 
     @property
     def target(self) -> str:
-        """``module:attribute``."""
+        """Target of the entry point: ``module:attribute``."""
         return self.point.value
 
     def load(self) -> type:
-        """What the entry point names.
+        """Load and return the class of the entry point.
 
         Raises:
-            PrerequisiteError: it cannot be had.
+            PrerequisiteError: it cannot be loaded.
         """
         try:
             found: type = self.point.load()
-        except Exception as error:  # another's code may raise anything while it is imported
+        except Exception as error:  # foreign code may raise anything while it is imported
             raise self.broken(f"{type(error).__name__}: {error}") from error
         _packages[found] = self.package
         return found
 
     def broken(self, problem: str) -> PrerequisiteError:
-        """The error that says what is wrong with it."""
+        """Return the error that describes its problem."""
         group = f"{self.point.group}: {self.point.name} = {self.target}"
         return PrerequisiteError(
             f"the plugin {self.point.name!r} of package {self.package} cannot be used ({group}): {problem}",
@@ -82,22 +82,22 @@ class Plugin:
 
 
 def package_of(found: object) -> Package | None:
-    """The package that gave a loaded plugin; None for what is raggs' own."""
+    """Return the package of a loaded plugin, or None for a built-in component."""
     return _packages.get(found)
 
 
 def loaded_versions() -> dict[str, str]:
-    """By name the versions of the packages whose plugins this process has loaded, sorted."""
+    """Return the versions of the packages whose plugins this process has loaded, sorted by name."""
     return {package.name: package.version for package in sorted(_packages.values())}
 
 
 def plugins(group: str) -> Mapping[str, tuple[Plugin, ...]]:
-    """The plugins of a group ("retrievers") by name, sorted; several where packages want the same name."""
+    """Return the plugins of a group ("retrievers") by name, sorted. Several packages may offer the same name."""
     return _all().get(group, {})
 
 
 def _offering() -> list[Distribution]:
-    """The installed packages; none where no one has a word for raggs, so that only one file of each is read."""
+    """Return the installed packages, or none if none extends raggs, so that only one file of each is read."""
     found = list(distributions())
     return found if any(f"[{PREFIX}" in (dist.read_text("entry_points.txt") or "") for dist in found) else []
 
@@ -107,7 +107,7 @@ def _all() -> Mapping[str, Mapping[str, tuple[Plugin, ...]]]:
     found: dict[str, dict[str, tuple[Plugin, ...]]] = {}
     seen: set[str] = set()
     for dist in _offering():
-        if dist.name in seen:  # of a package that stands twice on the path, the first one is imported
+        if dist.name in seen:  # if a package is on the path twice, the first one is imported
             continue
         seen.add(dist.name)
         for point in dist.entry_points:
@@ -126,21 +126,20 @@ RAGGS = Package("raggs", __version__)
 
 
 class Typed(Protocol):
-    """A configuration that says by its `type` whose it is."""
+    """A configuration whose `type` names its class."""
 
     @property
     def type(self) -> str: ...
 
 
 class Registry(Generic[A]):
-    """A table ``name -> "module:Class"`` of one kind of thing; `A` is the class that all of them derive from.
+    """A table ``name -> "module:Class"`` of one kind of component; `A` is their common base class.
 
     Args:
-        kind: what the entries are, in the singular, for messages ("retriever").
-        group: the same in the plural: the title in `raggs list`, and with ``raggs.`` before it the group of the entry
-            points by which packages add to the table.
-        base: ``"module:Class"`` of `A`; imported only to check what a package adds.
-        entries: the table, in the order in which it is listed.
+        kind: singular name of the entries, for messages ("retriever").
+        group: plural name: the title in `raggs list`, and with the prefix ``raggs.`` the group of entry points.
+        base: ``"module:Class"`` of `A`; imported only to check plugins.
+        entries: the table, in the order of listings.
     """
 
     def __init__(self, kind: str, group: str, base: str, entries: Mapping[str, str]) -> None:
@@ -151,7 +150,7 @@ class Registry(Generic[A]):
         self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[str]:
-        """All names: those of the table, then those of packages."""
+        """Yield all names: those of the table, then those of packages."""
         yield from self._entries
         yield from (name for name in plugins(self.group) if name not in self._entries)
 
@@ -159,11 +158,11 @@ class Registry(Generic[A]):
         return name in self._entries or name in plugins(self.group)
 
     def load(self, name: str) -> type[A]:
-        """The class that bears `name`.
+        """Return the class called `name`.
 
         Raises:
-            UsageError: no such name; the message lists the known ones.
-            PrerequisiteError: a package's entry point does not give what it should; names the package and the cause.
+            UsageError: the name is unknown; the message lists the known ones.
+            PrerequisiteError: a package's entry point is invalid; the error names the package and the cause.
         """
         if name in self._entries:
             return self._resolve(self._entries[name])
@@ -172,51 +171,51 @@ class Registry(Generic[A]):
         base = self._resolve(self._base)
         if not (isinstance(found, type) and issubclass(found, base)):
             raise plugin.broken(f"{plugin.target} is no {base.__module__}.{base.__qualname__}")
-        check = getattr(base, "fault", None)  # what the base wants of those who derive from it
+        check = getattr(base, "fault", None)  # requirements of the base class for its subclasses
         if check is not None and (problem := check(found, name)):
             raise plugin.broken(problem)
         return found
 
     def of(self, config: Typed) -> type[A]:
-        """The class whose configuration `config` is.
+        """Return the class of a configuration.
 
         Raises:
-            UsageError, PrerequisiteError: as `load`.
+            UsageError, PrerequisiteError: see `load`.
         """
         return self.load(config.type)
 
     def origin(self, name: str) -> Package:
-        """The package that gives `name`, and its version.
+        """Return the package of `name`, with its version.
 
         Raises:
-            UsageError: no such name.
+            UsageError: the name is unknown.
         """
         return RAGGS if name in self._entries else self._plugin(name).package
 
     def packages(self, name: str) -> tuple[Package, ...]:
-        """The packages that offer `name`; none where nobody does."""
+        """Return the packages that offer `name`; empty if none does."""
         offers = plugins(self.group).get(name, ())
         return (RAGGS,) if name in self._entries else tuple(offer.package for offer in offers)
 
     def summary(self, name: str) -> str:
-        """The first line of the class's docstring.
+        """Return the first line of the class's docstring.
 
         Raises:
-            UsageError, PrerequisiteError: as `load`.
+            UsageError, PrerequisiteError: see `load`.
         """
         return (inspect.getdoc(self.load(name)) or "").partition("\n")[0]
 
     def edition(self, name: str) -> str:
-        """The name with all by which its code is told from other code of that name, as locks and journals have it.
+        """Return the name with its version and package, as in locks and journals.
 
         Raises:
-            UsageError, PrerequisiteError: as `load`.
+            UsageError, PrerequisiteError: see `load`.
         """
         number = getattr(self.load(name), "VERSION", 1)
         return f"{name}/{number}" if name in self._entries else f"{name}/{number} ({self.origin(name)})"
 
     def shadowed(self) -> list[Plugin]:
-        """What packages offer under names that the table has already; none of it is used."""
+        """Return the plugins whose names the table already has; they are not used."""
         return [found for name, offers in plugins(self.group).items() if name in self._entries for found in offers]
 
     @staticmethod
@@ -236,13 +235,15 @@ class Registry(Generic[A]):
 
 
 def installed(package: str) -> str | None:
-    """The installed version of a package, or None."""
+    """Return the installed version of a package, or None."""
     return _installed(package, tuple(sys.path))
 
 
 @cache
 def _installed(package: str, _path: tuple[str, ...]) -> str | None:
-    """Looked up once, since that reads all that a package says of itself; on another path it is another package."""
+    """Return the version of a package. Cached, because reading its metadata is slow; the path is part of the cache
+    key.
+    """
     try:
         return version(package)
     except PackageNotFoundError:

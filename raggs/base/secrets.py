@@ -1,12 +1,11 @@
-"""What is a secret, where one must not stand, and how a text loses it.
+"""Detect secrets in texts and settings, and mask them.
 
-A key is read from the environment where it is used, and stands nowhere else: not in a file that a run writes, not in a
-sentence, not on the screen. Three things make a text a secret: the variable that holds it has a name such as
-``OPENAI_API_KEY``; the setting that holds it has one; or it has the form of a well-known provider's key. Values are
-compared with the environment of the moment, so nothing has to be told to this module but what a caller reads from
-elsewhere (`add_secrets`).
+A key is read from the environment where it is used. It is never written to a file of a run, a message or the screen. A
+text is a secret in three cases: its variable has a name such as ``OPENAI_API_KEY``; its setting has such a name; or it
+has the form of a well-known provider's key. Values are compared with the current environment. Only secrets from other
+sources must be registered (`add_secrets`).
 
-It raises nothing and logs nothing: whoever finds a secret says so in its own words, without it.
+This module raises nothing and logs nothing: callers report a secret in their own words, without its value.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from raggs.base.types import leaves
 
 HIDDEN = "[redacted]"
-MIN_SECRET_CHARS = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance
-MIN_SUBSTRING_CHARS = 12  # characters from which a value counts also inside of a longer word
-FOLDERS = ("PWD", "OLDPWD")  # variables of every shell: where it stands, and stood
-QUERY_TEMPLATE = "query_template"  # its keys are names of fields of somebody's index
+MIN_SECRET_CHARS = 8  # shorter values are words ("none", "test") that occur in many places by chance
+MIN_SUBSTRING_CHARS = 12  # minimum length of a value that is also masked inside longer words
+FOLDERS = ("PWD", "OLDPWD")  # shell variables with the current and the previous folder
+QUERY_TEMPLATE = "query_template"  # its keys are names of index fields
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 NAME = re.compile(
     r"""
@@ -34,7 +33,8 @@ NAME = re.compile(
     """,
     re.VERBOSE,
 )
-SECRET_LOCATION_NAME = re.compile(r"_(?:env|file|path|name|variable)$")  # names of what only says where a secret is
+# suffixes of names that only refer to the location of a secret
+SECRET_LOCATION_NAME = re.compile(r"_(?:env|file|path|name|variable)$")
 SECRET_VALUE = re.compile(
     r"""
       (?<![\w-])(?:sk|pk|rk|gsk|xai|pplx|hf|ghp|gho|glpat|r8)[-_](?=[\w-]*\d)[\w-]{16,}  # keys of most providers
@@ -46,7 +46,7 @@ SECRET_VALUE = re.compile(
     """,
     re.VERBOSE,
 )
-# One of these stands in whatever has such a form; most texts have none, and are not looked at closely.
+# Every such form contains one of these hints. Texts without them need no further check.
 SECRET_HINTS = ("k-", "k_", "xai", "pplx", "hf", "gh", "glpat", "r8", "AIza", "KIA", "SIA", "eyJ", "Bearer ", "://")
 URL_PARAMETER = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
 
@@ -54,7 +54,7 @@ _remembered: set[str] = set()
 
 
 class FoundSecret(NamedTuple):
-    """A secret in a tree of settings: where, and what makes it one. `why` never holds it."""
+    """A secret in a tree of settings: its place, and the reason. `why` never contains it."""
 
     place: tuple[str | int, ...]
     why: str
@@ -62,13 +62,13 @@ class FoundSecret(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """Whether a variable or a setting of this name holds a secret, however it is written."""
+    """Return whether a variable or setting of this name holds a secret, in any spelling."""
     plain = CAMEL.sub("_", name).lower().replace("-", "_")
     return NAME.search(plain) is not None and SECRET_LOCATION_NAME.search(plain) is None
 
 
 def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """By name the values of an environment's secret-looking variables that are long enough to be told apart."""
+    """Return the values of an environment's secret variables by name, if they are long enough."""
     return {
         name: value
         for name in environment
@@ -77,18 +77,18 @@ def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def add_secrets(values: Iterable[str]) -> None:
-    """From now on `mask` hides these values too; those that are too short are passed over."""
+    """Register values that `mask` hides from now on. Too short values are ignored."""
     _remembered.update(value.strip() for value in values if len(value.strip()) >= MIN_SECRET_CHARS)
 
 
 def mask(text: str) -> str:
-    """`text` without the value of any secret-looking variable, and without what has the form of a key.
+    """Return `text` without values of secret variables and without texts in the form of keys.
 
-    Passwords in addresses go, and so do parameters of addresses whose names are secret. Idempotent.
+    Passwords and secret parameters in addresses are removed, too. Idempotent.
     """
     if (
         len(text) < MIN_SECRET_CHARS and "=" not in text and "://" not in text
-    ):  # most pieces of a table: too short for any
+    ):  # most cells of a table are too short for a secret
         return text
     for value in sorted({*secrets_of(os.environ).values(), *_remembered}, key=len, reverse=True):
         for form in _spellings(value):
@@ -100,7 +100,7 @@ def mask(text: str) -> str:
 
 
 def find_secrets(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[FoundSecret]:
-    """The secrets that stand in a tree of settings (mappings, lists and plain values), in its order."""
+    """Yield the secrets in a tree of settings (mappings, lists and plain values), in its order."""
     known = secrets_of(os.environ if environment is None else environment)
     for place, value in leaves(tree):
         if (why := _secret_reason(place, value, known)) is not None:
@@ -110,7 +110,7 @@ def find_secrets(tree: object, environment: Mapping[str, str] | None = None) -> 
 
 
 def _secret_reason(place: Sequence[str | int], value: object, known: Mapping[str, str]) -> str | None:
-    """What makes a value a secret; None where nothing does."""
+    """Return why a value is a secret, or None."""
     texts = [value] if isinstance(value, str) else []
     if QUERY_TEMPLATE not in place and _weighs(value) and any(is_secret_name(part) for part in _key_names(place)):
         return "a key does not belong into a file"
@@ -131,7 +131,7 @@ def _address(text: str) -> str | None:
     try:
         parts = urlsplit(text)
     except ValueError:
-        return None  # no address; whoever needs one says so
+        return None  # not an address; the code that needs one reports this
     if "@" in parts.netloc:
         return "a password does not belong into a file"
     if any(is_secret_name(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
@@ -140,7 +140,7 @@ def _address(text: str) -> str | None:
 
 
 def _weighs(value: object) -> bool:
-    """Whether a value could be a secret at all: a text, or a number as long as one."""
+    """Return whether a value can be a secret: a text, or a number of similar length."""
     if isinstance(value, str):
         return bool(value.strip())
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**5
@@ -152,7 +152,7 @@ def _key_names(place: Sequence[str | int]) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _spellings(value: str) -> tuple[str, ...]:
-    """How a value may stand in a text: as it is, or as a part of an address."""
+    """Return the forms of a value in texts: unchanged, or URL-quoted."""
     return tuple(dict.fromkeys((value, _url_quoted(value))))
 
 
@@ -166,5 +166,5 @@ def _mask_parameter(match: re.Match[str]) -> str:
 
 
 def _url_quoted(value: str) -> str:
-    """Return a value as it stands in addresses; one of the environment may be no UTF-8."""
+    """Return a value as quoted in addresses. Values of the environment may be invalid UTF-8."""
     return quote(value.encode("utf-8", "surrogateescape"), safe="")

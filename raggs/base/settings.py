@@ -1,22 +1,19 @@
-"""The base of every configuration model, and what of it counts as the result's cause.
+"""Base of every configuration model, and the selection of settings that are causes of results.
 
-A setting belongs to a fingerprint when changing it can change the bytes of an artifact. Two things do not:
+A setting belongs to a fingerprint if changing it can change the bytes of an artifact. Two things do not belong:
 
 - how the work is done: the fields marked `Effort` (concurrency, time-outs, retries);
-- where a file lies: a field of type `InputPath` counts by the content of the file, not by its path, and so does a
-  `SourcePath`, but whoever reads that states its content.
+- where a file is: a field of type `InputPath` counts by the content of the file, not by its path. A `SourcePath` does
+  so, too, but its reader states the content.
 
-A setting that came later than the runs that lack it is marked `AddedLater`: at its default it counts no more than if it
-were not there, so that those runs need not run again.
+A setting that is newer than some runs is marked `AddedLater`: at its default it does not count, so that those runs need
+not run again.
 
-Addresses of servers, checked where they are read: what nobody can connect to is a mistake in a configuration.
+`http_address` checks addresses of servers when they are read. It makes no name lookup and no request.
 
-It must not look a name up, nor ask a server.
-
-Regular expressions of users, searched with a limit of time: one that backtracks for ever stops nobody.
-
-The language is that of `re`, whose compiler decides what is a pattern; the search is that of the package `regex`, which
-can be told when to give up. It must not interpret what a match means.
+`Pattern` searches regular expressions of users with a time limit, so that catastrophic backtracking blocks nothing. The
+syntax is that of `re`, whose compiler validates a pattern. The search uses the package `regex`, which supports
+time-outs. Matches are not interpreted.
 """
 
 from __future__ import annotations
@@ -40,11 +37,11 @@ MAX_INTEGER = 2**63 - 1
 
 T = TypeVar("T")
 
-Causes = dict[str, object]  # what can change a result, by readable name, as plain JSON values
+Causes = dict[str, object]  # everything that can change a result, by readable name, as plain JSON values
 
 
 class _Effort:
-    """Marker: the field changes how fast or how long, never what comes out."""
+    """Marker of fields that change the speed of the work, but never the result."""
 
 
 EFFORT = _Effort()
@@ -52,7 +49,7 @@ Effort = Annotated[T, EFFORT]
 
 
 class _AddedLater:
-    """Marker: there are runs from before the field, whose results are those of its default."""
+    """Marker of fields that are newer than some runs, whose results are those of the default."""
 
 
 ADDED_LATER = _AddedLater()
@@ -75,25 +72,25 @@ def _anchor_prompt(name: str, info: ValidationInfo) -> str:
 
 
 class _Input:
-    """Marker: the path names an input, which counts by its content."""
+    """Marker of a path to an input that counts by its content."""
 
 
 INPUT = _Input()
 AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
-# A prompt's name, or the path of a Markdown file. It counts by its text, which whoever uses it states as a cause.
+# A prompt's name, or the path of a Markdown file. It counts by its text, which its user states as a cause.
 PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
-# The path of a corpus. It counts by its content, which the corpus states itself and so hashes once.
+# The path of a corpus. It counts by its content, which the corpus itself states, so that it is hashed only once.
 SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Say in a setting's annotation how the command line writes it, if the setting's name does not.
+    """Command-line form of a setting, if it differs from the setting's name.
 
     Attributes:
         names: all spellings, such as ``("--run", "-r")``; empty: two dashes and the setting's name.
-        value: the word for its value in help, such as ``SHARE``; empty: by its type.
+        value: metavar of its value in help, such as ``SHARE``; empty: derived from its type.
     """
 
     names: tuple[str, ...] = ()
@@ -101,7 +98,7 @@ class Flag:
 
 
 def split_commas(given: object) -> object:
-    """Split words at their commas, so that a list can be given as one word."""
+    """Split texts at their commas, so that a list can be given as one text."""
     words = [given] if isinstance(given, str) else given
     if not isinstance(words, (list, tuple)):
         return given
@@ -110,7 +107,7 @@ def split_commas(given: object) -> object:
 
 
 class Settings(BaseModel):
-    """Frozen, and strict about keys: a key that nobody reads is an error, not a surprise."""
+    """Base of settings: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
@@ -119,9 +116,9 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _know_every_key(cls, values: object) -> object:
-        """Refuse an unknown key before anything else, since it is most often the cause of the rest.
+        """Reject unknown keys before anything else, because they often cause the other errors.
 
-        Each error is at the key's place, and its context names the keys that there are.
+        Each error has the key's place, and its context lists the known keys.
         """
         if isinstance(values, Mapping) and (strange := [key for key in values if key not in cls.model_fields]):
             problem = PydanticCustomError(UNKNOWN_KEY, "unknown key", {"known": list(cls.model_fields)})
@@ -132,7 +129,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _take_no_truth_for_a_number(cls, values: object) -> object:
-        """Refuse true and false where a number belongs: `k: yes` is no depth of 1. Each error is at the key's place."""
+        """Reject true and false for numbers: `k: yes` must not mean a depth of 1. Each error has the key's place."""
         given, fields = values if isinstance(values, Mapping) else {}, cls.model_fields
         known = [name for name, value in given.items() if _holds_truth(value) and name in fields]
         wrong = [name for name in known if _only_numbers(fields[name].annotation)]
@@ -144,7 +141,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _fit_into_64_bits(self) -> Self:
-        """Refuse whole numbers that arrays and databases cannot hold; each error is at the key's place."""
+        """Reject integers beyond 64 bits, which arrays and databases cannot hold. Each error has the key's place."""
         wide = {
             name: value for name, value in self if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER
         }
@@ -156,13 +153,13 @@ class Settings(BaseModel):
 
 
 def _holds_truth(value: object) -> bool:
-    """Whether it is true or false, or a mapping or a list with one in it."""
+    """Return whether a value is true or false, or a mapping or list that contains one."""
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return isinstance(value, bool) or any(isinstance(each, bool) for each in inner)
 
 
 def _only_numbers(annotation: object) -> bool:
-    """Whether a field takes numbers, alone or in a collection, and neither true nor false."""
+    """Return whether a field accepts numbers, single or in a collection, but no booleans."""
     kinds = list(_kinds(annotation))
     return (int in kinds or float in kinds) and bool not in kinds
 
@@ -174,10 +171,9 @@ def _kinds(annotation: object) -> Iterator[object]:
 
 
 def causes_of(settings: BaseModel) -> Causes:
-    """The fields of `settings` that can change a result, as plain JSON values, nested models included.
+    """Return the fields of `settings` that can change a result, as plain JSON values, including nested models.
 
-    An `InputPath` is replaced by the sha256 of the file; a missing file by None, since whoever reads it will say so
-    better.
+    An `InputPath` is replaced by the sha256 of the file, or by None if it is missing: its reader gives a better error.
     """
     found: Causes = {}
     for name, field in type(settings).model_fields.items():
@@ -195,9 +191,9 @@ def causes_of(settings: BaseModel) -> Causes:
 
 
 def counts_by_value(settings: BaseModel) -> Causes:
-    """Return the fields of `settings` that can change a result, files and prompts as they are named.
+    """Return the fields of `settings` that can change a result, with files and prompts by name.
 
-    For settings of which no result tells what the content of their files was.
+    For settings whose results do not depend on the content of these files.
     """
     return {
         name: _named_value(getattr(settings, name))
@@ -207,7 +203,7 @@ def counts_by_value(settings: BaseModel) -> Causes:
 
 
 def _names_a_file(field: FieldInfo) -> bool:
-    """Whether an `Effort` counts by content: a path, or the name of a prompt."""
+    """Return whether an `Effort` field counts by content: a path, or the name of a prompt."""
     prompt = tuple(field.metadata[:2]) == getattr(PromptName, "__metadata__", None)
     return prompt or any(kind is Path for kind in _kinds(field.annotation))
 
@@ -235,23 +231,23 @@ def _cause_value(value: object) -> object:
 
 
 def _hash_input(path: Path) -> str | None:
-    """The content hash of a file; None where nothing can be read."""
+    """Return the content hash of a file, or None if it cannot be read."""
     try:
         return hash_file(path)
     except OSError:
         return None
 
 
-LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}\w)?|_[\w-]{1,62}")  # one part of a host's name, of any script
-ADDRESS_FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f<>\"{}|\\^`]")  # what stands in no address
+LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}\w)?|_[\w-]{1,62}")  # one label of a host name, in any script
+ADDRESS_FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f<>\"{}|\\^`]")  # characters that are not allowed in an address
 EXAMPLE = "not an address such as https://host.example:8000/v1"
 
 
 def http_address(text: str) -> str:
-    """`text`, if a server of HTTP could be there.
+    """Return `text` if it is a valid address of an HTTP server.
 
     Raises:
-        ValueError: it could not: another protocol, no host, or a port that is none.
+        ValueError: the protocol is not HTTP, the host is missing, or the port is invalid.
     """
     try:
         parts = urlsplit(text)
@@ -270,23 +266,23 @@ def http_address(text: str) -> str:
     return text
 
 
-PATIENCE_S = 2.0  # a search takes some microseconds
+PATIENCE_S = 2.0  # seconds; a search normally takes microseconds
 MAX_PATTERN_CHARS = 10_000  # characters of a pattern
 
 
 class SlowPatternError(Exception):
-    """A search took longer than `PATIENCE_S`."""
+    """A search took longer than `PATIENCE_S`, or too much memory."""
 
 
 class Pattern:
-    """A compiled pattern; case is ignored.
+    """A compiled, case-insensitive pattern.
 
     Raises:
-        ValueError: it is no regular expression.
+        ValueError: the text is not a regular expression.
     """
 
     def __init__(self, text: str) -> None:
-        import regex  # late: few runs search by patterns
+        import regex  # imported lazily: few runs use patterns
 
         if len(text) > MAX_PATTERN_CHARS:
             raise ValueError(f"{len(text):,} characters")
@@ -298,10 +294,10 @@ class Pattern:
         self.text = text
 
     def within(self, text: str) -> bool:
-        """Whether it is found in a text.
+        """Return whether the pattern is found in a text.
 
         Raises:
-            SlowPatternError: nobody knows after `PATIENCE_S`.
+            SlowPatternError: the search took longer than `PATIENCE_S`, or too much memory.
         """
         try:
             return self._pattern.search(text, timeout=PATIENCE_S) is not None

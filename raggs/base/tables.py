@@ -27,7 +27,7 @@ from raggs.base.files import MAX_LINE_BYTES
 from raggs.base.jsonl import raw_lines, read_objects, text_lines
 from raggs.base.text import did_you_mean, of_spreadsheet_cell, one_line, shorten
 
-ColumnNames = Mapping[str, str]  # role -> name of a column, as --column gives them
+ColumnNames = Mapping[str, str]  # role -> name of a column, as in --column
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "q_id", "question_id"),
@@ -66,7 +66,7 @@ TEXT = "text"
 COMMA = ","
 DELIMITERS = ("\t", COMMA, ";")
 SEPARATORS = re.compile(r"[\W_]+")
-MAX_SHOWN_CHARS = 60  # characters of a header in a message
+MAX_SHOWN_CHARS = 60  # of a header in a message
 NO_COLUMNS: ColumnNames = {}
 LABEL_ROLES = ("qid", "doc_id", "grade")
 RUN_ROLES = ("qid", "doc_id", "score")
@@ -79,8 +79,8 @@ class TableRow(NamedTuple):
     """A row of a table.
 
     Attributes:
-        line: the number of its first line, from 1.
-        cells: by role; roles without a column are left out.
+        line: number of its first line, from 1.
+        cells: cells by role; roles without a column are omitted.
     """
 
     line: int
@@ -88,12 +88,12 @@ class TableRow(NamedTuple):
 
 
 class OpenTable(NamedTuple):
-    """A table whose columns are known.
+    """A table with resolved columns.
 
     Attributes:
-        places: by role, the position of its column.
-        unread: the names of columns that have no role.
-        rows: those after the header.
+        places: position of the column, by role.
+        unread: names of columns without a role.
+        rows: the rows after the header.
     """
 
     places: Mapping[str, int]
@@ -102,11 +102,11 @@ class OpenTable(NamedTuple):
 
 
 def parse_column_names(texts: Sequence[str], roles: Collection[str]) -> dict[str, str]:
-    """Read ``ROLE=NAME`` texts.
+    """Parse ``ROLE=NAME`` texts.
 
     Args:
-        texts: as `--column` gives them.
-        roles: that the command reads.
+        texts: values of `--column`.
+        roles: roles that the command reads.
 
     Raises:
         UsageError: a text has another form, or a role is unknown or occurs twice.
@@ -126,7 +126,7 @@ def parse_column_names(texts: Sequence[str], roles: Collection[str]) -> dict[str
 
 
 def fold_column_name(name: str) -> str:
-    """A column's name without what makes no difference between names."""
+    """Return a column's name in a normalised form for comparisons."""
     return SEPARATORS.sub("_", name.strip().lower()).strip("_")
 
 
@@ -139,20 +139,20 @@ def resolve_columns(
     where: Path | None = None,
     line: int | None = 1,
 ) -> dict[str, int]:
-    """Find which column is which.
+    """Return the position of the column of each role.
 
     Args:
-        names: of the columns.
-        roles: that are read.
-        chosen: as `--column` says; a name that is no column here is passed over.
-        first: the cells of the first row.
-        where, line: of the names, for messages.
+        names: names of the columns.
+        roles: roles to read.
+        chosen: names from `--column`; unknown names are ignored.
+        first: cells of the first row.
+        where, line: location of the names, for messages.
 
     Returns:
-        By role, the position of its column; roles without a column are left out.
+        The position of the column by role; roles without a column are omitted.
 
     Raises:
-        DataError: two columns mean the same.
+        DataError: two columns have the same meaning.
     """
     keys = [fold_column_name(name) for name in names]
     found: dict[str, int] = {}
@@ -188,7 +188,7 @@ def require_columns(
     where: Path | None = None,
     line: int | None = None,
 ) -> None:
-    """Refuse columns that lack a required role.
+    """Raise an error if a required role has no column.
 
     Raises:
         DataError: a role has no column.
@@ -205,9 +205,9 @@ class ObjectColumns:
     """The columns of JSON objects, which must be the same in every object.
 
     Args:
-        path: of the file.
-        roles: that are read.
-        chosen: as `--column` says.
+        path: path of the file.
+        roles: roles to read.
+        chosen: names from `--column`.
         required: roles that every object must have.
     """
 
@@ -217,10 +217,10 @@ class ObjectColumns:
         self._path, self._roles, self._chosen = path, roles, chosen
         self._required = tuple(roles if required is None else required)
         self._known: dict[tuple[str, ...], dict[str, str]] = {}
-        self._seen: dict[str, tuple[str, int]] = {}  # by role, the name that it had first, and where
+        self._seen: dict[str, tuple[str, int]] = {}  # by role: the first name and its line
 
     def cells(self, row: Mapping[str, object], line: int) -> dict[str, object]:
-        """The values of an object by role.
+        """Return the values of an object by role.
 
         Raises:
             DataError: a role is missing, has two names, or another name than in an earlier object.
@@ -244,7 +244,7 @@ class ObjectColumns:
 
 
 def names_a_pair(names: Sequence[str], chosen: ColumnNames) -> bool:
-    """Whether columns include one for the query and one for the passage."""
+    """Return whether the columns include one for the query and one for the passage."""
     keys = {*map(fold_column_name, names)}
     sides = (("qid", "question", "query"), ("doc_id", "passage", "document", TEXT))
     return all(
@@ -254,7 +254,7 @@ def names_a_pair(names: Sequence[str], chosen: ColumnNames) -> bool:
 
 
 def object_id(value: object, path: Path, line: int | None) -> str:
-    """An id of a JSON object: a text, or a whole number, which stands for its digits.
+    """Return an id of a JSON object: a text, or the digits of an integer.
 
     Raises:
         DataError: it is neither.
@@ -268,7 +268,7 @@ def object_id(value: object, path: Path, line: int | None) -> str:
 
 
 def header_of(path: Path) -> list[str]:
-    """The names of the columns of a table or of the first of JSON lines; none if the file is neither.
+    """Return the column names of a table or of the first JSON line; empty for other files.
 
     Raises:
         NotFoundError, DataError: the file cannot be read.
@@ -281,10 +281,10 @@ def header_of(path: Path) -> list[str]:
 
 
 def check_column(role: str, name: str, paths: Sequence[Path]) -> None:
-    """Refuse the name of a column that no file has.
+    """Raise an error for a column name that occurs in no file.
 
     Raises:
-        UsageError: none has it.
+        UsageError: no file has it.
         NotFoundError, DataError: a file cannot be read.
     """
     headers = [header_of(path) for path in paths]
@@ -297,21 +297,21 @@ def check_column(role: str, name: str, paths: Sequence[Path]) -> None:
 def open_table(
     path: Path, roles: Collection[str], required: Sequence[str], chosen: ColumnNames, delimiter: str | None = None
 ) -> OpenTable:
-    """A table with a header, whose rows are read as a stream.
+    """Open a table with a header. Its rows are read as a stream.
 
-    Cells of comma-separated tables lose the apostrophe that guards them against spreadsheets. Other cells stay as they
-    are.
+    Cells of comma-separated tables lose the apostrophe that protects against formulas in spreadsheets. Other cells are
+    unchanged.
 
     Args:
         path: a file, which may be ``.gz``.
-        roles: that are read.
-        required: roles without which the table is an error.
-        chosen: as `--column` says.
-        delimiter: the character between columns; the most frequent one of the header if left out.
+        roles: roles to read.
+        required: roles that must have a column.
+        chosen: names from `--column`.
+        delimiter: column separator (default: the most frequent one in the header).
 
     Raises:
-        NotFoundError, DataError: the file cannot be read, a required column is missing, two columns mean the same. The
-            rows raise it if one has another number of cells than the header.
+        NotFoundError, DataError: the file cannot be read, a required column is missing, or two columns have the same
+            meaning. The rows raise it if a row has another number of cells than the header.
     """
     between, rows = _split_rows(path, delimiter)
     line, names = next(rows, (1, []))
@@ -335,7 +335,7 @@ def _rows_by_role(
 
 
 def table_cells_of(path: Path, delimiter: str | None = None) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table, its header first, each with the number of its first line. Blank rows are left out.
+    """Return the rows of a table, header first, each with the number of its first line. Blank rows are omitted.
 
     Raises:
         NotFoundError, DataError: the file cannot be read, or is not valid CSV.
@@ -344,7 +344,7 @@ def table_cells_of(path: Path, delimiter: str | None = None) -> Iterator[tuple[i
 
 
 def _split_rows(path: Path, delimiter: str | None) -> tuple[str, Iterator[tuple[int, list[str]]]]:
-    """Return the delimiter of a table and its rows as `table_cells_of` has them."""
+    """Return the delimiter of a table, and its rows as in `table_cells_of`."""
     source = text_lines(path)
     head = next((each for each in source if each[1].strip()), None)
     between = delimiter or (COMMA if head is None else max(DELIMITERS, key=head[1].count))
@@ -358,10 +358,10 @@ def _rows_of(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> It
         nonlocal first
         for number, text in lines:
             first = number if first is None else first
-            yield text  # csv takes either end of a line, and a quoted cell keeps its own
+            yield text  # csv accepts all line endings, and keeps those in quoted cells
 
     reader = csv.reader(texts(), delimiter=delimiter, strict=True)
-    usual = csv.field_size_limit()  # a setting of the process, on which others rely
+    usual = csv.field_size_limit()  # a global setting that other code relies on
     try:
         while True:
             csv.field_size_limit(MAX_LINE_BYTES)
@@ -390,7 +390,7 @@ def _all_of(keys: Sequence[str], wanted: Collection[str]) -> list[int]:
 
 
 def _single_column(role: str, places: Sequence[int], names: Sequence[str], where: Path | None, line: int | None) -> int:
-    """The one place of a role.
+    """Return the only position of a role.
 
     Raises:
         DataError: there are several.
@@ -410,7 +410,7 @@ def _single_column(role: str, places: Sequence[int], names: Sequence[str], where
 def _role_of(
     id_role: str, text_role: str, roles: Collection[str], found: Mapping[str, int], word: bool, keys: Sequence[str]
 ) -> str | None:
-    """What a column of `ID_OR_TEXT_ROLES` is; None if it is not read."""
+    """Return the role of a column in `ID_OR_TEXT_ROLES`, or None if it is not read."""
     if id_role in roles and id_role not in found:
         return id_role if word or text_role not in roles or text_role in found else text_role
     if word and id_role in found and keys[found[id_role]] in ID_OR_TEXT_ROLES and keys[found[id_role]] != "query":
@@ -424,7 +424,7 @@ def _is_word(first: Sequence[object], at: int) -> bool:
 
 
 def _roles_of_text(roles: Collection[str], found: Mapping[str, int]) -> list[str]:
-    """What a column `text` may be: first what identifies nothing else yet, then what has no text yet."""
+    """Return the possible roles of a column `text`: preferably one without an id, otherwise one without a text."""
     texts = [role for role in ("question", "passage") if role in roles and role not in found]
     identities = {"question": "qid", "passage": "doc_id"}
     needed = [role for role in texts if identities[role] not in found]

@@ -1,11 +1,11 @@
-"""Types of JSON, for values that come from outside and are not yet checked.
+"""Types for unchecked JSON values, and events of long-running work.
 
-`Json` is what a parser may give: whoever reads it must ask what it is before using it. What is only written is a
-`Mapping[str, object]`; `as_object`, `as_list` and `as_text` take the wanted form or nothing, and convert nothing.
+`Json` is the result of a parser; its type must be checked before use. Values that are only written are
+`Mapping[str, object]`. `as_object`, `as_list` and `as_text` return a value of the wanted type or nothing, and never
+convert.
 
-What work that takes its time tells whoever watches: something is made once, someone is waited for, a word of notice.
-
-Parts tell it without knowing who listens; runs add what their stages do (`raggs.runs.events`).
+Components report progress and notices without knowing the listeners. Runs add events of their stages
+(`raggs.runs.events`).
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import TypeAlias
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 JsonObject: TypeAlias = dict[str, Json]
-TreePath: TypeAlias = tuple[str | int, ...]  # in a tree: keys and positions from the root on
-Number: TypeAlias = float | None  # None: not defined
+TreePath: TypeAlias = tuple[str | int, ...]  # keys and positions from the root of a tree
+Number: TypeAlias = float | None  # None: undefined
 
 
 def finite_or_none(value: float) -> Number:
-    """A plain number that JSON has; None where it is not defined."""
-    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero
+    """Return a plain JSON number, or None if it is not finite."""
+    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 converts -0.0 to 0.0
 
 
 def as_object(found: object) -> Mapping[str, object]:
-    """`found` if it is a JSON object, else an empty one."""
+    """Return `found` if it is a JSON object, otherwise an empty one."""
     return found if isinstance(found, dict) else {}
 
 
 def as_list(found: object) -> list[object]:
-    """`found` if it is a JSON array, else an empty one."""
+    """Return `found` if it is a JSON array, otherwise an empty one."""
     return found if isinstance(found, list) else []
 
 
 def as_text(found: object) -> str | None:
-    """`found` if it is a text and not empty."""
+    """Return `found` if it is a nonempty text, otherwise None."""
     return found if isinstance(found, str) and found else None
 
 
 def leaves(value: object, place: TreePath = ()) -> Iterator[tuple[TreePath, object]]:
-    """Every plain value of a tree with its place; an empty mapping or list is a leaf."""
+    """Yield every plain value of a tree with its place. An empty mapping or list is a leaf."""
     if isinstance(value, Mapping) and value:
         for key, entry in value.items():
             yield from leaves(entry, (*place, str(key)))
@@ -55,7 +55,7 @@ def leaves(value: object, place: TreePath = ()) -> Iterator[tuple[TreePath, obje
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """Something that is made once (a passage store, vectors, an index) is being made; `total` is 0 where unknown."""
+    """Progress of a one-time build (a passage store, vectors, an index). `total` is 0 if unknown."""
 
     what: str
     done: int
@@ -64,7 +64,7 @@ class BuildProgress:
 
 @dataclass(frozen=True)
 class WaitProgress:
-    """Answers that someone else is working on, such as a provider's batch."""
+    """Progress of external work, such as a provider's batch."""
 
     what: str
     done: int
@@ -73,7 +73,7 @@ class WaitProgress:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that the user should know and that stops nothing."""
+    """A notice for the user. The work continues."""
 
     message: str
 
@@ -83,11 +83,11 @@ ProgressListener = Callable[[ProgressEvent], None]
 
 
 def ignore_progress(_: ProgressEvent) -> None:
-    """Whoever does not want to know."""
+    """Ignore an event."""
 
 
-Notify = Callable[[str], None]  # hears a sentence that the user should read
+Notify = Callable[[str], None]  # receives a sentence for the user
 
 
 def ignore_notice(_: str) -> None:
-    """Drop a sentence for which no listener was named."""
+    """Ignore a notice."""

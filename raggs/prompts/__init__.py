@@ -1,12 +1,12 @@
-"""Prompts: versioned Markdown files, checked when they are loaded.
+"""Prompts: versioned Markdown files, validated when they are loaded.
 
-A prompt is one file a language, such as `grade@1.en.md`. What stands above the first heading is a note to people
-and is never sent; then come the parts `# system` (may be missing) and `# user`, with placeholders like
-`{{query}}`. A published version never changes: a better prompt is `grade@2`.
+A prompt has one file per language, such as `grade@1.en.md`. The text above the first heading is a note for people and
+is never sent. It is followed by the parts `# system` (optional) and `# user`, with placeholders such as `{{query}}`. A
+published version never changes: an improved prompt becomes `grade@2`.
 
-Values are put in once and never looked at again, so a passage with a placeholder in its text stays as it is.
+Values are inserted once and not searched for placeholders, so a passage that contains one stays unchanged.
 
-Passages under labels, and the forms in which a model says something of each, or puts them in order.
+The module also labels passages, and defines the schemas of answers per label and of orders.
 """
 
 from __future__ import annotations
@@ -56,47 +56,47 @@ class Template:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt in its languages, by ISO 639-1 code."""
+    """A prompt with its languages, by ISO 639-1 code."""
 
     name: str
     templates: Mapping[str, Template]
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of everything that can be sent, over all languages; notes do not count."""
+        """Hash of everything that can be sent, over all languages, without notes."""
         return hash_value({language: [part.system, part.user] for language, part in self.templates.items()})
 
     def template(self, language: str) -> Template:
-        """The template in `language`; else in English; else in the only language there is."""
+        """Return the template in `language`, otherwise in English, otherwise in the first available language."""
         return (
             self.templates.get(language) or self.templates.get(FALLBACK_LANGUAGE) or next(iter(self.templates.values()))
         )
 
     def text(self, language: str = FALLBACK_LANGUAGE) -> str:
-        """The prompt's own words, for estimates."""
+        """Return the prompt's own text, for estimates."""
         template = self.template(language)
         return f"{template.system}\n{template.user}"
 
     def render(self, language: str, **fields: str) -> list[dict[str, str]]:
-        """The messages, with `fields` in place of the placeholders."""
+        """Return the messages, with `fields` inserted for the placeholders."""
         template = self.template(language)
         parts = (("system", template.system), ("user", template.user))
         return [{"role": role, "content": _fill(text, fields)} for role, text in parts if text]
 
 
 def load_prompt(name_or_path: str | Path, task: PromptUse, base: Path | None = None) -> Prompt:
-    """The prompt of that name, or in that file.
+    """Return the prompt with that name, or in that file.
 
     Args:
-        name_or_path: a known name ("grade@1"), or the path of a Markdown file: anything with a slash or ending in
-            ".md". `mine.md` is taken for English unless its name says otherwise (`mine.fr.md`); files beside it
-            that differ in the language only come along.
-        task: what it is for, which fixes its placeholders.
-        base: where a relative path starts.
+        name_or_path: a known name ("grade@1"), or the path of a Markdown file: a text with a slash or ending in ".md".
+            `mine.md` counts as English unless its name states another language (`mine.fr.md`). Files next to it that
+            differ only in the language are loaded, too.
+        task: task of the prompt, which determines its placeholders.
+        base: folder of relative paths.
 
     Raises:
-        NotFoundError: no such file.
-        ConfigError: no such name; a part or a placeholder is missing, or not known.
+        NotFoundError: the file does not exist.
+        ConfigError: the name is unknown, or a part or placeholder is missing or unknown.
     """
     name = str(name_or_path)
     if isinstance(name_or_path, Path) or name.endswith(".md") or "/" in name or "\\" in name:
@@ -109,17 +109,17 @@ def load_prompt(name_or_path: str | Path, task: PromptUse, base: Path | None = N
 
 
 def known_prompts() -> dict[str, str]:
-    """The names of the prompts that come with raggs, and what each is for."""
+    """Return the names and notes of the prompts that are shipped with raggs."""
     return {
         name: load_prompt(name, task).template(FALLBACK_LANGUAGE).note for task in TASKS for name in _prompt_files(task)
     }
 
 
 def shipped_prompt(name: str) -> tuple[Prompt, Mapping[str, Path]]:
-    """A prompt that comes with raggs, whatever its task, and its file in each language.
+    """Return a shipped prompt of any task, and its file in each language.
 
     Raises:
-        ConfigError: no such name.
+        ConfigError: the name is unknown.
     """
     for task in TASKS:
         if files := _prompt_files(task).get(name):
@@ -128,7 +128,7 @@ def shipped_prompt(name: str) -> tuple[Prompt, Mapping[str, Path]]:
 
 
 def _prompt_files(task: PromptUse) -> dict[str, dict[str, Path]]:
-    """The files of the task's prompts, by name and language."""
+    """Return the files of the task's prompts, by name and language."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(FOLDER.glob(f"{task}@*.md")):
         found.setdefault(_stem(path.name), {})[_language(path)] = path
@@ -142,7 +142,7 @@ def _unknown_prompt_error(name: str, task: PromptUse) -> ConfigError:
 
 
 def _languages_of(path: Path) -> dict[str, Path]:
-    """The file itself, and those beside it that differ in the language only."""
+    """Return the file itself, and the files next to it that differ only in the language."""
     if not path.is_file():
         raise NotFoundError("there is no such prompt", where=path, remedy="give a known name or an existing file")
     beside = (
@@ -192,18 +192,18 @@ def _fill(text: str, fields: Mapping[str, str]) -> str:
 
 
 def labels_for(count: int) -> tuple[str, ...]:
-    """A, B, ..., Z, AA, AB, ...: as columns of a spreadsheet."""
+    """Return the labels A, B, ..., Z, AA, AB, ..., as in spreadsheet columns."""
     return tuple(_label(position) for position in range(count))
 
 
 def label_texts(texts: Sequence[str], guard: Callable[[str], str]) -> str:
-    """All texts under their labels, each between marks that guard against orders in it."""
+    """Return all texts under their labels, each between marks that guard against prompt injection."""
     labels = labels_for(len(texts))
     return "\n\n".join(f"Passage {label}:\n{guard(text)}" for label, text in zip(labels, texts, strict=True))
 
 
 def schema_by_label(labels: Sequence[str], schema: Mapping[str, object]) -> dict[str, object]:
-    """The form of one answer for each label: an object whose keys are the labels, so that each is there once."""
+    """Return the schema of one answer per label: an object with the labels as keys, so that each occurs once."""
     return {
         "type": "object",
         "properties": {label: dict(schema) for label in labels},
@@ -213,7 +213,7 @@ def schema_by_label(labels: Sequence[str], schema: Mapping[str, object]) -> dict
 
 
 def order_schema(labels: Sequence[str]) -> dict[str, object]:
-    """The form of an order. That labels must not repeat is beyond what providers enforce; whoever reads it checks."""
+    """Return the schema of an order. Providers cannot enforce unique labels, so the reader checks this."""
     return {
         "type": "object",
         "properties": {"order": {"type": "array", "items": {"type": "string", "enum": list(labels)}}},
