@@ -23,8 +23,8 @@ from raggs.parts.judges import by_people, without_human_grade
 from raggs.parts.reviews import CompletedDraw, CurrentReviews, Draw, Key, ReviewStore, latest, read_draws
 from raggs.runs.manifests.open_run import OpenedRun, open_run
 
-REMEDY = "read the random part of a plan, without seeing the judge's grades"
-FINISH = "raggs review plan RUN --out FILE lists what is left, and raggs review serve RUN --plan FILE asks it"
+REMEDY = "label the random part of a plan before seeing the judge's grades"
+FINISH = "plan the rest with raggs review plan RUN --out FILE, and label it with raggs review serve RUN --plan FILE"
 
 Item = tuple[str, str]  # query id and passage id
 
@@ -60,9 +60,9 @@ def corrections_of(golden: Path, folder: Path, baseline: str | None, *, projecte
         DataError: as `drawn_labels`.
     """
     if projected:
-        raise UsageError("people graded passages as they were cut, not projected ones", remedy="leave out --project")
+        raise UsageError("human labels do not apply to projected passages", remedy="omit --project")
     if not golden.is_dir():
-        raise UsageError("labels in a file say nothing of texts", remedy="--reviews needs --golden RUN_DIRECTORY")
+        raise UsageError("label files contain no texts", remedy="--reviews needs --golden RUN_DIRECTORY")
     found = drawn_labels(open_run(golden), folder)
     return Corrections((PeopleCorrection(found.labels, baseline, found.whole),), found.notes)
 
@@ -90,19 +90,21 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
     whole = found.whole({} if by_question is None else by_question.chance)
     if not labels and not whole.grades:
         if left := max(unread, open_):
-            said_ = f"the random part is not read to its end: {plural(left, 'passage')} left"
+            said_ = f"the random part is not completely labelled: {plural(left, 'passage')} left"
             raise DataError(said_, where=store.path, remedy=FINISH)
-        raise DataError("no passage of this run was drawn at random and graded blind", where=store.path, remedy=REMEDY)
+        raise DataError(
+            "no passage of this run was drawn at random and labelled blind", where=store.path, remedy=REMEDY
+        )
     _check_judged(run, {*labels, *whole.grades})
     notes = [
-        f"{plural(each, 'passage')} of a random part are unread: what it adds does not count yet"
+        f"{plural(each, 'passage')} of a random part are not labelled, so that part does not count yet"
         for each in (unread, open_)
         if each
     ]
     if by_passage and 0 < by_passage.among < len(pool.asked):
         new = plural(len(pool.asked) - by_passage.among, "passage")
         notes.append(
-            f"{new} came into the pools after the draw, and had no chance in it: raggs review plan goes on with it"
+            f"{new} entered the pools after the draw and could not be drawn: raggs review plan extends the draw"
         )
     return DrawnLabels(labels, whole, (*notes, *found.notes))
 
@@ -154,7 +156,7 @@ class _DrawnGrades:
         grades = self._grades(chance)
         if unsure := len(chance) - len(grades):
             self.notes.append(
-                f"{plural(unsure, 'drawn passage')} on which nobody could tell: taken for like the others"
+                f"{plural(unsure, 'drawn passage')} without a grade (`cannot tell`): treated like the others"
             )
         drawn, told = Counter(chance.values()), Counter(chance[key] for key in grades)
         return {
@@ -167,9 +169,7 @@ class _DrawnGrades:
         """Return the grades of fully graded questions; a passage without a human grade keeps the judge's grade."""
         grades = self._grades(chance)
         if unsure := len(chance) - len(grades):
-            said = (
-                f"{plural(unsure, 'passage')} of questions read whole on which nobody could tell: as the judge has it"
-            )
+            said = f"{plural(unsure, 'passage')} of drawn queries without a grade: the judge's grade is used"
             self.notes.append(said)
         by_query = {key[0]: odds for key, odds in chance.items()}
         items = {item: key for item, key in self._pool.keys.items() if key[0] in by_query}
@@ -202,7 +202,7 @@ def _check_judged(run: OpenedRun, drawn: set[Item]) -> None:
     for record in run.typed("judge", JudgeRecord):
         if (by_people(record) or without_human_grade(record) is not record) and (record.qid, record.doc_id) in drawn:
             raise DataError(
-                "the run's own grades are people's where they spoke, so that they say nothing of the judge elsewhere",
+                "the grades of the run are human labels, so they do not show the errors of the judge",
                 where=run.folder,
-                remedy="correct a run that was judged by the model alone",
+                remedy="use a run that was graded only by the model",
             )

@@ -1,20 +1,13 @@
-"""A run's judge, held against people: how far its grades agree with theirs, where it errs, and what it may be used for.
+"""Validation of a run's judge against human labels: agreement, errors, and what its grades may be used for.
 
-Only what people said without having seen a machine's grade counts, and only grades. What is left out is counted. The
-run is only read, and no grade of it is changed.
+Only blind grades count: those given before the annotator saw a grade by a model. Excluded labels are counted. The run
+is only read.
 
-What came of checking a judge, as a document: sentences first, then the table of grades, then where it errs.
+Orders are compared with human grades by the place of a passage in the prompt. Two passages of one prompt with different
+human grades are one case for each passage: whether the judge, and whether the annotators, rank it above the other.
 
-A judge's orders against people's grades, by the place in the prompt at which a passage stood.
-
-Grades are asked one passage a prompt, or in places drawn by lot, of which the run's health tells; orders are asked for
-a few passages at once, and the journal of the ranking knows how they stood. Two passages of one prompt to which people
-gave different grades are a case for each of the two: whether the judge, and whether people, put it above the other.
-
-`judge.gate.kappa`: how a finished run's judge stands to people, put into the lock of its judge stage.
-
-The figure is that of `raggs judge check`. It is looked at anew at the end of every run that asks for it, since people
-go on reading while no stage has a reason to run again.
+`judge.gate.kappa` stores the agreement in the lock of the judge stage. It is recomputed at the end of every run,
+because new labels do not make a stage run again.
 """
 
 from __future__ import annotations
@@ -53,12 +46,12 @@ PLACE = "place in the prompt"
 
 @dataclass(frozen=True)
 class PromptPair:
-    """A passage beside another of its prompt.
+    """A passage next to another passage of its prompt.
 
     Attributes:
-        place: at which it stood, from 1.
-        judge, people: whether they put it above the other.
-        qid: the question.
+        place: place in the prompt, from 1.
+        judge, people: whether the judge, and the annotators, rank it above the other.
+        qid: the query.
     """
 
     place: int
@@ -68,10 +61,10 @@ class PromptPair:
 
 
 def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[PromptPair]:
-    """All that the run's orders say of passages that people graded; none where there was no ranking.
+    """Return all pairs of the run's orders whose passages have human grades; empty without a ranking.
 
     Args:
-        grades: people's, by query id and passage id.
+        grades: human grades, by query id and passage id.
     """
     if "rank" not in run.pipeline.order or not run.file("rank.journal").is_file():
         return []
@@ -94,14 +87,14 @@ REMEDY = "label some passages before seeing a grade: raggs review serve {run}"
 
 @dataclass(frozen=True)
 class GradePair:
-    """A passage with both grades.
+    """A passage with the grade of the judge and the human grade.
 
     Attributes:
         judge, people: the grades, 1 to 5.
-        qid: the question.
-        answers: all that the judge said of it.
-        facts: by kind, the group that the case belongs to.
-        drawn: whether it was drawn at random.
+        qid: the query.
+        answers: all grades that the judge gave the passage.
+        facts: by kind of group, the group that the case belongs to.
+        drawn: whether the passage was drawn at random.
     """
 
     judge: int
@@ -114,7 +107,7 @@ class GradePair:
 
 @dataclass(frozen=True)
 class CaseGroup:
-    """The cases of one kind: `kind` says by what they were divided, `name` which of them these are."""
+    """Cases of one group: `kind` is how cases were divided, `name` which group this is."""
 
     kind: str
     name: str
@@ -123,13 +116,13 @@ class CaseGroup:
 
 @dataclass(frozen=True)
 class ExcludedLabels:
-    """Passages and words that do not count.
+    """Counts of excluded passages.
 
     Attributes:
-        seen: passages whose reviewers had seen a machine's grade.
-        unsure: passages on which nobody who did not could tell.
-        ungraded: passages that people graded and the judge did not.
-        by_people: passages whose grade in the run is people's own.
+        seen: passages whose annotators had seen a grade by a model.
+        unsure: passages without a blind grade because every annotator answered `cannot tell`.
+        ungraded: passages with a human grade and no grade by the judge.
+        by_people: passages whose grade in the run is a human grade.
     """
 
     seen: int
@@ -140,19 +133,19 @@ class ExcludedLabels:
 
 @dataclass(frozen=True)
 class JudgeCheck:
-    """What came of it.
+    """Result of a validation.
 
     Attributes:
         run, reviews: the folders.
-        judges: by name, how many of the compared grades it gave.
-        whole: all cases.
-        groups: by grade of the judge, language, length, rank in the pool and near-duplicates.
-        places: orders, by the place in the prompt at which passages stood; empty where none were asked for.
-        people: pairs of people who graded the same passage, first against second by name; None without any.
-        drawn: how many of the cases were drawn at random; the others were chosen, most often since they are hard.
-        left_out: what does not count.
+        judges: by name, the number of compared grades.
+        whole: agreement over all cases.
+        groups: agreement by grade of the judge, language, length, rank in the pool and near-duplicates.
+        places: agreement of orders, by place in the prompt; empty without a ranking.
+        people: agreement of two annotators on the same passage; None without such passages.
+        drawn: number of cases drawn at random; the others were chosen, often because they are hard.
+        left_out: excluded passages.
         trust: what the judge may be used for.
-        calibration: what its grades are worth in people's. Nobody applies it unasked.
+        calibration: map from judge grades to expected human grades; raggs does not apply it.
     """
 
     run: str
@@ -169,15 +162,15 @@ class JudgeCheck:
 
 
 def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float = 0.95, seed: int = 1) -> JudgeCheck:
-    """Compare the grades of a run with people's.
+    """Compare the grades of a run with human labels.
 
     Args:
-        folder: of the reviews; `reviews` beside the folder of runs if left out.
-        confidence, seed: of the intervals, which resample questions.
+        folder: of the labels; `reviews` next to the folder of runs by default.
+        confidence, seed: of the intervals, which resample queries.
 
     Raises:
-        NotFoundError: the judge has not worked yet.
-        DataError: people said nothing of this run that can be compared, or a line of the reviews cannot be right.
+        NotFoundError: the judge stage has not run.
+        DataError: the run has no comparable label, or a line of the labels is invalid.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     present, said = items_of(run), store.held()
@@ -219,7 +212,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
 
 
 def blind_only(said: CurrentReviews) -> CurrentReviews:
-    """What people said before they had seen what a machine said, also where they changed it afterwards."""
+    """Return the labels given before a grade by a model was seen, also if they were changed afterwards."""
     return said.unseen
 
 
@@ -249,7 +242,7 @@ def _was_drawn(held: CurrentReviews, key: Key) -> bool:
 def _facts(
     run: OpenedRun, wanted: set[tuple[str, str]], graded: Mapping[tuple[str, str], JudgeRecord]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """By item, the group of each kind that it belongs to."""
+    """Return, for each passage, the group of each kind that it belongs to."""
     languages = {record.qid: record.language for record in run.typed("embed", EmbedRecord)}
     pool = [record for record in run.typed("merge", MergeRecord) if (record.qid, record.doc_id) in wanted]
     lengths = [len(record.passage.content) for record in pool]
@@ -290,7 +283,7 @@ def _check_cases(cases: Sequence[GradePair], confidence: float, seed: int) -> Ju
 
 
 def _groups(cases: Sequence[GradePair], confidence: float, seed: int) -> Iterable[CaseGroup]:
-    """Every group of each kind, in a fixed order; a kind with one group says nothing."""
+    """Yield every group of each kind, in a fixed order; kinds with a single group are omitted."""
     for kind in cases[0].facts:
         names = sorted({case.facts[kind] for case in cases}, key=_order)
         for name in names if len(names) > 1 else ():
@@ -300,7 +293,7 @@ def _groups(cases: Sequence[GradePair], confidence: float, seed: int) -> Iterabl
 
 
 def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: float, seed: int) -> Iterable[CaseGroup]:
-    """How far orders agree with people's grades, by place in the prompt."""
+    """Yield how far orders agree with human grades, by place in the prompt."""
     found = ordered_pairs(run, grades)
     for place in sorted({each.place for each in found}):
         mine = [each for each in found if each.place == place]
@@ -310,7 +303,7 @@ def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: f
 
 
 def _order(name: str) -> tuple[int, int, str]:
-    """Numbers by their size, "more than" last, words by the alphabet."""
+    """Return a sort key: numbers by size, "more than" last, words alphabetically."""
     number = next((int(word.replace(",", "")) for word in name.split() if word[0].isdigit()), 0)
     return name.startswith("more than"), number if not name.startswith("up to") else 0, name
 
@@ -318,7 +311,7 @@ def _order(name: str) -> tuple[int, int, str]:
 def _among_people(
     held: CurrentReviews, present: Mapping[tuple[str, str], Key], confidence: float, seed: int
 ) -> JudgeHumanAgreement | None:
-    """Every two people who graded the same passage."""
+    """Return the agreement of all pairs of annotators on the same passage; None without pairs."""
     qids = {key: qid for (qid, _), key in present.items()}
     pairs = [
         (one, other, qids[key])
@@ -336,33 +329,31 @@ def _among_people(
 AGREEMENT_FIGURES = ("kappa", "alpha", "exact", "within one", "bias", "leniency")
 TERMS = (
     Legend("kappa", "agreement beyond chance, Cohen's, quadratic weights: 1 perfect, 0 chance"),
-    Legend("alpha", "the same, Krippendorff's, for ordered grades"),
+    Legend("alpha", "Krippendorff's alpha for ordinal grades: 1 perfect, 0 chance"),
     Legend("exact", "share of equal grades; within one: at most one grade apart"),
-    Legend("bias", "mean of the judge's grade less people's, in grades"),
-    Legend("leniency", "share that the judge graded higher, less the share it graded lower"),
+    Legend("bias", "mean of the judge's grade minus the human grade, in grades"),
+    Legend("leniency", "share that the judge graded higher, minus the share it graded lower"),
 )
 
 
 def lay_out_check(found: JudgeCheck) -> ReportDocument:
-    """The document of a check; nothing is computed here."""
-    return ReportDocument(
-        "The judge against people", _verdict_section(found), tuple(_sections(found)), tuple(_notes(found))
-    )
+    """Return the report of a validation; nothing is computed here."""
+    return ReportDocument("Judge validation", _verdict_section(found), tuple(_sections(found)), tuple(_notes(found)))
 
 
 def _verdict_section(found: JudgeCheck) -> Section:
     whole = found.whole
     judges = ", ".join(found.judges)
     said = (
-        f"{judges}: {plural(whole.cases, 'grade')} of {plural(whole.clusters, 'question')} against people's",
+        f"{judges}: {plural(whole.cases, 'grade')} of {plural(whole.clusters, 'query')} with human labels",
         *map(trusted, found.trust),
     )
     return Section("Verdict", said)
 
 
 def trusted(verdict: JudgeValidity) -> str:
-    """A verdict in a sentence."""
-    more = f", about {plural(verdict.more, 'more judgment')} would tell" if verdict.more else ""
+    """Return a check as a sentence."""
+    more = f", about {plural(verdict.more, 'more label')} needed" if verdict.more else ""
     return f"usable for {verdict.use}: {verdict.answer}{more} ({verdict.rule})"
 
 
@@ -371,11 +362,9 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
     head = ("figure", *(name for name, _ in sides))
     figures = [(name, *(check_figure(name, side) for _, side in sides)) for name in AGREEMENT_FIGURES]
     cases = ("grades compared", *(side.cases for _, side in sides))
-    said = () if found.people else ("no passage was graded by two people: how well they agree is not known",)
+    said = () if found.people else ("no passage has labels of two annotators, so their agreement is unknown",)
     yield Section("Agreement", said, Table.of(head, [*figures, cases]), terms=TERMS)
-    yield Section(
-        "Grades: the judge's in rows, people's in columns", table=confusion(found.whole.table, "judge", "people")
-    )
+    yield Section("Grades: judge in rows, annotators in columns", table=confusion(found.whole.table, "judge", "people"))
     yield _judgelayout_calibrated(found.calibration)
     for kind in dict.fromkeys(group.kind for group in found.groups):
         yield _divided(kind, [group for group in found.groups if group.kind == kind])
@@ -384,7 +373,7 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
 
 
 def confusion(table: Sequence[Sequence[int]], one: str, other: str) -> Table | None:
-    """The counts, and of each grade of the first how many there are."""
+    """Return the counts of grade pairs, with the total of each grade of the first side."""
     rows = ((f"{one} {grade}", *(count or "·" for count in row), sum(row)) for grade, row in enumerate(table, 1))
     return Table.of(("", *(f"{other} {grade}" for grade in range(1, 6)), "all"), rows)
 
@@ -395,27 +384,27 @@ def _judgelayout_calibrated(found: GradeCalibration) -> Section:
         for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
     )
     before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
-    said = f"off by {before} grades as they are, {after} by this map on questions it was not learnt from"
+    said = f"mean error {before} grades, with this map {after} (cross-validated over queries)"
     helps = "the map helps" if found.helps else "the map does not help"
     table = Table.of(("judge", "people, expected", "grades"), rows)
     more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
-    return Section("What the judge's grades are worth in people's", (f"{said}: {helps}", *more), table)
+    return Section("Calibration: expected human grade by grade of the judge", (f"{said}: {helps}", *more), table)
 
 
 def _by_mean(found: GradeCalibration) -> str:
-    kept = "--calibration has both maps" if found.by_mean else "no nearer, so that the map of the grade stands alone"
-    return f"{found.error_by_mean:.2f} by a map of the mean of its answers: {kept}"
+    kept = "--calibration has both maps" if found.by_mean else "no better, so only the map of the grade is written"
+    return f"mean error {found.error_by_mean:.2f} with a map of the mean of its answers: {kept}"
 
 
 def _divided(kind: str, groups: list[CaseGroup]) -> Section:
     by_grade = kind == "grade of the judge"
-    names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; these fit a screen
+    names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; two fit the screen
     return Section(f"By {kind}", table=Table.of((kind, "grades", *names), (_row(group, names) for group in groups)))
 
 
 def _places_section(groups: tuple[CaseGroup, ...]) -> Section:
-    """Orders; grades are asked one passage a prompt, or in places drawn by lot."""
-    said = ("pairs that people grade differently",)
+    """Return the agreement of orders by place in the prompt."""
+    said = ("pairs with different human grades",)
     head = (PLACE, "pairs", "as people", "put above, less people's")
     rows = (_row(each, ("exact", "bias")) for each in groups)
     return Section("Orders by place in the prompt", said, Table.of(head, rows))
@@ -442,7 +431,7 @@ def check_figure(name: str, checked: JudgeHumanAgreement) -> str:
 
 
 def format_estimate(found: AgreementEstimate, *, signed: bool = False) -> str:
-    """A figure with its interval, as far as they are defined."""
+    """Return a figure with its interval, as far as they are defined."""
     form = "+z.2f" if signed else "z.2f"
     if math.isnan(found.value):
         return "–"
@@ -452,31 +441,31 @@ def format_estimate(found: AgreementEstimate, *, signed: bool = False) -> str:
 
 def _notes(found: JudgeCheck) -> Iterator[str]:
     left, cases = found.left_out, found.whole.cases
-    least = f"{plural(FEWEST_CASES, 'grade')} or {plural(FEWEST_CLUSTERS, 'question')}"
-    yield f"{100 * found.whole.confidence:g}% intervals over questions (bootstrap); too few: below {least}"
+    least = f"{plural(FEWEST_CASES, 'grade')} or {plural(FEWEST_CLUSTERS, 'query')}"
+    yield f"{100 * found.whole.confidence:g}% intervals over queries (bootstrap); too few: below {least}"
     if found.drawn < cases:
         chosen = cases - found.drawn
         yield (
-            f"{chosen} of {cases} were chosen rather than drawn at random; chosen ones are often the hard ones, so "
-            "that the judge may be better than this"
+            f"{chosen} of {cases} passages were chosen, not drawn at random; chosen passages are often hard, so the "
+            "judge may be better than this"
         )
     if left.seen:
-        yield f"left out: {plural(left.seen, 'passage')} whose reviewers had seen a machine's grade"
+        yield f"excluded: {plural(left.seen, 'passage')} whose annotators had seen a grade by a model"
     if left.unsure:
-        yield f"left out: {plural(left.unsure, 'passage')} on which nobody could tell"
+        yield f"excluded: {plural(left.unsure, 'passage')} with only `cannot tell`"
     if left.ungraded:
-        yield f"left out: {plural(left.ungraded, 'passage')} that the judge gave no grade"
+        yield f"excluded: {plural(left.ungraded, 'passage')} without a grade by the judge"
     if left.by_people:
-        yield f"left out: {plural(left.by_people, 'passage')} whose grade in the run is people's own"
+        yield f"excluded: {plural(left.by_people, 'passage')} whose grade in the run is a human grade"
 
 
 def check_json(found: JudgeCheck) -> str:
-    """All that is known, as JSON; what is not defined is null."""
+    """Return the result as JSON; undefined numbers are null."""
     return dump_json(without_nan(asdict(found)))
 
 
 def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
-    """check.json and check.md in `folder`, made if missing.
+    """Write check.json and check.md to `folder`, which is created if missing.
 
     Raises:
         ProviderError: the folder cannot be written.
@@ -486,7 +475,7 @@ def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
 
 
 def write_calibration(found: JudgeCheck, file: Path) -> None:
-    """The map as JSON, for whoever wants to apply it; raggs does not.
+    """Write the calibration map as JSON; raggs does not apply it.
 
     Raises:
         ProviderError: the file cannot be written.
@@ -497,7 +486,7 @@ def write_calibration(found: JudgeCheck, file: Path) -> None:
 
 
 def without_nan(value: object) -> object:
-    """The same without numbers that JSON has not."""
+    """Return the value with None instead of numbers that JSON does not have."""
     if isinstance(value, dict):
         return {key: without_nan(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -505,14 +494,14 @@ def without_nan(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-CONFIDENCE, SEED = 0.95, 1  # as of `raggs judge check`
+CONFIDENCE, SEED = 0.95, 1  # as in `raggs judge check`
 
 
 def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
-    """The manifest with the judge's agreement with people in its lock, if the gate asks for it; else without.
+    """Return the manifest with the judge's agreement with annotators in its lock if the gate needs it, else without.
 
     Raises:
-        DataError: a line of the reviews cannot be right.
+        DataError: a line of the labels is invalid.
     """
     gate, lock = config.judge.gate, manifest.stages.get("judge")
     if lock is None:
@@ -527,15 +516,15 @@ def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfi
 
 
 def gate_review_store(config: RunConfig) -> ReviewStore:
-    """The words to which the gate of a configuration holds the judge."""
+    """Return the labels with which the gate of a configuration validates the judge."""
     return ReviewStore(config.judge.gate.reviews or reviews_beside(config.workspace))
 
 
 def against_people(run: OpenedRun, store: ReviewStore) -> HumanAgreement:
-    """How a run's judge stands to what people said who had not seen a machine's grade.
+    """Return the agreement of a run's judge with blind human labels.
 
     Raises:
-        DataError: a line of the reviews cannot be right.
+        DataError: a line of the labels is invalid.
     """
     settled, present = blind_only(store.held()).items(), items_of(run)
     records = [

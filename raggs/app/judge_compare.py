@@ -1,11 +1,7 @@
-"""Two runs' judges on the same passages: how far they agree, what each costs, and which is nearer to people.
+"""Comparison of the judges of two runs: agreement, cost, and which one is closer to the human labels.
 
-Questions and passages are matched by what they say, so that the runs may have other ids, pools or retrievers; what only
-one of them has is counted and left out. Grades by people in a run are no judge's. Both runs are only read.
-
-What came of comparing two judges, as a document: verdict and costs first, then figures, then where they differ.
-
-One of two runs whose judges are compared: what its judge graded, who it is, and what it costs. Only read.
+Queries and passages are matched by their text, so that the runs may have other ids, pools or retrievers. Unmatched
+passages are counted and excluded, and so are human grades in a run. Both runs are only read.
 """
 
 from __future__ import annotations
@@ -41,20 +37,20 @@ from raggs.stats.judge_agreement import FEWEST_DIFFERING, HumanAgreementGain, Ju
 
 STAGE = "judge"
 JUDGE_TYPE_KEY = "judge.type"
-TITLE_CHARS = 80  # characters
+TITLE_CHARS = 80  # characters of a passage without a title
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class GradeCosts:
-    """What a judge's grades cost.
+    """Cost of a judge's grades.
 
     Attributes:
-        usd: that were paid in the run's judge stage, over all of its attempts.
-        usd_per_1000: for a thousand grades, had no answer been cached; None where that is not known.
-        tokens_per_grade: in and out; None where nobody was paid here.
-        seconds_per_call: mean; None where nobody was asked here.
-        calls, cached: requests, and answers that cost nothing.
+        usd: paid in the judge stage of the run, over all invocations.
+        usd_per_1000: cost of 1,000 grades without cached answers; None if unknown.
+        tokens_per_grade: input and output tokens; None if this run paid no call.
+        seconds_per_call: mean latency; None if this run made no call.
+        calls, cached: numbers of calls, and of cached answers.
     """
 
     usd: float
@@ -67,14 +63,14 @@ class GradeCosts:
 
 @dataclass(frozen=True)
 class JudgeSide:
-    """One of the two.
+    """One of the two judges.
 
     Attributes:
-        run: the folder.
-        judges: by name, how many of the compared grades it gave.
-        graded: passages with a grade of the judge's own, compared or not.
-        bill: what they cost.
-        lacks: queries that are left out since the run was stopped, in words; empty where none is.
+        run: the run directory.
+        judges: by name, the number of compared grades.
+        graded: passages with a grade by the judge, compared or not.
+        bill: cost of the grades.
+        lacks: queries that are missing because the run was stopped, as a sentence; empty if none are.
     """
 
     run: str
@@ -86,11 +82,11 @@ class JudgeSide:
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """A passage of a run's pool, with what its judge said.
+    """A passage of a run's pool with the judge's grade.
 
     Attributes:
-        title: or where the passage begins, if it has none.
-        length: of title and text, in characters.
+        title: title, or the beginning of the passage without one.
+        length: characters of title and text.
     """
 
     query: QueryRecord
@@ -100,17 +96,17 @@ class JudgedItem:
 
     @property
     def judged(self) -> bool:
-        """Whether the judge gave it a grade."""
+        """Whether the judge graded it."""
         return self.record.grade is not None and not by_people(self.record)
 
 
 @dataclass(frozen=True)
 class RunGrades:
-    """A run's grades, or those of one member of its panel.
+    """Grades of a run, or of one panel member.
 
     Attributes:
-        items: by what they say; of two that say the same, the one ranked higher.
-        member: its name; empty where the judge is meant as a whole.
+        items: by text; of two passages with the same text, the one ranked higher.
+        member: name of the panel member; empty for the whole judge.
     """
 
     run: OpenedRun
@@ -119,13 +115,13 @@ class RunGrades:
 
 
 def members_of(run: OpenedRun) -> tuple[str, ...]:
-    """The members of the run's panel that gave grades and are no people, in their order; none without a panel."""
+    """Return the panel members that gave grades and are not human, in their order; empty without a panel."""
     found = dict.fromkeys(name for record in run.typed(STAGE, JudgeRecord) for name in record.votes)
     return tuple(name for name in found if not is_people(name))
 
 
 def judged_by(run: OpenedRun, member: str = "") -> RunGrades:
-    """What the judge of a run graded, or one member of its panel."""
+    """Return the grades of a run's judge, or of one panel member."""
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
     own = partial(_voted, member=member) if member else without_human_grade
     records = {(record.qid, record.doc_id): own(record) for record in run.typed(STAGE, JudgeRecord)}
@@ -140,19 +136,19 @@ def judged_by(run: OpenedRun, member: str = "") -> RunGrades:
 
 
 def _voted(record: JudgeRecord, member: str) -> JudgeRecord:
-    """The record with the grade that one member gave; the reason may be another's."""
+    """Return the record with the grade of one member, without a reason."""
     votes = [vote for vote in record.votes.get(member, ()) if vote is not None]
     return record.model_copy(update={"grade": lower_median(votes), "judge": member, "reason": "", "votes": {}})
 
 
 def side_of(judged: RunGrades, judges: Sequence[str]) -> JudgeSide:
-    """One beside another.
+    """Return one side of the comparison.
 
     Args:
         judges: who gave each of the compared grades.
 
     Raises:
-        DataError: a line of its ledger is damaged.
+        DataError: a line of the ledger is damaged.
     """
     run = judged.run
     own = [item for item in judged.items.values() if item.judged and item.record.duplicate_of is None]
@@ -166,7 +162,7 @@ def side_of(judged: RunGrades, judges: Sequence[str]) -> JudgeSide:
 
 
 def _bill(run: OpenedRun, grades: int) -> GradeCosts:
-    """Sums of the ledger; what a grade takes is told by the answers of the latest attempt, cached ones too."""
+    """Return sums of the ledger; the cost per grade uses the answers of the latest attempt, cached ones included."""
     spent, lock = costs(run.store, STAGE).total, run.manifest.stages.get(STAGE)
     asked = spent.answered + spent.unusable + spent.failed
     whole = None if lock is None else lock.cost.usd + lock.cost.saved_usd
@@ -183,7 +179,7 @@ def _bill(run: OpenedRun, grades: int) -> GradeCosts:
 
 
 def _member_bill(run: OpenedRun, member: str) -> GradeCosts:
-    """Of the model that a member is named after, if any; each grade takes as many answers as samples are asked."""
+    """Return the cost of the model that a member is named after; each grade needs one answer per sample."""
     lock, models = run.manifest.stages.get(STAGE), costs(run.store, STAGE).model
     spent = next((each for model, each in models.items() if member.split(" #")[0].endswith(f" {model}")), LedgerSum())
     samples = as_object({} if lock is None else lock.params).get("samples")
@@ -201,7 +197,9 @@ def _member_bill(run: OpenedRun, member: str) -> GradeCosts:
 
 
 def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str]]:
-    """Where the judges' causes differ, by dotted name, with both values; a text goes by its name where names differ."""
+    """Return the differing settings of the judges by dotted name, with both values; prompts are compared by name
+    first.
+    """
     first, second = (run.manifest.stages.get(STAGE) for run in (one, other))
     if first is None or second is None:
         return {}
@@ -209,12 +207,12 @@ def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str
         change.component: (_shorten_value(change.old), _shorten_value(change.new))
         for change in differences(_causes(first), _causes(second))
     }
-    if JUDGE_TYPE_KEY in found:  # another kind of judge has other settings altogether
+    if JUDGE_TYPE_KEY in found:  # another type of judge has entirely different settings
         found = {
             name: values for name, values in found.items() if name == JUDGE_TYPE_KEY or not name.startswith("judge.")
         }
     if "prompt" in found:
-        found.pop("judge.prompt", None)  # the hash of what the name is of
+        found.pop("judge.prompt", None)  # the hash of the prompt that `prompt` names
     return found
 
 
@@ -240,12 +238,12 @@ class ComparedPassage:
     """A passage that both judges graded.
 
     Attributes:
-        key: what the question and the passage say.
-        qid, doc_id: in the first run.
-        query, title: texts; the passage's beginning where it has no title.
-        length: of the passage, in characters.
-        grades, reasons: of the first judge and of the second.
-        people: their grade; None where nobody gave one who had not seen a machine's.
+        key: text digests of the query and the passage.
+        qid, doc_id: ids in the first run.
+        query, title: texts; without a title, the beginning of the passage.
+        length: characters of the passage.
+        grades, reasons: of the first and of the second judge.
+        people: blind human grade; None without one.
     """
 
     key: Key
@@ -260,18 +258,18 @@ class ComparedPassage:
 
     @property
     def apart(self) -> int:
-        """By how many grades they differ."""
+        """Absolute difference of the grades."""
         return abs(self.grades[0] - self.grades[1])
 
 
 @dataclass(frozen=True)
 class UnmatchedPassages:
-    """Passages that are not compared.
+    """Counts of passages that are not compared.
 
     Attributes:
-        first_only, second_only: of a question, in one run alone.
-        ungraded: in both, but a judge gave no grade: it failed, abstained, or had ended its walk.
-        by_people: in both, but the grade in a run is people's own.
+        first_only, second_only: passages in the pools of only one run.
+        ungraded: passages in both, without a grade by one judge: it failed, abstained, or stopped early.
+        by_people: passages in both, with a human grade in one run.
     """
 
     first_only: int
@@ -282,16 +280,17 @@ class UnmatchedPassages:
 
 @dataclass(frozen=True)
 class JudgeComparison:
-    """What came of it.
+    """Result of a comparison.
 
     Attributes:
-        first, second: the runs.
-        settings: in which settings and texts the judges differ, with both values; empty where in none that is known.
-        agreement: of the two; the first judge in rows, the second in columns, bias the first's mean less the second's.
-        cases: all that were compared, the farthest apart first.
-        reviews: the folder.
-        nearer: which is nearer to people; None where they graded none of these.
-        unmatched: what was left out.
+        first, second: the judges.
+        settings: differing settings and texts, with both values; empty if none is known.
+        agreement: of the two judges; the first in rows, the second in columns; bias is the first's mean minus the
+            second's.
+        cases: all compared passages, those with the largest difference first.
+        reviews: folder of the human labels.
+        nearer: comparison with human labels; None without labels of these passages.
+        unmatched: excluded passages.
     """
 
     first: JudgeSide
@@ -305,7 +304,7 @@ class JudgeComparison:
 
     @property
     def unread(self) -> tuple[ComparedPassage, ...]:
-        """Where the judges differ and nobody has spoken: what tells most of which is nearer."""
+        """Passages on which the judges differ and that have no human label."""
         return tuple(case for case in self.cases if case.apart and case.people is None)
 
 
@@ -315,16 +314,19 @@ def compare_judges(
     """Compare the grades of two runs.
 
     Args:
-        folder: of the reviews; `reviews` beside the folder of the first run if left out, where there may be none.
-        confidence, seed: of the intervals, which resample questions.
+        folder: of the human labels; `reviews` next to the folder of the first run by default, which need not exist.
+        confidence, seed: of the intervals, which resample queries.
 
     Raises:
-        UsageError: it is one run.
-        NotFoundError: the judge of one has not worked yet.
-        DataError: nothing was graded by both, `folder` is named and holds no word on it, or a line cannot be right.
+        UsageError: both are the same run.
+        NotFoundError: the judge stage of a run has not run.
+        DataError: no passage was graded by both, `folder` is given and has no label of them, or a line is invalid.
     """
     if one.folder.resolve() == other.folder.resolve():
-        raise UsageError(f"{one.folder} and {other.folder} are one run", remedy="name two; a second has --run-id NAME")
+        raise UsageError(
+            f"{one.folder} and {other.folder} are the same run",
+            remedy="name two runs; --run-id NAME creates a second one",
+        )
     return _compare_grades(judged_by(one), judged_by(other), folder, confidence, seed)
 
 
@@ -339,16 +341,16 @@ def compare_members(
     """Compare the grades of two members of a run's panel.
 
     Args:
-        members: their names, or parts of them; may be left out where there are two.
+        members: their names, or parts of them; optional if there are two.
         folder, confidence, seed: as of `compare_judges`.
 
     Raises:
-        UsageError: the judge is no panel, or `members` does not say which two.
+        UsageError: the judge is not a panel, or `members` does not identify two.
         NotFoundError, DataError: as of `compare_judges`.
     """
     known = members_of(run)
     if len(known) < 2:
-        said = f"the judge of {run.folder} is no panel of which two members gave grades"
+        said = f"the judge of {run.folder} is not a panel with grades by two members"
         raise UsageError(said, remedy="name another run to compare it with")
     meant = [_matching_members(part, known) for part in members or known]
     if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:
@@ -358,7 +360,7 @@ def compare_members(
 
 
 def _matching_members(part: str, known: Sequence[str]) -> list[str]:
-    """The names that a part of one may mean."""
+    """Return the names that contain a given part."""
     return [part] if part in known else [name for name in known if part in name]
 
 
@@ -390,9 +392,9 @@ def _compare_grades(
 
 
 def plan_differing(found: JudgeComparison, file: Path, seed: int = 1) -> int:
-    """Write what nobody has read and the judges differ on as a plan for `raggs review serve`, in an order drawn by lot.
+    """Write the passages on which the judges differ and that have no label, in random order, as a labelling plan.
 
-    The plan says nothing of the grades. Returns how many passages it has; none are written where there are none.
+    The plan contains no grades. Returns the number of passages; without any, no file is written.
 
     Raises:
         ProviderError: the disk refuses.
@@ -418,7 +420,7 @@ def _item(case: ComparedPassage) -> PlanItem:
 
 
 def _is_compared(key: Key, ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> bool:
-    """Whether a passage counts that both have: near-duplicates that took over another's grade in both do not."""
+    """Return whether a passage of both runs is compared: not if both runs copied the grade of a near-duplicate."""
     return ours[key].record.duplicate_of is None or theirs[key].record.duplicate_of is None
 
 
@@ -456,10 +458,8 @@ def _compare_with_humans(
         first, second, clusters = _columns(read)
         return judges_versus_humans(first, second, people, clusters, confidence=confidence, seed=seed)
     if required:
-        remedy = (
-            "raggs review serve RUN is where people read; words given after a machine's grade was seen do not count"
-        )
-        raise DataError("nobody graded blind what both judges graded", where=file, remedy=remedy)
+        remedy = "label some passages: raggs review serve RUN; labels given after seeing a grade do not count"
+        raise DataError("no blind human label for passages that both judges graded", where=file, remedy=remedy)
     return None
 
 
@@ -473,39 +473,37 @@ def _unmatched(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem])
 
 def _nothing_common_reason(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> str:
     if not {question for question, _ in ours} & {question for question, _ in theirs}:
-        return "the runs share no question"
-    return (
-        "no judge's grade is of a passage that both graded" if ours.keys() & theirs.keys() else "no passage is in both"
-    )
+        return "the runs share no query"
+    return "no passage has a grade by both judges" if ours.keys() & theirs.keys() else "no passage is in both"
 
 
 SIDE_NAMES = ("A", "B")
 TITLE = 30  # characters of a passage's title on the screen
-MAX_SHOWN_SETTINGS = 4  # named on the screen; all are in the JSON
+MAX_SHOWN_SETTINGS = 4  # settings named on the screen; all are in the JSON
 TERMS = (
     Legend("kappa", "agreement beyond chance, Cohen's, quadratic weights: 1 perfect, 0 chance"),
-    Legend("alpha", "the same, Krippendorff's, for ordered grades"),
+    Legend("alpha", "Krippendorff's alpha for ordinal grades: 1 perfect, 0 chance"),
     Legend("exact", "share of equal grades; within one: at most one grade apart"),
-    Legend("bias", "mean of A's grade less B's, in grades"),
+    Legend("bias", "mean of A's grade minus B's, in grades"),
 )
 HUMAN_COMPARISON_LEGENDS = (
-    Legend("off by", "mean distance from people's grade, in grades; it decides"),
-    Legend("A's gain", "by how much A is better, paired; below 0: B is"),
+    Legend("off by", "mean distance from the human grade, in grades; decides the comparison"),
+    Legend("A's gain", "paired difference; above 0: A is better"),
 )
 
 
 def lay_out_comparison(found: JudgeComparison, shown: int = 10) -> ReportDocument:
-    """The document of a comparison; nothing is computed here.
+    """Return the report of a comparison; nothing is computed here.
 
     Args:
-        shown: of the passages on which the judges differ, how many are listed, the farthest apart first.
+        shown: number of listed passages on which the judges differ, those with the largest difference first.
     """
     return ReportDocument("Two judges", _verdict_section(found), tuple(_sections(found, shown)), tuple(_notes(found)))
 
 
 def _verdict_section(found: JudgeComparison) -> Section:
     whole = found.agreement
-    told = f"{plural(whole.cases, 'passage')} of {plural(whole.clusters, 'question')} graded by both"
+    told = f"{plural(whole.cases, 'passage')} of {plural(whole.clusters, 'query')} graded by both"
     same = f"the same grade on {whole.exact.value:.0%}, kappa {format_estimate(whole.kappa)}"
     named = (f"{name}: {', '.join(side.judges)} ({side.run})" for name, side in _sides(found).items())
     return Section("Verdict", (*named, *_settings_sentences(found.settings), f"{told}: {same}", verdict(found)))
@@ -515,7 +513,7 @@ def _settings_sentences(settings: Mapping[str, tuple[str, str]]) -> Iterator[str
     told = [f"{name} ({shorten(one, 30)} / {shorten(other, 30)})" for name, (one, other) in settings.items()]
     more = [f"{len(told) - MAX_SHOWN_SETTINGS} more"] if len(told) > MAX_SHOWN_SETTINGS else []
     if told:
-        yield f"they differ in {', '.join([*told[:MAX_SHOWN_SETTINGS], *more])}"
+        yield f"different settings: {', '.join([*told[:MAX_SHOWN_SETTINGS], *more])}"
 
 
 def verdict(found: JudgeComparison) -> str:
@@ -577,24 +575,24 @@ def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
         rows_of = (
             (*case.grades, case.people, case.qid, case.doc_id, shorten(case.title, TITLE)) for case in differing[:shown]
         )
-        yield Section("Where they differ most", said, Table.of(head, rows_of))
+        yield Section("Largest differences", said, Table.of(head, rows_of))
 
 
 def _cost(found: JudgeComparison) -> Section:
     bills = {name: side.bill for name, side in _sides(found).items()}
     if not any(bill.calls or bill.cached for bill in bills.values()):
-        return Section("What they cost", ("neither asks a language model: nothing is paid",))
+        return Section("Cost", ("neither judge calls a language model",))
     lines = {
         "grades": [f"{side.graded:,}" for side in _sides(found).values()],
         "USD paid": [formatted(bill.usd, ".4f") for bill in bills.values()],
         "USD for 1,000 grades": [formatted(bill.usd_per_1000, ".3f") for bill in bills.values()],
-        "tokens a grade": [formatted(bill.tokens_per_grade, ",.0f") for bill in bills.values()],
-        "seconds a call": [formatted(bill.seconds_per_call, ".2f") for bill in bills.values()],
+        "tokens per grade": [formatted(bill.tokens_per_grade, ",.0f") for bill in bills.values()],
+        "seconds per call": [formatted(bill.seconds_per_call, ".2f") for bill in bills.values()],
         "calls": [f"{bill.calls:,}" for bill in bills.values()],
         "cached": [f"{bill.cached:,}" for bill in bills.values()],
     }
     said = tuple(_cheaper(bills))
-    return Section("What they cost", said, Table.of(("", *bills), ((name, *values) for name, values in lines.items())))
+    return Section("Cost", said, Table.of(("", *bills), ((name, *values) for name, values in lines.items())))
 
 
 def _cheaper(bills: Mapping[str, GradeCosts]) -> Iterator[str]:
@@ -610,10 +608,13 @@ def _human_comparison_section(near: JudgesVersusHumans) -> Section:
     figures = {"off by": near.off, "kappa": near.kappa, "exact": near.exact}
     equal = near.differing - near.first - near.second
     neither = f", on {equal:,} neither" if equal else ""
-    said = f"where they differ, A is nearer on {near.first:,}, B on {near.second:,}{neither}"
+    said = f"among the differences, A is closer on {near.first:,}, B on {near.second:,}{neither}"
     rows = (_row(name, each) for name, each in figures.items())
     return Section(
-        "Against people", (said,), Table.of(("figure", "A", "B", "A's gain"), rows), terms=HUMAN_COMPARISON_LEGENDS
+        "Comparison with human labels",
+        (said,),
+        Table.of(("figure", "A", "B", "A's gain"), rows),
+        terms=HUMAN_COMPARISON_LEGENDS,
     )
 
 
@@ -628,26 +629,26 @@ def _sides(found: JudgeComparison) -> dict[str, JudgeSide]:
 
 def _notes(found: JudgeComparison) -> Iterator[str]:
     left, near = found.unmatched, found.nearer
-    yield f"{100 * found.agreement.confidence:g}% intervals over questions (bootstrap)"
+    yield f"{100 * found.agreement.confidence:g}% intervals over queries (bootstrap)"
     if near is not None and near.differing * found.agreement.cases > 1.5 * near.cases * len(_differ(found)):
         whole = len(_differ(found)) / found.agreement.cases
         yield (
-            f"people read more often where the judges differ ({near.differing / near.cases:.0%} of what they read, "
-            f"{whole:.0%} of all): over all passages the gain is that much smaller, its sign the same"
+            f"passages on which the judges differ were labelled more often ({near.differing / near.cases:.0%} of the "
+            f"labels, {whole:.0%} of all passages): over all passages the gain is smaller, with the same sign"
         )
     for name, count in zip(SIDE_NAMES, (left.first_only, left.second_only), strict=True):
         if count:
-            yield f"left out: {plural(count, 'passage')} in the pools of {name} alone"
+            yield f"excluded: {plural(count, 'passage')} only in the pools of {name}"
     if left.ungraded:
-        yield f"left out: {plural(left.ungraded, 'passage')} that a judge gave no grade"
+        yield f"excluded: {plural(left.ungraded, 'passage')} without a grade by one judge"
     if left.by_people:
-        yield f"left out: {plural(left.by_people, 'passage')} whose grade in a run is people's own"
+        yield f"excluded: {plural(left.by_people, 'passage')} with a human grade in one run"
     for name, side in _sides(found).items():
         if side.lacks:
             yield f"{name} is not finished: {side.lacks}"
     alike = not found.settings and found.first.judges.keys() == found.second.judges.keys()
     if alike and not (found.first.lacks or found.second.lacks):
-        yield "both judges have the same settings: where they differ, the judge does not repeat itself"
+        yield "both judges have the same settings, so the differences show how well the judge repeats itself"
 
 
 def _differ(found: JudgeComparison) -> list[ComparedPassage]:
@@ -655,7 +656,7 @@ def _differ(found: JudgeComparison) -> list[ComparedPassage]:
 
 
 def comparison_json(found: JudgeComparison) -> str:
-    """All that is known, as JSON; what is not defined is null. Of the passages those on which the judges differ."""
+    """Return the result as JSON; undefined numbers are null. Lists only passages on which the judges differ."""
     told = asdict(found)
     near = (
         None if found.nearer is None else {**told["nearer"], "winner": _winner(found.nearer), "more": found.nearer.more}
@@ -670,7 +671,7 @@ def _winner(near: JudgesVersusHumans) -> str | None:
 
 
 def write_comparison(found: JudgeComparison, folder: Path, shown: int = 10) -> list[Path]:
-    """compare.json and compare.md in `folder`, made if missing.
+    """Write compare.json and compare.md to `folder`, which is created if missing.
 
     Raises:
         ProviderError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""People's word on a run's passages: given in a line, and what of it holds."""
+"""Human labels for the passages of a run: storing one, and the state of all."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ from raggs.runs.manifests.open_run import OpenedRun
 
 @dataclass(frozen=True)
 class ReviewStatus:
-    """What people have said of the passages of a run.
+    """State of the human labels of a run.
 
     Attributes:
-        folder: where the reviews are kept.
-        lines: how many there are, of this run and of others.
-        reviewers: by name, how many words of theirs hold for this run.
-        graded: passages of the run's pools with a grade by people.
-        pooled: passages of the run's pools.
-        blind: of those, with a grade by people who had not seen a machine's; these alone count for `raggs judge`.
-        unsure: passages on which everybody said that they cannot tell.
-        conflicts: passages on which people differ and nobody decided.
-        stale: words on passages, or for questions, of this run whose text is another one now.
-        torn: whether the last line was torn and does not count.
+        folder: folder of the labels.
+        lines: number of stored lines, of this run and others.
+        reviewers: by annotator, the number of labels that apply to this run.
+        graded: passages of the pools with a human grade.
+        pooled: passages of the pools.
+        blind: of `graded`, those with a label given before a grade by a model was seen. Only these count for `raggs
+            judge`.
+        unsure: passages for which every annotator answered `cannot tell`.
+        conflicts: passages with different grades that nobody adjudicated.
+        stale: labels of this run's passages or queries whose text has changed.
+        torn: whether the last line is incomplete and does not count.
     """
 
     folder: Path
@@ -74,19 +75,19 @@ class AnnotatorAgreement:
 
 
 def reviews_of(run: Path, folder: Path | None) -> Path:
-    """Where the reviews of a run are kept: in `folder`, or in `reviews` beside the folder that holds the run."""
+    """Return the folder of a run's labels: `folder`, or `reviews` next to the folder of runs."""
     return folder or reviews_beside(run.resolve().parent)
 
 
 def next_run(run: OpenedRun, folder: Path | None = None) -> str:
-    """Return the command that makes the labels of a run count.
+    """Return the command that applies the labels of a run.
 
     Args:
-        folder: of the reviews, if it is not `reviews` beside the folder of runs.
+        folder: of the labels, if it is not `reviews` next to the folder of runs.
     """
     asked = as_object(run.manifest.config.get("judge"))
     if not asked.get("human_first") and HUMAN_SOURCE in str(asked.get("judge")):
-        return run.command  # its judge reads them anyway
+        return run.command  # the judge `human` reads them anyway
     usual, again = reviews_of(run.folder, None), run.command
     if not asked.get("human_first"):
         again = f"{again} --human-first"
@@ -96,17 +97,19 @@ def next_run(run: OpenedRun, folder: Path | None = None) -> str:
 
 
 def reviewer(name: str | None) -> str:
-    """A reviewer's name: the one that was given, or that of whoever is logged in.
+    """Return the name of the annotator: the given one, or the login name.
 
     Raises:
-        UsageError: it is empty or longer than 80 characters, or nobody is known to be logged in.
+        UsageError: it is empty or longer than 80 characters, or there is no login name.
     """
     try:
         found = one_line(clean_unicode(getuser() if name is None else name)).strip()
     except (KeyError, OSError) as error:
-        raise UsageError("nobody knows who you are", remedy="give your name: --who NAME") from error
+        raise UsageError("no login name", remedy="give a name: --annotator NAME") from error
     if not found or len(found) > MAX_NAME_CHARS:
-        raise UsageError(f"a reviewer's name has 1 to {MAX_NAME_CHARS} characters", remedy="give your name: --who NAME")
+        raise UsageError(
+            f"an annotator's name has 1 to {MAX_NAME_CHARS} characters", remedy="give a name: --annotator NAME"
+        )
     return found
 
 
@@ -121,21 +124,21 @@ def set_grade(
     note: str = "",
     settles: bool = False,
 ) -> GradeReview:
-    """Note one person's grade of a passage of a run's pool; an earlier one of theirs is replaced.
+    """Store one annotator's grade of a passage; their earlier grade is replaced.
 
     Args:
         grade: 1 to 5; None: cannot tell.
-        folder: of the reviews; `reviews` beside the folder of runs if left out.
-        who: the reviewer; whoever is logged in if left out.
-        settles: whether it decides where people differ.
+        folder: of the labels; `reviews` next to the folder of runs by default.
+        who: the annotator; the login name by default.
+        settles: whether the grade adjudicates different grades.
 
     Returns:
-        The line, which is on the disk.
+        The line, which is on disk.
 
     Raises:
-        UsageError: a grade outside 1..5, no usable name, or a note that is too long.
-        NotFoundError: the run has no such question, or no such passage in its pool.
-        ProviderError: the disk refuses.
+        UsageError: a grade outside 1..5, no valid name, or a note that is too long.
+        NotFoundError: the run has no such query, or no such passage in its pool.
+        ProviderError: the file cannot be written.
     """
     if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
         raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}", remedy="give a grade, or ? if in doubt")
@@ -166,10 +169,10 @@ def set_grade(
 
 
 def find_item(run: OpenedRun, qid: str, doc_id: str) -> tuple[Query, Passage]:
-    """A question of a run and a passage of its pool.
+    """Return a query of a run and a passage of its pool.
 
     Raises:
-        NotFoundError: there is none of that id; names the nearest.
+        NotFoundError: there is none with that id; names the nearest.
     """
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
     if qid not in queries:
@@ -182,7 +185,7 @@ def find_item(run: OpenedRun, qid: str, doc_id: str) -> tuple[Query, Passage]:
 
 
 def items_of(run: OpenedRun) -> dict[tuple[str, str], Key]:
-    """Every passage of a run's pools, by query id and passage id, with what its reviews are filed under."""
+    """Return the key of the labels of every passage in a run's pools, by query id and passage id."""
     questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
     return {
         (record.qid, record.doc_id): (questions[record.qid], passage_digest(record.passage))
@@ -192,10 +195,10 @@ def items_of(run: OpenedRun) -> dict[tuple[str, str], Key]:
 
 
 def review_status(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
-    """What people have said of a run so far.
+    """Return the state of the human labels of a run.
 
     Raises:
-        DataError: a line of the reviews cannot be right.
+        DataError: a line of the labels is invalid.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     lines, present = store.read(), items_of(run)

@@ -1,11 +1,7 @@
-"""People's word, and passages that wait for it, as files for elsewhere.
+"""Export and import of human labels, and of passages that need labels.
 
-A task shows no machine's grade, rank or system.
-
-People's word from elsewhere: files of grades, added to the reviews.
-
-An import is whole or not at all: every row of every file is checked against the run before a line is added. What a
-file said once is not added twice.
+Exported tasks contain no grade by a model, rank or system. An import is complete or has no effect: every row of every
+file is checked against the run before a line is added. Duplicates are skipped.
 """
 
 from __future__ import annotations
@@ -42,12 +38,7 @@ from raggs.runs.manifests.open_run import OpenedRun
 
 @dataclass(frozen=True)
 class ReviewFileResult:
-    """What was written.
-
-    Attributes:
-        items: passages.
-        words: what people said of them; 0 where they are to be read.
-    """
+    """Counts of an export."""
 
     path: Path
     items: int
@@ -64,22 +55,24 @@ def export_reviews(
     everything: bool = False,
     force: bool = False,
 ) -> ReviewFileResult:
-    """Write what people say of a run's passages, or the passages that nobody has read, for elsewhere.
+    """Write the human labels of a run, or the passages without labels, to a file.
 
     Args:
         form: csv, jsonl, argilla or label-studio.
-        todo: the passages that nobody has read, in the order of the pools, rather than those with words.
-        everything: all lines on this run's questions, also those that hold no longer, as they are; JSON lines only.
+        todo: write passages without labels, in the order of the pools, instead of labels.
+        everything: write all lines of this run's queries, also replaced ones; JSON lines only.
 
     Raises:
-        UsageError: an unknown form, a file in the way, or `everything` with `todo` or another form.
-        DataError: a line of the reviews cannot be right.
-        ProviderError: the disk refuses.
+        UsageError: an unknown format, an existing file, or `everything` with `todo` or another format.
+        DataError: a line of the labels is invalid.
+        ProviderError: the file cannot be written.
     """
     if form not in EXPORT_FORMS:
-        raise UsageError(f"no form of reviews is called {form!r}", remedy=did_you_mean(form, EXPORT_FORMS))
+        raise UsageError(f"unknown format {form!r}", remedy=did_you_mean(form, EXPORT_FORMS))
     if everything and (todo or form != "jsonl"):
-        raise UsageError("only JSON lines hold all that was ever said", remedy="pass --all with --format jsonl alone")
+        raise UsageError(
+            "only JSON lines can contain all lines", remedy="use --all with --format jsonl and without --todo"
+        )
     if out.exists() and not force:
         raise UsageError(f"{out} exists", remedy="name another --out, or pass --force to replace it")
     lines, items = ReviewStore(reviews_of(run.folder, folder)).read(), PassageItems(run)
@@ -120,7 +113,7 @@ def _orders(items: PassageItems, held: CurrentReviews) -> list[str]:
 
 
 Identity = tuple[object, ...]
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # by which Argilla writes who somebody is
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # annotator id in Argilla
 MAX_SHOWN_NAMES = 3
 GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, {CANNOT_TELL} for cannot tell, or nothing"
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
@@ -128,15 +121,7 @@ TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 @dataclass(frozen=True)
 class ReviewImportResult:
-    """What became of the rows.
-
-    Attributes:
-        added: lines that were written.
-        known: rows that were there already.
-        open: rows without a grade.
-        stale: of those added, words on texts that are other ones in this run: kept, and not used.
-        folder: of the reviews.
-    """
+    """Counts of an import."""
 
     added: int
     known: int
@@ -147,11 +132,11 @@ class ReviewImportResult:
 
 @dataclass(frozen=True)
 class ReviewerNames:
-    """Who reviewers are.
+    """Names of annotators.
 
     Attributes:
-        usual: whose words rows are that name nobody, or somebody by a UUID alone; None: nobody's.
-        known: names by what a file calls somebody.
+        usual: annotator of rows that name none, or only a UUID; None: unknown.
+        known: names by the id in a file.
     """
 
     usual: str | None = None
@@ -159,53 +144,55 @@ class ReviewerNames:
 
     @classmethod
     def told(cls, said: Sequence[str]) -> ReviewerNames:
-        """From ``NAME``, at most once, and ``AS=NAME``.
+        """Return the names from ``NAME``, at most once, and ``AS=NAME``.
 
         Raises:
-            UsageError: a name is none, or two are given for the same rows.
+            UsageError: a name is invalid, or two names apply to the same rows.
         """
         pairs = [each.rpartition("=") for each in said]
         usual = [name for _, sign, name in pairs if not sign]
         known = {called.strip(): reviewer(name) for called, sign, name in pairs if sign}
         if len(usual) > 1 or len(known) + len(usual) < len(pairs):
-            raise UsageError("two names for the same rows", remedy="give --who NAME once, and --who AS=NAME for others")
+            raise UsageError(
+                "two names for the same rows", remedy="give --annotator NAME once, and --annotator AS=NAME for others"
+            )
         return cls(reviewer(usual[0]) if usual else None, known)
 
     def of(self, row: ReviewFileRow) -> str:
-        """Whose word a row is; empty where that is not known."""
+        """Return the annotator of a row; empty if unknown."""
         called = word_of(row.cells.get("who"))
         if self.usual and (not called or UUID.fullmatch(called)):
             return self.known.get(called, self.usual)
         return self.known.get(called, called)
 
     def check(self, rows: Sequence[ReviewFileRow]) -> None:
-        """Refuse reviewers whom a file calls by UUIDs alone and nobody has named.
+        """Refuse annotators that a file names only by UUID and that have no given name.
 
         Raises:
-            DataError: there are such, and they are not one with a usual name.
+            DataError: there are such annotators, unless there is one and a usual name.
         """
         called = {word_of(row.cells.get("who")): row for row in reversed(rows) if word_of(row.cells.get("grade"))}
         strange = [name for name in sorted(called) if UUID.fullmatch(name) and name not in self.known]
         if not strange or (len(strange) == 1 and self.usual):
             return
-        shown = " ".join(f"--who {name}=NAME" for name in strange[:MAX_SHOWN_NAMES]) + (
+        shown = " ".join(f"--annotator {name}=NAME" for name in strange[:MAX_SHOWN_NAMES]) + (
             " ..." if strange[MAX_SHOWN_NAMES:] else ""
         )
-        known = "known by a UUID alone" if len(strange) == 1 else "known by UUIDs alone"
+        known = "named only by UUID"
         raise called[strange[0]].wrong(
-            f"{plural(len(strange), 'reviewer')} {known}", f"say who they are: {shown} (client.users of Argilla tells)"
+            f"{plural(len(strange), 'annotator')} {known}", f"give names: {shown} (see client.users of Argilla)"
         )
 
 
 @dataclass
 class _ReviewImport:
-    """One import, on its way.
+    """An import in progress.
 
     Attributes:
-        seen: where each word stands, by who said it of what and when.
-        held: what people say, with what was read so far.
+        seen: row of each label, by annotator, passage and time.
+        held: current labels, with those read so far.
         said: identities of all lines.
-        spelling: gives the spelling under which a reviewer is known.
+        spelling: returns the known spelling of an annotator's name.
     """
 
     items: PassageItems
@@ -219,7 +206,7 @@ class _ReviewImport:
     open: int = 0
 
     def take(self, row: ReviewFileRow) -> Review | None:
-        """The line that a row becomes; None where it says nothing, or nothing new."""
+        """Return the line for a row; None for a row without a label or with a known one."""
         review = row.review or self._grade(row)
         if review is None:
             self.open += 1
@@ -234,7 +221,7 @@ class _ReviewImport:
         return review
 
     def _grade(self, row: ReviewFileRow) -> GradeReview | None:
-        """A row of any form as a line; None where its grade was left open."""
+        """Return a row of any format as a line; None without a grade."""
         given = word_of(row.cells.get("grade"))
         if not given:
             return None
@@ -271,7 +258,7 @@ class _ReviewImport:
     def _who(self, row: ReviewFileRow) -> str:
         found = self.names.of(row)
         if not found:
-            raise row.wrong("does not say who gave the grade", "name the reviewer of such rows: --who NAME")
+            raise row.wrong("does not name the annotator", "name the annotator of such rows: --annotator NAME")
         try:
             return self.spelling(reviewer(found))
         except UsageError as error:
@@ -283,10 +270,10 @@ class _ReviewImport:
             found = datetime.fromisoformat(given) if given else self.now
             return found if found.tzinfo else found.replace(tzinfo=UTC)
         except ValueError as error:
-            raise row.wrong(f"{given!r} is no time", "write it as 2026-01-31T12:00:00+00:00") from error
+            raise row.wrong(f"{given!r} is not a time", "write it as 2026-01-31T12:00:00+00:00") from error
 
     def _check(self, row: ReviewFileRow, review: Review) -> None:
-        """A line of reviews must be of this run."""
+        """Check that a line of the labels belongs to this run."""
         if isinstance(review, GradeReview):
             cells = {"qid": review.qid, "doc_id": review.doc_id, "query": review.query, "passage": review.passage}
             self.items.find(ReviewFileRow(row.path, row.line, cells))
@@ -294,7 +281,7 @@ class _ReviewImport:
             raise row.wrong(f"no query {review.qid} in this run", did_you_mean(review.qid, self.items.queries))
 
     def _once(self, row: ReviewFileRow, review: Review) -> None:
-        """A reviewer says one thing of a passage at a time."""
+        """Check that an annotator gives a passage only one grade."""
         if isinstance(review, GradeReview):
             timed = row.review is not None or bool(word_of(row.cells.get("at")))
             word = (review.who.casefold(), review.key, review.settles, review.at if timed else None)
@@ -303,7 +290,7 @@ class _ReviewImport:
                 raise row.wrong(said, f"keep one row; the first is {first.path}:{first.line}")
 
     def _repeats(self, row: ReviewFileRow, review: Review) -> bool:
-        """Whether a row without a time says what its reviewer says already."""
+        """Return whether a row without a time repeats the annotator's current label."""
         if not isinstance(review, GradeReview) or word_of(row.cells.get("at")):
             return False
         held = self.held.settling.get(review.key) if review.settles else self._words(*review.key).get(review.who)
@@ -318,19 +305,19 @@ def import_reviews(
     who: Sequence[str] = (),
     columns: ColumnNames = NO_COLUMNS,
 ) -> ReviewImportResult:
-    """Add what files say of a run's passages to its reviews: all of it, or nothing.
+    """Import human labels of a run from files: all rows, or none.
 
     Args:
         files: tables (.csv), JSON lines (.jsonl), or lists (.json) of Argilla's records or Label Studio's tasks.
-        folder: of the reviews; `reviews` beside the folder of runs if left out.
-        who: ``NAME``: whose words rows without a name are; ``AS=NAME``: who it is that a file calls AS.
-        columns: which column is which, e.g. ``{"grade": "score"}``.
+        folder: of the labels; `reviews` next to the folder of runs by default.
+        who: ``NAME``: annotator of rows without one; ``AS=NAME``: annotator that a file names AS.
+        columns: columns by role, e.g. ``{"grade": "score"}``.
 
     Raises:
-        UsageError: a file's ending says no form, `who` is no name, or no file has a column that is named.
+        UsageError: a file has an unknown extension, `who` is not a valid name, or no file has a named column.
         NotFoundError: a file cannot be read.
-        DataError: a row cannot be right: a question, passage or grade that there is not, no reviewer, twice the same.
-        ProviderError: the disk refuses.
+        DataError: a row is invalid: unknown query, passage or grade, no annotator, or a second grade.
+        ProviderError: the file of labels cannot be written.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     lines, items = store.read(), PassageItems(run)
@@ -349,7 +336,7 @@ def import_reviews(
 
 
 def _identity(review: Review) -> Identity:
-    """What makes two lines the same word, whichever line they were said to replace."""
+    """Return what identifies a label, whichever line it replaces."""
     said = (review.kind, review.who.casefold(), review.at, review.query)
     if isinstance(review, Withdrawal):
         return (*said, review.replaces)

@@ -1,13 +1,9 @@
-"""Build a golden set, or go on with one; or say what that would do and cost.
+"""Build a golden set, resume a run, or forecast what a run would do and cost.
 
-From Python: `run` for the whole of it, `open_runner` for those who want the plan.
-
-Where a run's stages do their work: the execution that a configuration asks for.
-
-What a reader of grades must know, told when the judge stage ends: the judge's remarks, and labels outside the pools.
-
-Human labels that no retriever found are in no golden set: a set made of them knows fewer relevant passages than their
-authors did, and scores against it are the higher for it.
+`run` does all of it; `open_runner` gives access to the plan. The module also selects the execution of a run's stages.
+At the end of the judge stage, it reports remarks of the judge and human labels outside the pools. Such labels were
+found by no retriever and are not in the golden set. The set then contains fewer relevant passages than its authors
+know, so scores against it are too high.
 """
 
 from __future__ import annotations
@@ -51,7 +47,7 @@ __all__ = ["BudgetSpent", "RunForecast", "forecast", "open_runner", "run", "run_
 
 
 def make_execution(config: RunConfig) -> Execution:
-    """The execution that a configuration asks for; it is given the configuration with absolute paths."""
+    """Return the execution that a configuration names; workers get the configuration with absolute paths."""
     context = ExecutionContext(partial(_portable, config, Path.cwd()), _run_shard)
     return execution.REGISTRY.of(config.execution)(config.execution, context)
 
@@ -61,13 +57,13 @@ def _portable(config: RunConfig, folder: Path) -> str:
 
 
 def _run_shard(job: str, number: int) -> None:
-    from raggs.app.worker import run_shard  # late: where the work is done here, nobody needs it
+    from raggs.app.worker import run_shard  # imported lazily: only needed by workers
 
     run_shard(job, number)
 
 
 def telling_unpooled(listen: Listener, services: RunServices, store: RunStore) -> Listener:
-    """`listen`, which also hears of labels outside the pools when the judge stage ends."""
+    """Return `listen`, extended by notices on labels outside the pools when the judge stage ends."""
 
     def hear(event: Event) -> None:
         listen(event)
@@ -98,45 +94,45 @@ def _unpooled(services: RunServices, store: RunStore) -> Iterator[str]:
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
-PART_NAME = 60  # characters of query ids in the name of a run directory; more are hashed
-RANK_COST_NOTE = "to tell systems apart, further questions do more for that money; --set rank=null leaves it out"
+PART_NAME = 60  # characters of query ids in the name of a run directory; longer names are hashed
+RANK_COST_NOTE = "to tell systems apart, more queries are a better use of that money; --set rank=null disables ranking"
 
 
 @dataclass(frozen=True)
 class RunForecast:
-    """What a run would do: for each stage why it would run (empty: it would not), and what that would cost."""
+    """Forecast of a run: by stage, why it would run (empty: it would not), and the estimated cost."""
 
     plan: dict[str, tuple[Reason, ...]]
     estimates: tuple[CostEstimate, ...]
 
     @property
     def running(self) -> tuple[CostEstimate, ...]:
-        """The estimates of the stages that would run."""
+        """Estimates of the stages that would run."""
         return tuple(line for line in self.estimates if self.plan.get(line.stage))
 
     @property
     def usd(self) -> float | None:
-        """What the stages that would run are estimated to cost; None where a price is not known."""
+        """Estimated cost of the stages that would run, in USD; None if a price is unknown."""
         return total(line.usd for line in self.running)
 
     @property
     def usd_expected(self) -> float | None:
-        """The same, as is to be expected (see `raggs.app.forecast`)."""
+        """Expected cost in USD (see `raggs.app.forecast`); None if a price is unknown."""
         return total(line.expected_usd for line in self.running)
 
     @property
     def usd_at_most(self) -> float | None:
-        """The same, were every answer corrected as often as `llm.max_repairs` allows."""
+        """Cost in USD if every answer is corrected `llm.max_repairs` times; None if a price is unknown."""
         return total(line.usd_at_most for line in self.running)
 
     @property
     def advice(self) -> Iterator[str]:
-        """Sentences on what is cached and what is not, and on an order that costs more than the grades do."""
-        from raggs.app.forecast import sent_for_advice  # late: most runs are not asked
+        """Sentences on cached answers, and on a ranking that costs more than the grades."""
+        from raggs.app.forecast import sent_for_advice  # imported lazily: most runs have no forecast
 
         rank, judge = (total(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
-            yield f"rank is dearer than judge: {RANK_COST_NOTE}"
+            yield f"ranking costs more than grading: {RANK_COST_NOTE}"
         yield from sent_for_advice(self.running)
         yield from dict.fromkeys(line.anew for line in self.running if line.anew and line.calls)
         if any(line.cached for line in self.running):
@@ -144,15 +140,15 @@ class RunForecast:
 
     @property
     def exact(self) -> bool:
-        """Whether all calls that cost money are counted rather than bounded."""
+        """Whether all paid calls are counted exactly, not bounded."""
         return all(line.exact or line.usd == 0 for line in self.running)
 
 
 def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
-    """Where a configuration's run lies.
+    """Return the run directory of a configuration.
 
     Raises:
-        UsageError: `run_id` cannot be a folder's name.
+        UsageError: `run_id` is not a valid folder name.
     """
     if run_id is not None and not re.fullmatch(RUN_NAME, run_id):
         raise UsageError(f"{run_id!r} cannot name a run", remedy="use letters, digits, dots, dashes and underscores")
@@ -162,7 +158,7 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
 def name_of_part(config: RunConfig) -> str | None:
     """Return the name of the run directory if only some queries are run, else None.
 
-    A golden set of all queries stays as it is when one of them is run alone.
+    The golden set of all queries does not change when only one query is run.
     """
     if not config.query_ids:
         return None
@@ -172,7 +168,7 @@ def name_of_part(config: RunConfig) -> str | None:
 
 
 def stages_of(config: RunConfig) -> Pipeline:
-    """The stages of a configuration's run: all, or without ranking where `rank` is null."""
+    """Return the stages of a configuration's run: all, or without ranking if `rank` is null."""
     return GOLDEN.of({name: None for name in GOLDEN.order if name not in config.stage_configs()})
 
 
@@ -184,14 +180,14 @@ def open_runner(
     folder: Path | None = None,
     listen: Listener = ignore_event,
 ) -> Iterator[Runner]:
-    """A runner for a configuration; its services are closed at the end of the block.
+    """Yield a runner for a configuration; its services are closed at the end of the block.
 
     Args:
-        folder: of the run, where it is not the configuration's own.
+        folder: run directory, if it is not the configuration's own.
 
     Raises:
         ConfigError: the configuration holds a secret.
-        PrerequisiteError: a server is new that a key would be sent to (see `raggs.app.addresses`).
+        PrerequisiteError: a key would be sent to a new server (see `raggs.app.addresses`).
     """
     settings = config.run if isinstance(config, LoadedConfig) else config
     permit(settings, ())
@@ -228,13 +224,13 @@ def _config_file(config: LoadedConfig | RunConfig, store: RunStore) -> str | Non
 
 
 def _estimates(services: RunServices, standing: RunState, *, looks: bool) -> tuple[CostEstimate, ...]:
-    from raggs.app.forecast import estimate  # late: a run that pays nobody needs none
+    from raggs.app.forecast import estimate  # imported lazily: only for runs that call a paid model
 
     return tuple(estimate(services, standing, looks=looks))
 
 
 def _ceilings(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
-    from raggs.golden.ceilings import ceilings_of  # late: only a run that grades needs measures
+    from raggs.golden.ceilings import ceilings_of  # imported lazily: only for runs that grade
 
     return ceilings_of(store)
 
@@ -242,7 +238,7 @@ def _ceilings(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
 def _with_human_agreement(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
     if config.judge.gate.kappa is None and not _told_of_people(manifest):
         return manifest
-    from raggs.app.judge_check import held_against_people  # late: few runs have a gate
+    from raggs.app.judge_check import held_against_people  # imported lazily: few runs have a gate
 
     return held_against_people(manifest, store, config)
 
@@ -253,7 +249,7 @@ def _told_of_people(manifest: RunManifest) -> bool:
 
 
 def forecast(runner: Runner, selection: Selection) -> RunForecast:
-    """What a run would do and cost. Nothing is written, nobody is asked.
+    """Return what a run would do and cost. Nothing is written and no model is called.
 
     Raises:
         RaggsError: the inputs cannot be read.
@@ -279,18 +275,18 @@ def run(
     """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks too.
 
     Args:
-        config: a loaded configuration, a mapping as the YAML has it, or the path of its file.
-        corpus, queries: passages and questions in place of the configuration's own: mappings of ids to texts, rows or
-            tables; their content enters the fingerprint (see `raggs.app.run_inputs`).
-        start, stop, only: which stages ("embed" … "rank"); all by default.
-        force: run the selected stages even where nothing changed.
+        config: a loaded configuration, a mapping with the keys of the YAML file, or the path of the file.
+        corpus, queries: passages and queries that replace those of the configuration: mappings of ids to texts, rows
+            or tables. Their content enters the fingerprint (see `raggs.app.run_inputs`).
+        start, stop, only: which stages to run ("embed" … "rank"); all by default.
+        force: run the selected stages even if nothing changed.
         discard_edits: replace artifacts that were edited by hand.
-        run_id: another name for the run directory.
-        listen: hears every event (see `raggs.runs.events`).
-        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+        run_id: name of the run directory.
+        listen: receives every event (see `raggs.runs.events`).
+        approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
+        RaggsError: see `raggs.base.errors`; finished and paid results are kept.
     """
     if in_loop():
         named = {"start": start, "stop": stop, "only": only, "run_id": run_id}
@@ -317,7 +313,7 @@ def run(
 
 def _resolve_config(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:
     if corpus is not None or queries is not None:
-        from raggs.app.run_inputs import configured  # late: most runs read files
+        from raggs.app.run_inputs import configured  # imported lazily: most runs read files
 
         return configured(config, corpus, queries)
     return config if isinstance(config, LoadedConfig | RunConfig) else load_config(config)

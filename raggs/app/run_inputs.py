@@ -1,7 +1,7 @@
-"""Passages and questions from memory as the files of a run: written once, under the hash of their content.
+"""Passages and queries from memory, written as files of a run under the hash of their content.
 
-A run reads files: so it can be stopped and gone on with, workers find what it reads, and content enters the fingerprint
-as that of any file does. What is given is written into `given/` of the workspace; the same content is the same file.
+A run reads files, so that it can be resumed and workers find its inputs. Inputs from memory are written to `given/` in
+the workspace. The same content is the same file, and its content enters the fingerprint as for any file.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from raggs.parts.run_files import as_id, describe_value, rows_of
 
 FOLDER = "given"
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
-HOLDER = {"type": "jsonl", "path": "given"}  # until the content has its place
+HOLDER = {"type": "jsonl", "path": "given"}  # until the file is written
 
 
 def configured(config: AnyConfig, corpus: object = None, queries: object = None) -> LoadedConfig | RunConfig:
-    """A configuration, with what is given in place of its own corpus and questions.
+    """Return a configuration with the given corpus and queries instead of its own.
 
     Args:
-        config: loaded, a mapping as the YAML has it, or the path of a file.
-        corpus: ``{doc_id: text}``, passages, rows or a table with the columns that a JSON-lines corpus has.
-        queries: ``{qid: text}``, questions, rows or a table with the columns that a file of questions has.
+        config: loaded, a mapping with the keys of the YAML file, or the path of a file.
+        corpus: ``{doc_id: text}``, passages, rows, or a table with the columns of a JSON-lines corpus.
+        queries: ``{qid: text}``, queries, rows, or a table with the columns of a query file.
 
     Raises:
-        RaggsError: the configuration, a passage or a question cannot be right; the disk refuses.
+        RaggsError: the configuration, a passage or a query is invalid, or a file cannot be written.
     """
     if isinstance(config, Mapping):
         held = {"corpus": corpus, "queries": queries}
@@ -58,7 +58,7 @@ def configured(config: AnyConfig, corpus: object = None, queries: object = None)
 
 
 def _store_rows(workspace: Path, name: str, rows: Iterable[Mapping[str, object]]) -> Path:
-    """The file of some rows."""
+    """Write rows to a file named by their hash, and return it."""
     folder, digest = workspace / FOLDER, hashlib.sha256()
     make_folder(folder)
     fresh = folder / f"{name}.jsonl"
@@ -79,10 +79,10 @@ def _line(row: Mapping[str, object], at: str) -> bytes:
 
 
 def _plain_number(value: object) -> object:
-    """Numbers of tables, as plain ones."""
+    """Return a number of a table as a plain Python number."""
     item = getattr(value, "item", None)
     if not callable(item):
-        raise TypeError(f"{describe_value(value)} is no JSON")
+        raise TypeError(f"{describe_value(value)} cannot be written as JSON")
     return item()
 
 
@@ -99,7 +99,7 @@ def _passage(row: object, at: str) -> Mapping[str, object]:
         facts = row.model_dump(mode="json", exclude={"doc_id", "v"}, exclude_none=True)
         return {"_id": row.doc_id, **facts}
     if not isinstance(row, Mapping):
-        raise DataError(f"{at}: {describe_value(row)} is no passage", remedy='e.g. {"_id": "d1", "text": "..."}')
+        raise DataError(f"{at}: {describe_value(row)} is not a passage", remedy='e.g. {"_id": "d1", "text": "..."}')
     plain = {str(key): value for key, value in row.items() if value is not None and value == value}
     for name in set(ID_FIELDS) & plain.keys():
         plain[name] = as_id(plain[name], at)

@@ -1,4 +1,4 @@
-"""A finished run as a document: what each stage did and cost, and whether the judge can be trusted."""
+"""Report of a finished run: what each stage did and cost, and the health of the judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STAGE_COLUMNS = ("stage", "what", "records", "calls", "cached", "failed", "USD")
 
 
 def lay_out_run(result: PipelineResult) -> ReportDocument:
-    """The document; nothing is computed here but sums."""
+    """Return the report; only sums are computed."""
     manifest = result.manifest
     spent = sum(manifest.stages[name].cost.usd for name in result.ran)
     done = plural(len(result.ran), "stage") + " ran" if result.ran else "nothing to do: all stages are up to date"
@@ -43,7 +43,7 @@ def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
 
 
 def _attention_sentences(result: PipelineResult) -> Iterator[str]:
-    """What a person should look into."""
+    """Yield failures, failed checks of the judge, and warnings."""
     if result.failed:
         yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"
     if below := "; ".join(failed_judge_gates(result.manifest)):

@@ -1,4 +1,4 @@
-"""A finished run as Python and notebooks see it: what was done, the golden set, and both as they are shown."""
+"""Result of a finished run for Python and notebooks: the stages that ran, and the golden set."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ GOLDEN_COLUMNS = ("qid", "query", "doc_id", "grade", "rank")
 
 @dataclass(frozen=True)
 class RunResult(PipelineResult):
-    """A finished call of `run`."""
+    """Result of `run`."""
 
     @classmethod
     def of(cls, result: PipelineResult) -> RunResult:
-        """The same with what is made of it."""
+        """Return the result of a pipeline with access to the golden set."""
         return cls(result.store, result.manifest, result.ran, result.seconds)
 
     @property
     def golden(self) -> GoldenSet:
-        """The golden set.
+        """Golden set of the run.
 
         Raises:
             NotFoundError, DataError: as `open_golden`.
@@ -37,7 +37,9 @@ class RunResult(PipelineResult):
         return open_golden(self.store.folder)
 
     def to_pandas(self) -> DataFrame:
-        """A row for each judged passage; `rank` from 1 on, None below the ranked top, as `grade` is where none is.
+        """Return a frame with one row per judged passage.
+
+        `rank` starts at 1 and is None below the ranked top. `grade` is None for passages without a grade.
 
         Raises:
             PrerequisiteError: pandas is not installed.

@@ -1,17 +1,12 @@
-"""What a run configuration asks for, as the stages see it: a thin composition of the workspace's parts.
+"""Parts of a run as the stages see them: corpus, queries, embedder, retrievers and judge of a configuration.
 
-Each part is made when it is first asked for, so that a run with nothing to do opens no index, loads no model and
-imports no provider.
+Each part is created at its first use. So a run with nothing to do opens no index, loads no model and imports no
+provider. Runs and their workers share `ConfiguredParts`. A worker makes no paid calls, and gets queries, passages and
+the embedder from the client.
 
-The parts that a run and its workers make in the same way, each when it is first asked for.
-
-What they do not share is who may ask: a worker spends nothing, and knows questions, passages and the embedder as the
-client gave them.
-
-Do the places of references and those of passages speak of the same documents? A judge that goes by places needs it.
-
-A question about a document that is not in the corpus is told, since the corpus may well be a part of what was asked
-about; where no document at all is known by the names of the questions, every grade would be 1, and nothing is judged.
+A judge that grades by position in the source needs the document names of queries and corpus to match. A query about an
+unknown document is reported, because the corpus may be a part of the documents. If no document name matches, every
+grade would be 1, so an error is raised.
 """
 
 from __future__ import annotations
@@ -49,7 +44,7 @@ class ConfiguredParts(Services):
 
     Args:
         config: the configuration.
-        workspace: makes the parts; closed with these.
+        workspace: creates the parts; closed with them.
     """
 
     @property
@@ -62,37 +57,37 @@ class ConfiguredParts(Services):
         self.workspace = workspace
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the workspace."""
         self.workspace.close()
 
     @cached_property
     def rewriter(self) -> Rewriter:
-        """The rewriter of questions."""
+        """Query rewriter."""
         return self.workspace.rewriter(self.config.embed.rewrite)
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """The retrievers by name."""
+        """Retrievers by name."""
         specs = self.config.retrieve.searched
         return self.workspace.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
 
     @cached_property
     def deeper(self) -> Mapping[str, Retriever]:
-        """Those that search once more, and deeper, for questions that are escalated; by the same names."""
+        """Retrievers for the deeper search of escalated queries, by the same names."""
         specs = self.config.retrieve.again
         return self.workspace.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
 
 
 def strange_places(queries: Mapping[str, Query], sources: Collection[str], where: Path | str) -> str | None:
-    """What is told of references in documents that the corpus has not; None where there are none.
+    """Return a sentence about references to documents outside the corpus; None if there are none.
 
     Args:
         queries: by id.
-        sources: the documents of the corpus; empty where its passages have no places, and words are compared.
-        where: the questions are from, for messages.
+        sources: document names of the corpus; empty if its passages have no spans, so that texts are compared.
+        where: source of the queries, for messages.
 
     Raises:
-        DataError: none of the references stands in a document of the corpus; or a name stands for several.
+        DataError: no reference names a document of the corpus, or a name is ambiguous.
     """
     spans = [(query.qid, each.span.source) for query in queries.values() for each in query.references if each.span]
     known: dict[str, set[str]] = {}
@@ -102,7 +97,7 @@ def strange_places(queries: Mapping[str, Query], sources: Collection[str], where
     for qid, name in spans:
         if len(meant := sorted(known.get(name, ()))) > 1:
             message = f"query {qid}: its document {name!r} may be {meant[0]} or {meant[1]}"
-            raise DataError(message, where=where, remedy="write the name with its ending, or rename one of them")
+            raise DataError(message, where=where, remedy="write the name with its extension, or rename one of them")
     strange = [(qid, name) for qid, name in spans if name not in known]
     if not strange or not known:
         return None
@@ -111,12 +106,10 @@ def strange_places(queries: Mapping[str, Query], sources: Collection[str], where
     if len(strange) == len(spans):
         raise DataError(said, where=where, remedy=remedy)
     count = len({qid for qid, _ in strange})
-    return (
-        f"{plural(count, 'question')} about documents that are not in the corpus, where nothing will be found: {said}"
-    )
+    return f"{plural(count, 'query')} about documents that are not in the corpus, for which nothing is found: {said}"
 
 
-READ = f"hygiene {HYGIENE}"  # how passages are read that are not clean
+READ = f"hygiene {HYGIENE}"  # version of the normalization of passages
 
 
 class RunServices(ConfiguredParts):
@@ -124,7 +117,7 @@ class RunServices(ConfiguredParts):
 
     Args:
         config: the configuration.
-        hear: is told what takes its time.
+        hear: receives progress events.
     """
 
     def __init__(self, config: RunConfig, hear: Listener = ignore_event) -> None:
@@ -138,7 +131,7 @@ class RunServices(ConfiguredParts):
         """The queries of the run by id.
 
         Raises:
-            UsageError: `query_ids` names a query that is not there.
+            UsageError: `query_ids` names an unknown query.
         """
         found = open_queries(self.config.queries, self.workspace.hear)
         for qid in self.config.query_ids:
@@ -149,23 +142,23 @@ class RunServices(ConfiguredParts):
 
     @cached_property
     def corpus(self) -> OpenCorpus:
-        """The corpus, from which passages come one by one or all together."""
+        """Corpus, whose passages are read one by one or all at once."""
         return self.workspace.corpus(self.config.corpus)
 
     @cached_property
     def passages(self) -> Passages:
-        """The corpus as retrievers and pools need it."""
+        """Passages of the corpus, as retrievers and pools need them."""
         return self.corpus.passages(whole=read_whole(self.config.retrieve.retrievers))
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """The embedder, where one is configured."""
+        """Embedder; None if none is configured."""
         spec = self.config.embed.embedder
         return None if spec is None else self.workspace.embedder(spec)
 
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
-        """The judge's prompts by task."""
+        """Prompts of the judge by task."""
         judge = self.config.judge
         grade, order = judge_prompts(judge.prompt, self.config.ordering.prompt)
         together: dict[Task, Prompt] = {"grades": load_prompt(judge.group_prompt, "grades")} if judge.group > 1 else {}
@@ -173,14 +166,14 @@ class RunServices(ConfiguredParts):
 
     @cached_property
     def judge(self) -> Judge:
-        """Who grades and orders."""
+        """Judge that grades and orders."""
         grade, order, together = self.prompts["grade"], self.prompts["order"], self.prompts.get("grades")
         return self.workspace.judge(
             self.config.judge.judge, grade, order, questions=lambda: self.queries.values(), grades=together
         )
 
     def causes(self, part: str, task: Task | None = None) -> object:
-        """What of a part can change a result (see `raggs.stages.base.Services`)."""
+        """Return the inputs and settings of a part that can change a result (see `raggs.stages.base.Services`)."""
         match part:
             case "queries":
                 return hash_value([query.model_dump(mode="json") for query in self.queries.values()])
@@ -210,14 +203,14 @@ class RunServices(ConfiguredParts):
         raise ValueError(f"no part {part!r}")
 
     def _quotes(self) -> Mapping[str, object]:
-        """How searches, and rerankers of this machine, read typographic quotation marks, where any are."""
+        """Return how searches and local rerankers normalise typographic quotation marks, if there are any."""
         found = {"quotes": FOLDING} if self.passages.folded else {}
         if not any(retriever.folds for retriever in self.retrievers.values()):
             return found
         return found | ({"quotes in pairs": FOLDING} if found or quotes_folded(self.queries.values()) else {})
 
     def _prices(self) -> dict[str, object]:
-        """What an order costs by each model of the judge (see `raggs.stages.waves.OrderPrices`)."""
+        """Return the cost of an order for each model of the judge (see `raggs.stages.waves.OrderPrices`)."""
         found: dict[str, object] = {}
         for model in self.judge.calls("order"):
             price, hidden = (
@@ -231,10 +224,10 @@ class RunServices(ConfiguredParts):
     # --- what the runner sees ---
 
     def check(self, stages: Collection[str]) -> None:
-        """Find what is wrong before anything is paid for.
+        """Check keys and inputs before any paid call.
 
         Raises:
-            PrerequisiteError: a key is missing, and nothing was ever answered in this workspace.
+            PrerequisiteError: a key is missing, and the workspace has no cached answers.
             RaggsError: as `check_inputs`.
         """
         if not self.workspace.has_answers:
@@ -242,13 +235,13 @@ class RunServices(ConfiguredParts):
         self.check_inputs(stages)
 
     def check_inputs(self, stages: Collection[str] = GOLDEN.order) -> None:
-        """Find what is wrong with the inputs of some stages.
+        """Check the inputs of some stages.
 
         Raises:
-            DataError: a question lacks what the judge needs, or refers to a passage that does not exist; or people's
-                words, to which the gate holds the judge, are damaged.
-            ConfigError: a budget of the rank stage is in USD, and nobody is paid or a price is not known.
-            RaggsError: a retriever's server is down, or has not what the retriever needs.
+            DataError: a query lacks data that the judge needs or refers to an unknown passage, or the human labels of
+                the gate are damaged.
+            ConfigError: the budget of the rank stage is in USD, but no model is paid or a price is unknown.
+            RaggsError: a retriever's server is down, or lacks data that the retriever needs.
         """
         rank = self.config.rank
         if "rank" in stages and rank is not None and rank.budget is not None and rank.budget.usd:
@@ -256,7 +249,7 @@ class RunServices(ConfiguredParts):
         if any(GOLDEN.stage(name).ASKS == "judge" for name in stages):
             self.judge.check(self.queries.values())
             if self.config.judge.gate.kappa is not None:
-                from raggs.app.judge_check import gate_review_store  # late: few runs have such a gate
+                from raggs.app.judge_check import gate_review_store  # imported lazily: few runs have such a gate
 
                 gate_review_store(self.config).read()
         if not len(self.passages):
@@ -268,7 +261,7 @@ class RunServices(ConfiguredParts):
             raise DataError(
                 f"query {wanted[doc_id]} refers to passage {doc_id}, which the corpus does not have",
                 where=place_of(self.config.queries),
-                remedy="correct the reference's doc_id, or leave it out",
+                remedy="correct the doc_id of the reference, or omit it",
             )
         if self.judge.by_place and isinstance(self.passages, PassageStore):
             strange = strange_places(self.queries, self.passages.sources(), place_of(self.config.queries))
@@ -279,19 +272,19 @@ class RunServices(ConfiguredParts):
             if retriever.needs_vectors(retriever.config) and self.embedder is None:
                 raise DataError(
                     f"retriever {name} needs embed.embedder, which is null",
-                    remedy=f"name an embedder, or leave {name} out",
+                    remedy=f"set an embedder, or remove {name}",
                 )
 
     def check_keys(self, stages: Collection[str] = GOLDEN.order) -> None:
-        """Find a key that the models of some stages need and that is not set.
+        """Check the API keys of the models of some stages.
 
         Raises:
-            PrerequisiteError: there is one.
+            PrerequisiteError: a key is not set.
         """
         require_keys(self.models(stages), self.config.llm)
 
     def models(self, stages: Collection[str] = GOLDEN.order) -> tuple[str, ...]:
-        """The language models that some stages ask."""
+        """Return the language models that some stages call."""
         asked = self.judge.models if any(GOLDEN.stage(name).ASKS == "judge" for name in stages) else ()
         if "embed" in stages:
             asked += (*self.rewriter.models, *(self.embedder.models if self.embedder else ()))

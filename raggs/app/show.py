@@ -1,4 +1,4 @@
-"""One question of a golden set, or a line about each: what was decided, and what systems made of it."""
+"""One query of a golden set with its grades, order and system results, or one line per query."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ShowRequest:
-    """What is to be shown.
+    """What to show.
 
     Attributes:
-        golden: a run directory, or labels of others.
-        runs: ``[NAME=]PATH`` of what other systems returned.
-        reviews: the folder of reviews; `reviews` beside the runs' if left out.
-        texts: whether passages bring their texts.
+        golden: a run directory, or labels in files.
+        runs: ``[NAME=]PATH`` of run files of other systems.
+        reviews: folder of the human labels; `reviews` next to the folder of runs by default.
+        texts: whether to read the texts of passages.
     """
 
     golden: Path
@@ -48,9 +48,9 @@ class ShowRequest:
 
 @dataclass(frozen=True)
 class ShownQuestion:
-    """A question, and how many ranks of its order count (0: nothing is ranked).
+    """A query, and the number of ranks of its order that count (0: nothing is ranked).
 
-    `by_grade`: whether nobody is to be asked for an order, so that grades say what comes first.
+    `by_grade`: whether the golden set has no ranking, so that grades alone define the order.
     """
 
     question: QuestionView
@@ -59,25 +59,25 @@ class ShownQuestion:
 
     @property
     def pool(self) -> tuple[PassageView, ...]:
-        """The passages by fused rank, of labels by grade; where grades are all there is, by grade, then fused rank."""
+        """Passages by fused rank, or for labels by grade; without a ranking, by grade and then fused rank."""
         found = sorted(self.question.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0)))
         return tuple(sorted(found, key=lambda each: -(each.grade or 0)) if self.by_grade else found)
 
     @property
     def json(self) -> str:
-        """The question as JSON: the fields of `QuestionView`."""
+        """The query as JSON, with the fields of `QuestionView`."""
         return TypeAdapter(QuestionView).dump_json(self.question, indent=2).decode()
 
 
 def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQuestion:
-    """One question.
+    """Return one query.
 
     Args:
-        system: this system's list alone; all of them if left out.
+        system: include only the results of this system; all systems by default.
 
     Raises:
-        NotFoundError: no such question, or system; names the nearest.
-        UsageError, DataError: as the readers of golden sets, systems and reviews.
+        NotFoundError: there is no such query or system; names the nearest.
+        UsageError, DataError: as the readers of golden sets, systems and labels.
     """
     golden = open_golden(request.golden)
     questions = GoldenQuestions(golden, reviews=_reviews(request), texts=request.texts)
@@ -91,12 +91,12 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQues
     if system is not None:
         found = replace(found, systems=tuple(each for each in found.systems if each.system == system))
         if not found.systems:
-            raise NotFoundError(f"there is no system {system!r}", remedy=did_you_mean(system, known))
+            raise NotFoundError(f"unknown system {system!r}", remedy=did_you_mean(system, known))
     return ShownQuestion(found, questions.top, golden.by_grade)
 
 
 def lines(request: ShowRequest) -> Iterator[QuestionBrief]:
-    """Every question, in the order of their ids.
+    """Yield every query, in the order of their ids.
 
     Raises:
         NotFoundError, DataError: as `show`.
@@ -105,7 +105,7 @@ def lines(request: ShowRequest) -> Iterator[QuestionBrief]:
 
 
 def said_by(passage: PassageView) -> str:
-    """Who gave a passage's grade, people as one; empty where nobody did."""
+    """Return who gave a passage's grade, with all annotators as `human`; empty without a grade."""
     return "" if passage.judged is None else source_of(passage.judged.judge)
 
 

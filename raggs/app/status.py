@@ -1,9 +1,7 @@
-"""Where a run stands: each stage, and why it would run again.
+"""State of a run: which stages are done, and why a stage would run again.
 
-Without a configuration only the run's own directory is read: what lies elsewhere (corpus, questions, prompts, servers)
-is taken to be as it was. With one, everything is compared that `raggs run` would compare.
-
-The configuration that a run directory keeps of itself.
+Without a configuration, only the run directory is read. The corpus, queries, prompts and servers are assumed to be
+unchanged. With a configuration, everything that `raggs run` compares is compared.
 """
 
 from __future__ import annotations
@@ -40,14 +38,14 @@ JUDGE = "judge"
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How a run stands.
+    """State of a run.
 
     Attributes:
         run: the run.
-        plan: for each stage why it would run now; empty if it would not.
-        config: the configuration that it was compared with, if any.
-        unread: why that could not be compared, though it was asked for; empty where it was.
-        overrides: of that configuration.
+        plan: by stage, why it would run now; empty if it would not.
+        config: the configuration that the run was compared with, if any.
+        unread: why the requested comparison failed; empty if it did not.
+        overrides: `--set` overrides of the configuration.
     """
 
     run: OpenedRun
@@ -58,12 +56,12 @@ class RunStatus:
 
     @property
     def manifest(self) -> RunManifest:
-        """The run's manifest."""
+        """Manifest of the run."""
         return self.run.manifest
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The stages that the run does without, by what there is to say of each."""
+        """Disabled stages, each with a sentence about its earlier result."""
         whole = load_pipeline(self.manifest.pipeline)
         return {name: self._left_out(name) for name in whole.order if name not in self.plan}
 
@@ -75,23 +73,23 @@ class RunStatus:
 
     @cached_property
     def spent(self) -> Mapping[str, LedgerSum]:
-        """What each stage took over all invocations, as `raggs cost` has it."""
+        """Cost of each stage over all invocations, as in `raggs cost`."""
         return costs(self.run.store).stage
 
     @cached_property
     def total(self) -> LedgerSum:
-        """All stages together."""
+        """Cost of all stages together."""
         return sum(self.spent.values(), LedgerSum())
 
     @cached_property
     def begun(self) -> Mapping[str, str]:
-        """How far each stage is that was begun and is not done, as a clause."""
+        """Progress of each stage that has started and is not finished, as a clause."""
         parts = self._parts
         return {name: self._begun(name) for name in self.plan if name in parts or self.run.store.marker(name).exists()}
 
     @cached_property
     def _parts(self) -> Mapping[str, str]:
-        """How many queries each stage has done of which a part is done, as a clause."""
+        """Number of finished queries of each partly finished stage, as a clause."""
         total, undone, told = self.manifest_queries, 0, {}
         for part in self.run.parts:
             undone += len(part.left)
@@ -102,13 +100,13 @@ class RunStatus:
 
     @cached_property
     def answerers(self) -> tuple[LockedAnswerer, ...]:
-        """Who has answered, by the locks, and of a stage that has none by the ledger."""
+        """Model versions that answered, from the locks; for stages without a lock, from the ledger."""
         begun = (name for name in self.plan if name not in self.manifest.stages)
         return (*self.manifest.answerers, *(each for name in begun for each in answerers_in(self.run.store, name)))
 
     @cached_property
     def bought(self) -> BudgetCoverage | None:
-        """What the budget has bought, where it ended."""
+        """What the budget covered, if it was used up; else None."""
         return budget_coverage(self.run)
 
     def _begun(self, stage: str) -> str:
@@ -120,20 +118,20 @@ class RunStatus:
 
     @property
     def manifest_queries(self) -> int:
-        """How many questions the run has."""
+        """Number of queries of the run."""
         first = self.manifest.stages.get(self.run.pipeline.order[0])
         return first.outputs[artifact_file(first.stage)].rows if first else 0
 
     @cached_property
     def labels(self) -> LabelMix | None:
-        """The label mix of what is graded, over its queries; None where nothing is, or it cannot be read."""
-        from raggs.golden.judgments import Judgments  # late: where nothing is graded nobody waits for arrays
+        """Distribution of grades over the queries; None if no passage is graded or the artifact cannot be read."""
+        from raggs.golden.judgments import Judgments  # imported lazily: needs arrays
         from raggs.metrics.columns import GradeScale, Qrels
         from raggs.reporting.surveying import labels_of
 
         try:
             grades = self._grades()
-        except RaggsError:  # `raggs audit` says what is wrong with it
+        except RaggsError:  # reported by `raggs audit`
             return None
         if not grades:
             return None
@@ -149,23 +147,23 @@ class RunStatus:
 
     @cached_property
     def ungraded(self) -> UngradedQueries | None:
-        """What became of the queries of a golden set that was judged and has no grade."""
+        """Why a judged golden set has no grade; None if it has one, or was not judged."""
         if JUDGE not in self.plan or JUDGE not in self.manifest.stages:
             return None
         try:
             return None if self.run.graded else ungraded(self.run)
-        except RaggsError:  # `raggs audit` says what is wrong with it
+        except RaggsError:  # reported by `raggs audit`
             return None
 
     @property
     def compared(self) -> bool:
-        """Whether inputs outside of the run's directory were looked at."""
+        """Whether inputs outside of the run directory were compared."""
         return self.config is not None and not self.unread
 
 
 @dataclass(frozen=True)
 class StageStatus:
-    """One stage of a run: why it would run again, and what its last result was made from."""
+    """State of one stage: why it would run again, and the lock of its last result."""
 
     stage: str
     reasons: tuple[Reason, ...]
@@ -174,14 +172,14 @@ class StageStatus:
 
 
 def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> RunStatus:
-    """How the run in `folder` stands, by its own directory, or compared with a configuration.
+    """Return the state of the run in `folder`, by its own directory or compared with a configuration.
 
-    Where the configuration's inputs cannot be read, the run's own directory speaks alone, and the result says so.
+    If the inputs of the configuration cannot be read, only the run directory is used, and `unread` holds the error.
 
     Raises:
         NotFoundError, DataError: there is no run, or its manifest is damaged.
         UsageError: `overrides` without a configuration.
-        ConfigError: the configuration cannot be right.
+        ConfigError: the configuration is invalid.
     """
     run = open_run(folder)
     if overrides and config is None:
@@ -199,10 +197,10 @@ def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = 
 
 
 def stage_status(folder: Path, stage: str, config: Path | None = None, overrides: Sequence[str] = ()) -> StageStatus:
-    """Why one stage would run again.
+    """Return why one stage would run again.
 
     Raises:
-        UsageError: no such stage, or it is left out.
+        UsageError: the stage does not exist, or is disabled.
         RaggsError: as `status`.
     """
     pipeline_of(stage)
@@ -212,11 +210,11 @@ def stage_status(folder: Path, stage: str, config: Path | None = None, overrides
 
 
 def stored_config(folder: Path) -> RunConfig:
-    """The configuration of a run's latest invocation.
+    """Return the configuration of a run's latest invocation.
 
     Raises:
         NotFoundError: there is no run.
-        DataError: its manifest is damaged, or has no configuration that can be used.
+        DataError: its manifest is damaged, or has no valid configuration.
     """
     try:
         return RunConfig.model_validate(dict(RunStore(folder).manifest().config))

@@ -20,7 +20,8 @@ GROUP_SHIFT_WARNING = 0.3  # group context effect that causes a warning, in grad
 SLOPE = 0.1  # the same per grade of the group's mean; good and bad groups differ by about three grades
 ERROR_CORRELATION_WARNING = 0.2  # error correlation from which on a repeated judge makes the same errors again
 # Keys of counts in a stage's lock.
-COUNT_QUERIES, COUNT_DEEPER = "questions", "deeper"  # of the retrieve stage; its other counts are signals
+# of the retrieve stage; its other counts are the signals that caused deeper searches
+COUNT_QUERIES, COUNT_DEEPER = "questions", "deeper"
 COUNT_CALLS, COUNT_SHARING, COUNT_ENDED = "calls of all", "questions that share", "ended before"  # of a shared budget
 COUNT_SETTLED, COUNT_NOT_RANKED, COUNT_NEAR_TIES = "settled", "not ranked", "near-ties at the edge"
 # Reasons for the end of a query's ranking, as stored in its record.
@@ -232,7 +233,7 @@ def is_people(member: str) -> bool:
 
 
 def sources_words(sources: Mapping[str, int]) -> str:
-    """Who gave how many grades, people first: "312 by people, 4,200 by litellm openai/x"."""
+    """Return the number of grades by source, human labels first: "312 by people, 4,200 by litellm openai/x"."""
     ordered = sorted(sources.items(), key=lambda item: (item[0] != HUMAN_SOURCE, item[0]))
     return ", ".join(f"{count:,} by {'people' if who == HUMAN_SOURCE else who}" for who, count in ordered)
 

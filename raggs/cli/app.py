@@ -1,16 +1,10 @@
 """The `raggs` command and its table of subcommands.
 
-Each subcommand is a function in a module of this package, which is imported when the command is called, and imports
-what it needs when it runs: `raggs --help` loads neither numpy nor a provider.
+Each subcommand is a function in a module of this package. The module is imported when the command is called, and the
+function imports what it needs when it runs. So `raggs --help` imports neither numpy nor a provider.
 
-The commands by their names; each is imported and its options are read when somebody asks for it.
-
-So a command pays for itself alone: `raggs init` knows no option of `raggs eval`, and only `raggs --help` imports all.
-
-Variables that stand for options: ``RAGGS_RUN_MAX_USD=5`` is ``raggs run --max-usd 5``.
-
-One rule names them all, ``RAGGS_<COMMAND>_<OPTION>`` by the option's long name, so that no list of them is needed: the
-help of a command says the rule in its last line.
+Every option can also be set by an environment variable: ``RAGGS_RUN_MAX_USD=5`` is ``raggs run --max-usd 5``. The name
+is ``RAGGS_<COMMAND>_<OPTION>``, with the long name of the option. The last line of each help states the rule.
 """
 
 from __future__ import annotations
@@ -31,14 +25,14 @@ from raggs.base import __version__
 from raggs.cli.boundary import BoundaryGroup, PlainCommand
 from raggs.cli.options import Quiet
 
-VARIABLE_HINT = "Each option can be set by a variable, too: {}_<OPTION>."
+VARIABLE_HINT = "Environment variables for the options: {}_<OPTION>."
 
 
 def name_variables(command: TyperCommand, words: tuple[str, ...]) -> None:
-    """Give each option of a command its variable, and the command the line that says so.
+    """Set the environment variable of each option of a command, and the line of the help that names them.
 
     Args:
-        words: by which the command is called, the program's name first.
+        words: the words of the command, starting with the name of the program.
     """
     prefix = "_".join(words).upper()
     command.epilog = VARIABLE_HINT.format(prefix)
@@ -49,19 +43,19 @@ def name_variables(command: TyperCommand, words: tuple[str, ...]) -> None:
             option.show_envvar = False
 
 
-Target = str  # "module:function", the module in this package
+Target = str  # "module:function" in this package
 Command = TyperCommand | TyperGroup
 
 
 @dataclass(frozen=True)
 class CommandGroup:
-    """Commands below a word of their own, such as ``config show``.
+    """Commands below a common word, such as ``config show``.
 
     Attributes:
-        help: what `raggs --help` says of them.
-        commands: each command's function by its name.
-        usual: the command that is meant where none is named; None: the help is shown.
-        hidden: whether `raggs --help` is silent of it: another word for what it shows already.
+        help: the line in `raggs --help`.
+        commands: functions by command name.
+        usual: the default command if none is named; None: print the help.
+        hidden: whether `raggs --help` omits the group because it duplicates another one.
     """
 
     help: str
@@ -71,22 +65,22 @@ class CommandGroup:
 
 
 class UsualGroup(TyperGroup):
-    """A group of commands of which one need not be named: ``raggs questions docs``."""
+    """Group with a default command, which need not be named: ``raggs questions docs``."""
 
     usual = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command in that is meant; help is that of the usual one."""
+        """Insert the default command if none is named."""
         named = bool(args) and args[0] in self.commands
         return super().parse_args(ctx, args if named else [self.usual, *args])
 
 
 class Commands(UserDict[str, Any]):
-    """A table of commands that makes each at its first use.
+    """Table of commands; each is created when it is first used.
 
     Args:
-        table: what stands behind each name, in the order of the help.
-        words: those before the names, in the names of variables.
+        table: function or group by name, in the order of the help.
+        words: the words before the names, for environment variables.
     """
 
     def __init__(self, table: Mapping[str, Target | CommandGroup], words: tuple[str, ...] = ("RAGGS",)) -> None:
@@ -109,16 +103,14 @@ def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, cls=PlainCommand)(does)
     made = get_command(alone)
-    if not isinstance(made, TyperCommand):  # as typer has it of a single command
+    if not isinstance(made, TyperCommand):  # typer makes a single command
         raise TypeError(type(made).__name__)
     name_variables(made, (*words, name))
     return made
 
 
 def _with_quiet(does: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with `--quiet`, which `raggs.cli.plain_text` obeys if the command itself does not know of
-    it.
-    """
+    """Return the command with the option `--quiet`, which `raggs.cli.plain_text` handles."""
     known = signature(does, eval_str=True).parameters
     if "quiet" in known:
         return does
@@ -145,13 +137,13 @@ def _group(name: str, found: CommandGroup, words: tuple[str, ...]) -> Command:
 
 
 HELP = """
-Golden sets for retrieval-augmented generation: graded, ranked, audited, and paid for once.
+Build golden sets for retrieval-augmented generation: graded, ranked and audited.
 
 \b
   raggs init demo
   raggs run --config demo/raggs.yaml         a first run, offline
-  raggs run --config raggs.yaml --dry-run    its price, without spending
-  raggs status demo/runs/demo                where it stands, what is next
+  raggs run --config raggs.yaml --dry-run    estimated cost, without calls
+  raggs status demo/runs/demo                state of a run and next step
 """
 
 COMMANDS: dict[str, str | CommandGroup] = {
@@ -171,7 +163,7 @@ COMMANDS: dict[str, str | CommandGroup] = {
     "compare": "evals:compare",
     "sweep": "sweeps:sweep",
     "diagnose": CommandGroup(
-        "Say why retrieval fails, by small probes.",
+        "Find out why retrieval fails.",
         {
             "list": "diagnoses:kinds",
             "all": "diagnoses:all_",
@@ -191,16 +183,14 @@ COMMANDS: dict[str, str | CommandGroup] = {
     "list": "export:list_",
     "explain": "show:explain",
     "schema": "export:schema",
-    "config": CommandGroup("Look at a configuration.", {"show": "housekeeping:show"}),
-    "prompts": CommandGroup(
-        "Read the prompts that come with raggs.", {"list": "show:list_", "show": "show:show_prompt"}
-    ),
+    "config": CommandGroup("Show a configuration.", {"show": "housekeeping:show"}),
+    "prompts": CommandGroup("List and print the prompts of raggs.", {"list": "show:list_", "show": "show:show_prompt"}),
     "chunks": CommandGroup(
-        "Compare ways of cutting documents, look at one, or make one.",
+        "Compare, show and create chunkings of documents.",
         {"eval": "chunks:eval_", "make": "chunks:make", "place": "chunks:place", "show": "chunks:show"},
     ),
     "review": CommandGroup(
-        "People's word on passages: give it, and see where it stands.",
+        "Collect, import and export human labels.",
         {
             "plan": "reviews:plan",
             "serve": "reviews:serve",
@@ -211,26 +201,26 @@ COMMANDS: dict[str, str | CommandGroup] = {
         },
     ),
     "reviews": CommandGroup(
-        "People's word as files.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
+        "Import and export human labels.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
     ),
     "judge": CommandGroup(
-        "A judge, held against people or against another judge.",
+        "Validate a judge against human labels, or compare two judges.",
         {"check": "reviews:check", "compare": "reviews:compare"},
     ),
     "questions": CommandGroup(
-        "Make questions of documents or logs, or find their thresholds.",
+        "Generate queries from documents, or import them from logs.",
         {"make": "questions:make", "import": "questions:import_", "calibrate": "questions:calibrate"},
         usual="make",
     ),
     "cache": CommandGroup(
-        "Look at the caches of a workspace, or empty them.",
+        "Show or clear the caches of a workspace.",
         {"stats": "housekeeping:cache_stats", "clear": "housekeeping:cache_clear"},
     ),
 }
 
 
 class Root(BoundaryGroup):
-    """The command `raggs`, with the table above."""
+    """The command `raggs` with all subcommands."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -245,7 +235,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    epilog="A variable stands for each option: RAGGS_<COMMAND>_<OPTION>, such as RAGGS_RUN_MAX_USD=5.",
+    epilog="Environment variables for all options: RAGGS_<COMMAND>_<OPTION>, e.g. RAGGS_RUN_MAX_USD=5.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -259,7 +249,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options of raggs itself; see HELP."""
+    """Handle the options of `raggs` itself."""

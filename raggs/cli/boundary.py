@@ -1,13 +1,11 @@
-"""The error boundary: whatever goes wrong in a command leaves as one sentence and an exit code.
+"""The error boundary: every error of a command becomes one sentence and an exit code.
 
 Exit codes: 0 ok, 2 usage, 3 prerequisite missing, 4 not found, 5 invalid config or data, 6 provider or runtime
-failure, 7 finished in part, 130 interrupted (143 by SIGTERM, 129 by SIGHUP). `--debug` shows the stack trace of an
-error; one that is not ours is a bug, and says so.
+failure, 7 partly finished, 130 interrupted (143 by SIGTERM, 129 by SIGHUP). `--debug` shows the stack trace of an
+error. An unexpected error is reported as a bug.
 
-Values of the command line that are taken as they come: text, paths, and what was not given.
-
-Typer builds a validator of pydantic for each parameter, even to hear that nothing was given; `raggs init`, which has
-one path and two flags, would mostly wait for pydantic. All other values are typer's.
+Plain values of the command line (texts, paths, missing values) are read without typer. Typer builds a pydantic
+validator for each parameter, even if it is not given, which would dominate the run time of `raggs init`.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ READ = "process_value"
 
 
 class PlainCommand(TyperCommand):
-    """A command whose plain values are taken plainly."""
+    """Command that reads texts and paths without a pydantic validator."""
 
     def __init__(self, *args: Any, callback: Any, **kwargs: Any) -> None:
         super().__init__(*args, callback=callback, **kwargs)
@@ -59,7 +57,7 @@ class PlainCommand(TyperCommand):
 
 
 def take_plainly(parameter: object, annotation: object = None) -> object:
-    """The parameter, which now reads by itself what needs no reading."""
+    """Return the parameter, changed to read texts, paths and missing values without a validator."""
     if isinstance(parameter, Parameter) and READ not in parameter.__dict__:
         parameter.__dict__[READ] = _reader(parameter, PLAIN_READERS.get(annotation))
     return parameter
@@ -78,7 +76,7 @@ def _reader(parameter: Parameter, plain: Callable[[str], object] | None) -> Call
     return read
 
 
-# What typer itself turns into words and codes; its base class has no public name that all versions share.
+# Exceptions that typer prints itself. Their base class has no public name that all versions share.
 OF_TYPER = (typer.Exit, *(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"))
 BUG = 6
 MAX_ERROR_CHARS = 300  # characters of an unknown error's message
@@ -99,7 +97,7 @@ Debug = Annotated[
 
 
 class BoundaryGroup(TyperGroup):
-    """The root command, which turns errors into sentences and exit codes."""
+    """The root command, which converts errors to sentences and exit codes."""
 
     def get_help_option(self, ctx: Any) -> Any:
         return take_plainly(super().get_help_option(ctx))
@@ -112,18 +110,18 @@ class BoundaryGroup(TyperGroup):
                 return super().invoke(ctx)
             except RaggsError as error:
                 _say(error, f"raggs: {error}")
-                from raggs.cli.plain_text import annotate  # late: most commands end well
+                from raggs.cli.plain_text import annotate  # imported lazily: only for errors
 
                 annotate(error)
                 raise typer.Exit(error.exit_code) from error
             except KeyboardInterrupt as error:
                 raise _interrupted(stop) from error
             except typer.Abort as error:
-                if not isinstance(error.__context__, KeyboardInterrupt):  # the answers to a question have an end
+                if not isinstance(error.__context__, KeyboardInterrupt):  # end of the input at a prompt
                     raise
                 raise _interrupted(stop) from error
             except BrokenPipeError as error:
-                # The reader of our output has gone (`raggs ... | head`): nothing is wrong, and nothing is left to say.
+                # The reader closed the pipe (`raggs ... | head`), which is not an error.
                 sys.stdout = None
                 raise typer.Exit(0) from error
             except OSError as error:
@@ -133,7 +131,7 @@ class BoundaryGroup(TyperGroup):
                 _say(error, f"{told} — {MORE_HANDLES}" if error.errno in HANDLES else told)
                 raise typer.Exit(BUG) from error
             except MemoryError as error:
-                _say(error, "raggs: there is not enough memory — take a larger machine, or less at once")
+                _say(error, "raggs: out of memory — use a larger machine or a smaller input")
                 raise typer.Exit(BUG) from error
             except Exception as error:
                 if isinstance(error, OF_TYPER):

@@ -1,9 +1,4 @@
-"""`raggs export`, `list` and `schema`: what raggs gives to other tools and people.
-
-`raggs import`: golden sets of other tools.
-
-`raggs report`: a golden set with its systems as one HTML file.
-"""
+"""`raggs export`, `import`, `report`, `list` and `schema`."""
 
 from __future__ import annotations
 
@@ -28,22 +23,25 @@ if TYPE_CHECKING:
     from raggs.app.export import ImportResult
 
 Format = Annotated[
-    str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir, hf, ...; see: raggs list exporters.")
+    str,
+    typer.Option("--format", "-f", metavar="FORMAT", help="Output format: trec, beir, hf, ... (raggs list exporters)."),
 ]
 
 
 Grades = Annotated[
     Literal["gain", "raw", "binary"],
-    typer.Option("--grades", help="Labels as gains 0-4 (other tools expect these), as grades 1-5 (raw), or 0 and 1."),
+    typer.Option(
+        "--grades", help="Labels as gains 0-4 (which other tools expect), grades 1-5 (raw), or 0 and 1 (binary)."
+    ),
 ]
 BinaryAt = Annotated[
-    int, typer.Option("--binary-at", metavar="GRADE", help="The lowest grade that --grades binary takes for 1.")
+    int, typer.Option("--binary-at", metavar="GRADE", help="Lowest grade that becomes 1 with --grades binary.")
 ]
 CorpusChoice = Annotated[
     Literal["all", "pool"],
-    typer.Option("--corpus", help="Of formats with one: all passages, where the cache has them, or the pools'."),
+    typer.Option("--corpus", help="Passages in the exported corpus: all (if cached), or only those of the pools."),
 ]
-Split = Annotated[str, typer.Option("--split", metavar="NAME", help="What these questions are called in beir and hf.")]
+Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split name in beir and hf exports.")]
 
 
 def export(
@@ -58,10 +56,10 @@ def export(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the golden set for another tool.
+    """Export the golden set for another tool.
 
-    What the format cannot hold is said, and stands in the file of provenance beside the data. `raggs eval -g DIR` reads
-    every export again.
+    Data that the format cannot represent is reported, and listed in the provenance file next to the data.
+    `raggs eval -g DIR` reads every export.
 
     \b
     Examples:
@@ -94,7 +92,7 @@ def export(
         say_note(f"note: {note}")
     if done.lost:
         width = max(len(f"{loss.count:,}") for loss in done.lost)
-        say_note(f"{format_} does not hold:")
+        say_note(f"{format_} does not include:")
         for loss in done.lost:
             say_note(f"  {loss.count:>{width},}  {loss}")
     if as_json:
@@ -106,14 +104,15 @@ def export(
 
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="embedders, retrievers, judges, ...; all kinds if left out.")
+        str | None,
+        typer.Argument(metavar="KIND", help="Kind of parts: embedders, retrievers, judges, ... [default: all kinds]."),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List everything that has a name.
+    """List parts, metrics and artifacts by name.
 
-    What can be named in a configuration or asked of an evaluation, and the package that gives it.
+    Prints the names that configurations and evaluations accept, and the package that provides each.
 
     \b
     Examples:
@@ -145,7 +144,7 @@ def _plain_entries(entries: Mapping[str, CatalogEntry]) -> dict[str, dict[str, s
 
 
 def _list_measures(as_json: bool) -> None:
-    """All that is known of each measure: a row, and below it what it says, its formula and its source."""
+    """Print each metric: a row, then its description, formula and source."""
     from raggs.app.catalog import measure_entries
     from raggs.cli.screen import hanging
     from raggs.runs.manifests.store import dump_json
@@ -178,7 +177,7 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="One of `raggs list artifacts`, or manifest, llm.ledger, llm.intents, config, eval, diff, sweep, "
+            help="A name of `raggs list artifacts`, or manifest, llm.ledger, llm.intents, config, eval, diff, sweep, "
             "chunks, diagnose.",
         ),
     ],
@@ -186,9 +185,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of an artifact.
 
-    Of an artifact's records, of the manifest, of the configuration, of the eval.json of an evaluation, of the
-    diff.json of two golden sets, of the sweep.json of a sweep, of the chunks.json of a comparison of chunkers, or of
-    the reports of diagnoses.
+    Schemas exist for the records of artifacts, the manifest, the ledger, the configuration, and the JSON files of
+    eval, diff, sweep, chunks and diagnose.
 
     \b
     Example:
@@ -206,34 +204,41 @@ def schema(
 
 
 STATE_TEXT = {
-    "whole": "as it was",
-    "changed": "changed on the way",
-    "partly": "came in part",
-    "lost": "did not come",
+    "whole": "unchanged",
+    "changed": "changed",
+    "partly": "partly imported",
+    "lost": "not imported",
     "read": "read",
 }
 
 
 def import_(
-    place: Annotated[Path, typer.Argument(metavar="FOLDER|FILE", help="What another tool, or an export, wrote.")],
+    place: Annotated[
+        Path, typer.Argument(metavar="FOLDER|FILE", help="Golden set of another tool, or an export of raggs.")
+    ],
     out: ExportFolder,
     format_: Annotated[
         str | None,
-        typer.Option("--format", "-f", metavar="FORMAT", help="See raggs list importers; an export of raggs says it."),
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="Input format (raggs list importers) [default: detected for exports of raggs].",
+        ),
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option("--split", metavar="NAME", help="Split of beir and hf. [default: test, or the only one]"),
+        typer.Option("--split", metavar="NAME", help="Split of beir and hf data [default: test, or the only one]."),
     ] = None,
     column: ColumnOption = None,
     force: IntoOthers = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Read a golden set of another tool.
+    """Import a golden set of another tool.
 
-    It is written as JSON lines, which `raggs eval -g DIR` reads. Of an export of raggs it is said, part by part, what
-    came through as it was in the run.
+    Writes JSON lines, which `raggs eval -g DIR` reads. For an export of raggs, reports which parts survived the round
+    trip.
 
     \b
     Examples:
@@ -268,34 +273,36 @@ def _lines(done: ImportResult) -> Iterator[str]:
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run directory, or labels (TREC, BEIR, CSV).")],
+    run: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="Run directory, or labels (TREC, BEIR, CSV).")],
     runs: Runs = None,
     sweep: Annotated[
-        list[Path] | None, typer.Option("--sweep", metavar="DIR", help="The folder of a sweep over it. Repeatable.")
+        list[Path] | None,
+        typer.Option("--sweep", metavar="DIR", help="Folder of a sweep over this golden set. Repeatable."),
     ] = None,
     diagnose: Annotated[
         Path | None,
-        typer.Option("--diagnose", metavar="DIR", help="The folder of diagnoses; the run's own if left out."),
+        typer.Option("--diagnose", metavar="DIR", help="Folder of diagnoses [default: that of the run]."),
     ] = None,
     evaluation: Annotated[
-        Path | None, typer.Option("--eval", metavar="EVAL.JSON", help="What raggs eval --out wrote, in place of --run.")
+        Path | None,
+        typer.Option("--eval", metavar="EVAL.JSON", help="eval.json of raggs eval --out, instead of --run."),
     ] = None,
     baseline: Baseline = None,
     measures: Measures = None,
     k: Cutoffs = "",
     reviews: ReviewsFolder = None,
     no_text: Annotated[
-        bool, typer.Option("--no-text", help="Leave the texts of passages out, so that it can travel.")
+        bool, typer.Option("--no-text", help="Omit passage texts, so that the file can be shared.")
     ] = False,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write.")] = Path("report.html"),
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write one HTML file for the meeting where the decision falls.
+    """Write a self-contained HTML report for decision makers.
 
-    What the set says, whether it can be trusted, what blocks, what is next and what it cost; then
-    where each system loses, and how each number was made. Without --run the run's own retrievers
-    are the systems; the first one is the baseline. The file needs no network and no server.
+    Contains the result and its reliability, open problems, the next step and the cost. Details show where each system
+    loses and how each number was computed. Without --run, the systems are the run's own retrievers; the first one is
+    the baseline.
 
     \b
     Examples:

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
     Display = LiveProgress | PlainProgress | None
 
-Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Where the runs lie.")]
+Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Folder that contains the runs.")]
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
-    force: Annotated[bool, typer.Option("--force", help="Write over files of the same names.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Make a starter project.
+    """Create a starter project.
 
-    A folder with a commented configuration, a small corpus and questions. It runs offline at once.
+    The folder contains a commented configuration, a small corpus and queries. It runs offline.
 
     \b
     Example:
@@ -57,13 +57,13 @@ def init(
     for file in make_starter(folder, force=force):
         say(str(file))
     say(f"next: raggs run --config {shlex.quote(str(folder / 'raggs.yaml'))}")
-    say("documents of your own, and no questions yet: raggs questions DOCS")
+    say("No queries yet? Generate some from your documents: raggs questions DOCS")
 
 
 def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = False) -> None:
-    """Check keys, extras, prices and disk.
+    """Check API keys, optional packages, prices and disk space.
 
-    With a configuration also its inputs and its server. Nothing is paid for.
+    With a configuration, also checks its inputs and its server. Makes no paid call.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = F
 
 
 def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debug: Debug = False) -> None:
-    """Show what the caches of a workspace hold.
+    """Show the contents of the caches of a workspace.
 
     \b
     Example:
@@ -101,21 +101,21 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
         say_json(dump_json(facts))
         return
     for part in found:
-        bad = f"; {part.damaged:,} damaged: asked again, paid again" if part.damaged else ""
+        bad = f"; {part.damaged:,} damaged, will be requested and paid again" if part.damaged else ""
         say(f"{part.name:<10} {part.entries:>9,} entries {part.bytes / 1e6:>10,.1f} MB  {part.note}{bad}")
 
 
 def cache_clear(
     workspace: Workspace = Path("runs"),
     what: Annotated[
-        str, typer.Option("--what", metavar="PART", help="llm, corpora, vectors, bm25, other or all.")
+        str, typer.Option("--what", metavar="PART", help="Cache to clear: llm, corpora, vectors, bm25, other or all.")
     ] = "all",
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Empty the caches of a workspace.
+    """Clear the caches of a workspace.
 
-    Clearing `llm` throws paid answers away, so it asks first.
+    Clearing `llm` deletes paid answers and needs confirmation.
 
     \b
     Example:
@@ -126,13 +126,13 @@ def cache_clear(
 
     if not yes and what in ("llm", "all"):
         try:
-            agreed = agree(f"Throw away the paid answers in {workspace}?", err=False)
+            agreed = agree(f"Delete the paid answers in {workspace}?", err=False)
         except typer.Abort as error:
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise
             agreed = False
         if not agreed:
-            raise UsageError("nothing was cleared", remedy="pass --yes to clear without asking")
+            raise UsageError("nothing was cleared", remedy="pass --yes to clear without confirmation")
     for name in clear(workspace, what):
         say(f"cleared {name}")
 
@@ -146,7 +146,7 @@ def validate(
 ) -> None:
     """Check a configuration and its inputs.
 
-    Nothing is run.
+    Runs no stage and calls no model.
 
     \b
     Example:
@@ -157,7 +157,7 @@ def validate(
     from raggs.cli.options import RunFlags
     from raggs.runs.manifests.store import dump_json
 
-    config = find_config(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
+    config = find_config(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR creates one")
     found = inputs_of(config, overrides or ())
     if as_json:
         say_json(dump_json({"valid": True, **asdict(found)}))
@@ -178,8 +178,8 @@ def show(
 ) -> None:
     """Show the effective configuration.
 
-    Each value with its origin: default, file, environment or --set. What a
-    setting does: raggs explain KEY.
+    Prints each value with its origin: default, file, environment or --set. For the meaning of a setting, use
+    raggs explain KEY.
 
     \b
     Example:
@@ -201,7 +201,7 @@ def show(
 
 
 def _yaml(value: object) -> str:
-    """A value as --set takes it."""
+    """Return a value as --set accepts it."""
     import json
 
     from raggs.config.source import parse_value
@@ -217,10 +217,11 @@ def index(
     config: ConfigFile,
     overrides: Overrides = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be made and loaded; change nothing.")
+        bool, typer.Option("--dry-run", help="Print what would be created and loaded; change nothing.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Replace an index that raggs made from something else; do not ask.")
+        bool,
+        typer.Option("--yes", "-y", help="Replace, without confirmation, an index that raggs made from other data."),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -228,8 +229,8 @@ def index(
 ) -> None:
     """Load the corpus into Elasticsearch.
 
-    Makes each index that an elasticsearch retriever searches, sends passages and vectors, and compares the counts.
-    Run it again after an interruption: it sends what is missing. Credentials come from the environment:
+    Creates each index that an elasticsearch retriever searches, sends passages and vectors, and compares the counts.
+    To resume after an interruption, run the same command again. Credentials come from the environment:
     ELASTIC_API_KEY, or ELASTIC_USERNAME and ELASTIC_PASSWORD.
 
     \b
@@ -267,10 +268,10 @@ def index(
 
 
 def _overwrite(load: IndexLoad, yes: bool) -> bool:
-    """Whether an index that holds something else may go; asked where somebody can answer."""
+    """Return whether an index with other data may be replaced; ask on a terminal."""
     if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
-    question = f"{load.loader.place.shown} is there already, and {load.standing.detail}. Delete it and load it anew?"
+    question = f"{load.loader.place.shown} exists, and {load.standing.detail}. Delete and reload it?"
     return agree(question, err=True)
 
 
@@ -282,7 +283,7 @@ def _load_and_describe(load: IndexLoad, services: RunServices, display: Display,
         done = run_load(load, services, overwrite)
     place, rate = load.loader.place.shown, done.sent / max(done.seconds, 1e-9)
     what = f"{plural(done.documents, 'document')}, {done.vectors:,} with vectors"
-    sent = f"{done.sent:,} sent in {done.seconds:.1f} s ({rate:,.0f}/s)" if done.sent else "all there already"
+    sent = f"{done.sent:,} sent in {done.seconds:.1f} s ({rate:,.0f}/s)" if done.sent else "already complete"
     return {
         "index": place,
         "documents": done.documents,
@@ -301,10 +302,10 @@ def _described(load: IndexLoad) -> Row:
     if contents.dims:
         what += f" with vectors of {contents.dims} dimensions ({contents.embedder})"
     doing = {
-        "absent": "would be made",
-        "begun": f"has {load.standing.detail} already; the missing would be sent",
-        "other": f"is there already, and {load.standing.detail}; --yes would replace it",
-        "foreign": f"is there already, and {load.standing.detail}; it would be left alone",
+        "absent": "would be created",
+        "begun": f"has {load.standing.detail} already; the rest would be sent",
+        "other": f"exists, and {load.standing.detail}; --yes would replace it",
+        "foreign": f"exists, and {load.standing.detail}; it would not be changed",
     }[load.standing.kind]
     return {
         "index": place,
@@ -318,22 +319,23 @@ def _described(load: IndexLoad) -> Row:
 
 def audit(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN|SET", help="A run, a sweep, an eval.json, or a golden set in files.")
+        Path, typer.Argument(metavar="RUN|SET", help="Run directory, sweep, eval.json, or golden set in files.")
     ],
     lock: Annotated[
         Path | None,
-        typer.Option("--lock", metavar="FILE", help="Check that this golden.lock means this set."),
+        typer.Option("--lock", metavar="FILE", help="golden.lock that the golden set must match."),
     ] = None,
     new_lock: Annotated[
         Path | None,
-        typer.Option("--write-lock", metavar="FILE", help="Write the set's golden.lock, for git."),
+        typer.Option("--write-lock", metavar="FILE", help="File for the golden.lock of the set, to be kept in git."),
     ] = None,
     verify: Annotated[
         Path | None,
-        typer.Option("--verify", metavar="PUBKEY", help="Check that this key signed the run."),
+        typer.Option("--verify", metavar="PUBKEY", help="Public key that must have signed the run."),
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option("--sign", metavar="KEYFILE", help="Sign the run, if there are no findings.")
+        Path | None,
+        typer.Option("--sign", metavar="KEYFILE", help="Private key to sign the run with, if the audit passes."),
     ] = None,
     details: Details = False,
     as_json: Json = False,
@@ -373,10 +375,12 @@ def audit(
 
 
 def keygen(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key; the public one is FILE.pub.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File for the private key; the public key is written to FILE.pub.")
+    ],
     debug: Debug = False,
 ) -> None:
-    """Make a pair of keys to sign runs with.
+    """Create a key pair to sign runs.
 
     \b
     Example:

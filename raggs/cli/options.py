@@ -1,12 +1,7 @@
-"""Arguments that several commands share, declared once.
+"""Options that several commands share, groups of options, confirmations, and commands that resume a run.
 
-Commands with many options: each group of options is one frozen value, and the command takes a few groups.
-
-Typer wants one function with every option as a parameter; `with_option_groups` makes it from a function of groups.
-
-The question whether a key may go to an address that is new.
-
-The command that goes on with a run: the one that was given, with all of its flags.
+Typer needs one function with every option as a parameter. `with_option_groups` makes one from a function that takes
+groups of options as frozen dataclasses.
 """
 
 from __future__ import annotations
@@ -31,29 +26,43 @@ if TYPE_CHECKING:
     from raggs.llm.budget import BudgetCap
 
 CommandFunction = Callable[..., None]
-ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run's YAML file.")]
+ConfigFile = Annotated[
+    Path, typer.Option("--config", "-c", metavar="FILE", help="Path to the configuration file of the run.")
+]
 MaybeConfig = Annotated[
     Path | None,
     typer.Option(
-        "--config", "-c", metavar="FILE", help="Compare with this YAML file instead of the last run's settings."
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Configuration file to compare with [default: the settings of the last run].",
     ),
 ]
 CheckedConfig = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Check also what this YAML file asks for."),
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Configuration file whose inputs and services are also checked."
+    ),
 ]
 GivenConfig = Annotated[
-    Path | None, typer.Argument(metavar="CONFIG", help="The run's YAML file; raggs.yaml, if it is here.")
+    Path | None, typer.Argument(metavar="CONFIG", help="Configuration file of the run [default: raggs.yaml].")
 ]
-RunFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The run's YAML file; raggs.yaml, if it is here.")]
-SameConfig = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")]
+RunFile = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="Configuration file of the run [default: raggs.yaml].")
+]
+SameConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Path to the configuration file (alternative to the FILE argument)."
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a setting (raggs explain KEY), e.g. rank.max_calls=40. Repeatable."
+        "--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40 (raggs explain KEY). Repeatable."
     ),
 ]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, e.g. runs/demo.")]
 Summary = Annotated[bool, typer.Option("--summary", help="Append the result as Markdown to $GITHUB_STEP_SUMMARY.")]
 Confidence = Annotated[
     float,
@@ -61,27 +70,34 @@ Confidence = Annotated[
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print all sections, definitions and notes.")]
 Precision = Annotated[
-    int, typer.Option("--precision", metavar="N", min=1, max=10, help="Decimals of scores on the screen.")
+    int, typer.Option("--precision", metavar="N", min=1, max=10, help="Number of decimals of scores on the screen.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
-IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]
+ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to write to.")]
+IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that contains other files.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
+    bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and write nothing.")
 ]
 MaxUsd = Annotated[
     float | None,
-    typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),
+    typer.Option(
+        "--max-usd", metavar="USD", min=0, help="Cap in USD for the whole run, over all invocations (budget.max_usd)."
+    ),
 ]
 MaxCalls = Annotated[
     int | None,
-    typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
+    typer.Option(
+        "--max-calls",
+        metavar="N",
+        min=0,
+        help="Maximum calls of the whole run, over all invocations (budget.max_calls).",
+    ),
 ]
 AllowMixed = Annotated[
     bool,
     typer.Option(
         "--allow-mixed",
-        help="Go on when a provider answers with another snapshot of a model than before; as llm.allow_mixed.",
+        help="Continue if the provider answers with another model version than before (llm.allow_mixed).",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the bootstrap.")]
@@ -90,23 +106,23 @@ ColumnOption = Annotated[
     typer.Option(
         "--column",
         metavar="ROLE=NAME",
-        help="Column of a table to read, e.g. grade=score. Needed if two columns mean the same. Repeatable.",
+        help="Column of a table for a role, e.g. grade=score. Needed if the column is ambiguous. Repeatable.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP, callback=be_quiet, is_eager=True)]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run without confirmation.")]
 
 
 def find_config(file: Path | None, config: Path | None, usual: str, remedy: str) -> Path:
-    """The configuration, however it was named: as an argument, as an option, or by lying here under its `usual` name.
+    """Return the configuration file: the argument, the option, or the file `usual` in the working directory.
 
     Raises:
-        UsageError: two are named, or none; with the `remedy`.
+        UsageError: two files are given, or none; with the `remedy`.
     """
     from raggs.base.errors import UsageError
 
     if file is not None and config is not None:
-        raise UsageError(f"two configurations: {file} and {config}", remedy="name one")
+        raise UsageError(f"two configurations: {file} and {config}", remedy="give one")
     here = Path(usual)
     found = file or config or (here if here.is_file() else None)
     if found is None:
@@ -115,9 +131,9 @@ def find_config(file: Path | None, config: Path | None, usual: str, remedy: str)
 
 
 def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with an option for each field of the dataclasses that `function` takes.
+    """Return a command with an option for each field of the dataclasses that `function` takes.
 
-    Other parameters stay options themselves. Names must be unique over all groups.
+    Other parameters stay options. Names must be unique over all groups.
     """
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
@@ -166,7 +182,10 @@ def _options(group: type) -> Iterator[Parameter]:
 
 
 def approver(yes: bool, quiet: bool = False) -> Approve:
-    """Who is asked: the user, where there is a terminal; `yes` has answered already. All is shown before it is used."""
+    """Return a function that confirms new addresses: by asking on a terminal, or always with `yes`.
+
+    New addresses are printed before they are used.
+    """
 
     def ask(new: Sequence[Destination]) -> bool:
         from raggs.app.addresses import settings_file, trust_hosts
@@ -177,7 +196,7 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
                 say(str(found), err=True)
         if not asks:
             return yes
-        if not agree(f"Send it there, now and later (noted in {settings_file()})?", default=False, err=True):
+        if not agree(f"Send it there, now and in future (stored in {settings_file()})?", default=False, err=True):
             return False
         trust_hosts([found.host for found in new])
         return True
@@ -187,7 +206,7 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
 
 @dataclass(frozen=True)
 class RunFlags:
-    """The flags of `raggs run`, or of another `verb`, that say which run is meant, and what of it."""
+    """Flags of `raggs run`, or of another `verb`, that select a run and its stages."""
 
     config: Path
     overrides: Sequence[str] = ()
@@ -198,7 +217,7 @@ class RunFlags:
     verb: str = "run"
 
     def command(self, settings: Mapping[str, str] | None = None) -> str:
-        """The same command again, with some settings given anew."""
+        """Return the same command with changed settings."""
         changed = settings or {}
         kept = [text for text in self.overrides if text.partition("=")[0].strip() not in changed]
         named = {"--run-id": self.run_id, "--from": self.start, "--to": self.stop, "--only": self.only}
@@ -210,17 +229,17 @@ class RunFlags:
         return shlex.join(words)
 
     def going_on(self) -> str:
-        """The command that does all stages of the same run."""
+        """Return the command that runs all stages of the same run."""
         return replace(self, start=None, stop=None, only=None).command()
 
 
 def sufficient_cap(cap: BudgetCap, left: float | None) -> str:
-    """A cap that suffices for what was spent and is left to do, in USD or calls; twice as much where nobody knows."""
+    """Return a sufficient cap, in USD or calls: spent plus remaining, or twice the limit if that is unknown."""
     most = 2 * cap.limit if left is None else cap.spent + left
     return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))
 
 
 def typed(path: Path) -> str:
-    """A path as it can be typed here: from the working directory on where it lies below, else as it is."""
+    """Return a path as it can be typed: relative to the working directory if it is inside, else unchanged."""
     found = str(relative_to_cwd(path))
     return shlex.quote(str(path) if found.startswith("-") else found)

@@ -1,9 +1,4 @@
-"""`raggs questions`: questions made of documents, with the excerpts that answer them.
-
-`raggs questions import`: questions out of logs of real users.
-
-`raggs questions calibrate`: thresholds found by looking at pairs.
-"""
+"""`raggs questions`: generate questions from documents, import them from logs, and calibrate thresholds."""
 
 from __future__ import annotations
 
@@ -36,43 +31,49 @@ IN_PART = 7
 
 def make(
     documents: Annotated[
-        Path | None, typer.Argument(metavar="DOCS", help="A folder of documents; or say --config.")
+        Path | None, typer.Argument(metavar="DOCS", help="Folder of documents (alternative to --config).")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="The YAML file whose corpus is asked about; raggs.yaml."),
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Configuration file with the corpus [default: raggs.yaml]."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Where the questions go: .jsonl, .yaml or .csv."),
+        typer.Option("--out", "-o", metavar="FILE", help="File for the questions: .jsonl, .yaml or .csv."),
     ] = None,
-    n: Annotated[int | None, typer.Option("--n", "-n", metavar="N", min=1, help="Questions to ask for.")] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", metavar="N", min=1, help="Number of questions to generate.")
+    ] = None,
     asker: Annotated[
         str | None,
-        typer.Option("--asker", metavar="ASKER", help="Who asks: extractive, litellm:MODEL, ...; raggs list askers."),
+        typer.Option(
+            "--asker", metavar="ASKER", help="Question generator: extractive, litellm:MODEL, ... (raggs list askers)."
+        ),
     ] = None,
     overrides: Overrides = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing runs.")
+        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and run nothing.")
     ] = False,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
     allow_mixed: AllowMixed = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Ask no more: use what a run that was stopped has asked.")
+        bool, typer.Option("--partial", help="Make no more calls: use the questions of a stopped run.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that this run has not written.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that this run did not write.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Make questions of documents, each with the excerpts that answer it.
+    """Generate questions from documents, each with the excerpts that answer it.
 
-    Windows are drawn from all parts of the documents, the asker makes a question of each, excerpts that do not stand
-    there word for word take their question with them, and so do duplicates. Without --asker questions are made by
-    rule, offline, to try the tool. With DOCS a configuration is written beside the questions: raggs run goes on.
-    Logs of users become questions by raggs questions import; raggs questions calibrate finds thresholds.
+    Windows are sampled from all parts of the documents, and the asker writes a question about each. Questions whose
+    excerpts are not found verbatim are dropped, and so are duplicates. Without --asker, questions are made by rules,
+    offline, to try the tool. With DOCS, a configuration for raggs run is written next to the questions. To import
+    questions from user logs, use raggs questions import. To find thresholds, use raggs questions calibrate.
 
     \b
     Examples:
@@ -114,21 +115,23 @@ def make(
         _say_results(made, asked, loaded, config if written else None)
         if not written and documents is not None and says_otherwise(config, loaded.run):
             kept = ", ".join(setting.replace("=", ": ", 1) for setting in wanted)
-            say(f"note: {config} says otherwise, so going on by it makes other questions; put there: {kept}")
+            say(f"note: {config} has other settings, so raggs would generate other questions; set there: {kept}")
     if made.stopped is not None:
         raise made.stopped
     if not made.kept:
-        raise PartialError("no question is left", where=made.run.folder, remedy="see why: filter.jsonl, ask.jsonl")
+        raise PartialError(
+            "no question is left", where=made.run.folder, remedy="the reasons are in filter.jsonl and ask.jsonl"
+        )
 
 
 def _caps(max_usd: float | None, max_calls: int | None) -> list[str]:
-    """What this call may spend, as settings."""
+    """Return the caps of the run as settings."""
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     return [f"{name}={value}" for name, value in caps.items() if value is not None]
 
 
 def _settings(n: int | None, asker: str | None) -> list[str]:
-    """What is asked, as settings."""
+    """Return the number of questions and the asker as settings."""
     from raggs.app.question_tools import asker_setting
 
     found = [] if n is None else [f"questions.sample.n={n}"]
@@ -137,9 +140,14 @@ def _settings(n: int | None, asker: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class QuestionsFlags:
-    """How the work is done. `asks`: whether a user is there who can be asked; `shows`: who sees how far it is.
+    """Flags of `raggs questions make`.
 
-    `sure`: whether artifacts that were edited by hand may be replaced.
+    Attributes:
+        partial: whether to use the questions of a stopped run, without calls.
+        force: whether to overwrite files that the run did not write.
+        asks: whether a user can be asked for confirmation.
+        shows: whether progress is shown.
+        sure: whether artifacts that were edited by hand may be replaced.
     """
 
     partial: bool
@@ -177,7 +185,7 @@ def _make(loaded: LoadedConfig, target: Path, asked: RunFlags, flags: QuestionsF
 
 
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: RunFlags) -> None:
-    """Put into the error the command that goes on under a budget that suffices."""
+    """Add to the error the command that resumes with a sufficient budget."""
     from raggs.app.run import forecast
     from raggs.runs.plan import Selection
 
@@ -187,11 +195,11 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: RunFlags) -> N
     enough = 2 * cap.limit if left is None else cap.spent + left
     value = f"{math.ceil(100 * enough) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(enough))
     again = asked.command({} if cap.per_invocation else {f"budget.{cap.setting}": value})
-    error.remedy = f"what was paid is cached, to go on: {again}"
+    error.remedy = f"paid answers are cached; to resume: {again}"
 
 
 def made_json(made: QuestionsResult) -> str:
-    """What came of it, for pipes."""
+    """Return the result as JSON."""
     from raggs.runs.manifests.store import dump_json
 
     return dump_json(
@@ -216,7 +224,7 @@ def made_json(made: QuestionsResult) -> str:
 
 
 def _say_results(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, written: Path | None) -> None:
-    """What came of it, and what is next."""
+    """Print the result and the next command."""
     from raggs.base.text import plural
 
     say(f"{plural(made.kept, 'question')} of {made.asked:,} kept, {made.note} ({made.asker})")
@@ -224,7 +232,7 @@ def _say_results(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, w
         say(made.short)
     if made.rejected:
         told = {reason: f" ({made.why[reason]})" if reason in made.why else "" for reason in made.rejected}
-        say("gone: " + ", ".join(f"{count:,} {reason}{told[reason]}" for reason, count in made.rejected.items()))
+        say("dropped: " + ", ".join(f"{count:,} {reason}{told[reason]}" for reason, count in made.rejected.items()))
     if made.kinds:
         say("types: " + ", ".join(f"{count:,} {kind}" for kind, count in made.kinds.items()))
     if made.difficulties:
@@ -235,10 +243,10 @@ def _say_results(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, w
     if made.leakage.warning:
         say(made.leakage.warning)
     if made.usd:
-        each = "" if made.usd_each is None else f", ${made.usd_each:,.4f} a question kept"
+        each = "" if made.usd_each is None else f", ${made.usd_each:,.4f} per kept question"
         say(f"${made.usd:,.4f} spent{each}")
     if made.files and {"duplicate", "off the question"} & made.rejected.keys():
-        say(f"by thresholds, which belong to the embedder; to look at pairs: raggs questions calibrate {made.files[0]}")
+        say(f"the thresholds depend on the embedder; to check them: raggs questions calibrate {made.files[0]}")
     if made.files:
         say("questions: " + ", ".join(map(str, made.files)))
     if written is not None:
@@ -252,17 +260,22 @@ MAX_SHOWN_QUESTIONS = 5
 
 
 def import_(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG", help=".txt (a line each), .csv, .tsv or .jsonl; .gz.")],
+    logs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LOG", help="Log files: .txt (one query per line), .csv, .tsv or .jsonl; also .gz."),
+    ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the questions go: .jsonl, .csv or .yaml.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="File for the questions: .jsonl, .csv or .yaml.")
     ] = Path("questions.jsonl"),
     column: Annotated[
-        str | None, typer.Option("--column", metavar="NAME", help="The column of the texts; nothing else is read.")
+        str | None, typer.Option("--column", metavar="NAME", help="Column with the texts; other columns are not read.")
     ] = None,
     allow: Annotated[
-        str, typer.Option("--allow", metavar="KINDS", help="Personal data that may stay: email,phone, and so on.")
+        str, typer.Option("--allow", metavar="KINDS", help="Kinds of personal data to keep, e.g. email,phone.")
     ] = "",
-    mask: Annotated[bool, typer.Option("--mask", help="Replace personal data by [EMAIL] and so on.")] = False,
+    mask: Annotated[
+        bool, typer.Option("--mask", help="Replace personal data with placeholders such as [EMAIL].")
+    ] = False,
     near: Annotated[
         float,
         typer.Option(
@@ -274,19 +287,20 @@ def import_(
         ),
     ] = 0.92,
     language: Annotated[
-        str | None, typer.Option("--language", metavar="CODE", help="Of all questions; each is detected if left out.")
+        str | None,
+        typer.Option("--language", metavar="CODE", help="Language of all questions [default: detected for each]."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the result; write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Make questions of what users typed, without what tells who they are.
+    """Import questions from user logs, without personal data.
 
-    Nothing is sent anywhere. What is no question goes, what was asked before is counted, and questions with e-mail
-    addresses, phone numbers, IBANs, cards, IP addresses, social security numbers or names are set aside in
-    FILE.flagged.jsonl, unless they are allowed or masked.
+    No data is sent to a server. Entries that are not questions are dropped, and duplicates are counted. Questions with
+    personal data (e-mail addresses, phone numbers, IBANs, cards, IP addresses, social security numbers, names) are
+    written to FILE.flagged.jsonl, unless they are allowed or masked.
 
     \b
     Examples:
@@ -329,9 +343,9 @@ def _lines(found: QuestionImportResult) -> Iterator[str]:
 
     yield f"{plural(found.entries, 'entry')}: {plural(len(found.questions), 'question')} ({_counts(found.languages)})"
     if found.same or found.near:
-        yield f"asked before: {found.same:,} in the same words, {found.near:,} in others"
+        yield f"duplicates: {found.same:,} with the same text, {found.near:,} with similar text"
     if found.dropped:
-        yield f"no question: {_counts(found.dropped)}"
+        yield f"not a question: {_counts(found.dropped)}"
     if found.flagged:
         aside = plural(found.flagged_questions, "question")
         yield f"personal data: {aside} set aside ({_counts(found.flagged)}); --mask or --allow KINDS keeps them"
@@ -339,7 +353,7 @@ def _lines(found: QuestionImportResult) -> Iterator[str]:
         yield f"personal data masked: {_counts(found.masked)}"
     for query in found.questions[:MAX_SHOWN_QUESTIONS]:
         yield f"  {query.metadata['frequency']:>7}  {shorten(query.text, 100)}"
-    yield "\n".join(map(str, found.files)) if found.files else "nothing was written"
+    yield "\n".join(map(str, found.files)) if found.files else "no file written"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -349,39 +363,59 @@ def _counts(counts: Mapping[str, int]) -> str:
 PAIRS_EACH_SIDE = 5  # pairs shown on each side of a threshold
 BAR = 40
 WIDTH = 400  # characters of a text that are shown
-QUESTIONS_BY_KIND = {"duplicate": "the same question?", "excerpt": "is the excerpt about the question?"}
-PAIR_NAMES = {"duplicate": "questions and the nearest before them", "excerpt": "questions and their furthest excerpts"}
+QUESTIONS_BY_KIND = {"duplicate": "same question?", "excerpt": "is the excerpt about the question?"}
+PAIR_NAMES = {
+    "duplicate": "questions and their nearest earlier question",
+    "excerpt": "questions and their least similar excerpt",
+}
 
 
 def calibrate(
-    questions: Annotated[Path, typer.Argument(metavar="FILE", help="Questions with excerpts: CSV, JSONL or YAML.")],
+    questions: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of questions with excerpts: CSV, JSONL or YAML.")
+    ],
     embedder: Annotated[
-        str, typer.Option("--embedder", metavar="NAME", help="type:path or model:key=value; raggs list embedders.")
+        str,
+        typer.Option(
+            "--embedder", metavar="NAME", help="Embedder, as type:path or model:key=value (raggs list embedders)."
+        ),
     ] = "wordllama",
     corpus: Annotated[
-        str | None, typer.Option("--corpus", metavar="NAME", help="Only questions about this document or corpus.")
+        str | None, typer.Option("--corpus", metavar="NAME", help="Use only questions about this document or corpus.")
     ] = None,
     duplicate: Annotated[
         float | None,
-        typer.Option("--duplicate", metavar="COSINE", min=-1, max=1, help="Above it: asked twice; .70, wordllama .85."),
+        typer.Option(
+            "--duplicate",
+            metavar="COSINE",
+            min=-1,
+            max=1,
+            help="Similarity above which questions are duplicates [default: 0.70; wordllama 0.85].",
+        ),
     ] = None,
     excerpt: Annotated[
         float | None,
-        typer.Option("--excerpt", metavar="COSINE", min=-1, max=1, help="Below it: off the point; .41, wordllama .15."),
+        typer.Option(
+            "--excerpt",
+            metavar="COSINE",
+            min=-1,
+            max=1,
+            help="Similarity below which an excerpt is off-topic [default: 0.41; wordllama 0.15].",
+        ),
     ] = None,
     ask: Annotated[
-        bool | None, typer.Option("--ask/--no-ask", help="Judge pairs now; if left out, on a terminal.")
+        bool | None, typer.Option("--ask/--no-ask", help="Decide on pairs interactively [default: on a terminal].")
     ] = None,
     max_usd: Annotated[
-        float, typer.Option("--max-usd", metavar="USD", min=0, help="The most that the embedder may cost.")
+        float, typer.Option("--max-usd", metavar="USD", min=0, help="Cap for the cost of the embedder, in USD.")
     ] = 5.0,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Find thresholds by looking at pairs of questions and excerpts.
+    """Find similarity thresholds by reviewing pairs of questions and excerpts.
 
-    Thresholds belong to a corpus and an embedder. Prints histograms of both cosines and the pairs next to each
-    threshold; on a terminal, pairs are shown in binary search instead: y or n, u takes the last answer back, q ends.
+    Thresholds depend on the corpus and the embedder. Prints histograms of both similarities and the pairs next to each
+    threshold. On a terminal, a binary search shows pairs instead: answer y or n, u (undo) or q (quit).
 
     \b
     Examples:
@@ -432,7 +466,7 @@ def _calibrating_as_json(found: ThresholdCalibration, thresholds: Thresholds) ->
 
 
 def _histogram(pairs: ThresholdPairs) -> None:
-    """Bars of the bins that hold something and those between them."""
+    """Print the bins from the first to the last that is not empty, as bars."""
     say(f"\ncosines of {PAIR_NAMES[pairs.kind]}: {len(pairs.texts):,}")
     bins = pairs.histogram
     held = [place for place, (_, count) in enumerate(bins) if count]
@@ -442,7 +476,7 @@ def _histogram(pairs: ThresholdPairs) -> None:
 
 
 def _say_near_pairs(pairs: ThresholdPairs, threshold: float) -> None:
-    """The pairs next to a threshold, the nearest to it in the middle."""
+    """Print the pairs next to a threshold, the nearest in the middle."""
     order = pairs.cosines.argsort(kind="stable")[::-1].tolist()
     above = [row for row in order if pairs.cosines[row] > threshold]
     shown = order[max(0, len(above) - PAIRS_EACH_SIDE) : len(above) + PAIRS_EACH_SIDE]
@@ -460,7 +494,7 @@ def _pair(pairs: ThresholdPairs, row: int, err: bool = False) -> None:
 
 
 def _searched(found: ThresholdCalibration, usual: Thresholds) -> Thresholds:
-    """Both thresholds, as the answers say; the usual one where there is nothing to look at."""
+    """Return both thresholds from the user's answers; the default where there are no pairs."""
     from raggs.stats.question_filters import Thresholds
 
     values = {kind: _search(kind, pairs) for kind, pairs in found.pairs.items()}
@@ -471,14 +505,14 @@ def _searched(found: ThresholdCalibration, usual: Thresholds) -> Thresholds:
 
 
 def _search(kind: Kind, pairs: ThresholdPairs) -> float | None:
-    """One threshold; None where there is nothing to look at."""
+    """Return one threshold from the user's answers; None without pairs."""
     from raggs.stats.question_filters import ThresholdSearch
 
     search = ThresholdSearch(pairs.cosines)
     if not len(pairs.cosines):
         return None
     while (standing := search.standing()).row is not None:
-        say("", err=is_quiet())  # a pair that is asked about is shown in any case
+        say("", err=is_quiet())  # with --quiet too, because the user must see the pair
         _pair(pairs, standing.row, err=is_quiet())
         answer = _answer(f"{QUESTIONS_BY_KIND[kind]} [y/n/u/q] ({standing.low:.2f} to {standing.high:.2f})")
         if answer == "q":
@@ -498,12 +532,12 @@ def _answer(question: str) -> str:
 
 
 def _end(found: ThresholdCalibration, thresholds: Thresholds) -> None:
-    """What the thresholds take out, and how they are set."""
+    """Print how many questions the thresholds remove, and the settings to use them."""
     gone = found.gone(thresholds)
     say(
-        f"\nduplicate {thresholds.duplicate:g}: {gone['duplicate']:,} of {found.questions:,} questions go; "
-        f"excerpt {thresholds.excerpt:g}: {gone['excerpt']:,} go"
+        f"\nduplicate {thresholds.duplicate:g}: {gone['duplicate']:,} of {found.questions:,} questions removed; "
+        f"excerpt {thresholds.excerpt:g}: {gone['excerpt']:,} removed"
     )
-    say(f"embedder: {found.embedder} (thresholds of another are on another scale)")
+    say(f"embedder: {found.embedder} (thresholds of other embedders differ)")
     place, values = "questions.filter", thresholds
     say(f"to use them: {place}.duplicate={values.duplicate:g} {place}.excerpt={values.excerpt:g}")

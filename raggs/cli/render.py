@@ -334,7 +334,7 @@ def _targets(models: Iterable[str], llm: LLMSettings) -> list[CallTarget]:
 
 
 def _expected(expected: RunForecast, cap: float | None) -> Iterator[str]:
-    """The dry run's sum, and what it takes for granted."""
+    """Yield the total of the dry run and its assumptions."""
     limit = "no cap" if cap is None else f"cap ${cap:,.2f}"
     usd, at_most = expected.usd, expected.usd_at_most
     if usd is None or at_most is None:
@@ -357,12 +357,12 @@ def _expected(expected: RunForecast, cap: float | None) -> Iterator[str]:
         if most := " and ".join(filter(None, (full, corrected))):
             yield f"at most: {most}"
     if cap is not None and usd > cap:
-        yield "the cap may end it earlier: what is paid for by then can be used, and a higher cap goes on from there"
+        yield "the cap may stop the run earlier; paid results are usable, and a higher cap resumes the run"
     if less := sum(line.discount_usd for line in expected.running):
         yield f"up to ${less:,.4f} of it less where the provider remembers the prompts' own words, as it is likely to"
     guesses = {line.who: line.hidden_tokens for line in expected.running if line.hidden_tokens and line.calls}
     for who, tokens in guesses.items():
-        yield f"{tokens:,} tokens of hidden reasoning are assumed for each answer of {who}, until the first ones tell"
+        yield f"{tokens:,} tokens of hidden reasoning are assumed per answer of {who}, until answers are measured"
     if expected.plan.get("merge") and any(line.stage == "judge" and line.usd for line in expected.running):
         yield (
             "the pools are not known before merge has run, so answers that are paid for already still count "

@@ -1,13 +1,4 @@
-"""`raggs review`: people's word on passages, from the command line.
-
-`raggs review import` and `raggs review export`: people's word from elsewhere, and to elsewhere.
-
-`raggs review plan`: what a person should read next.
-
-`raggs review serve`: the page on which people grade.
-
-`raggs judge`: a run's judge, held against people, and two judges against each other.
-"""
+"""`raggs review` (human labels) and `raggs judge` (validation and comparison of judges)."""
 
 from __future__ import annotations
 
@@ -25,31 +16,39 @@ from raggs.cli.plain_text import say, say_json, say_note, say_secret
 
 ReviewsFolder = Annotated[
     Path | None,
-    typer.Option("--reviews", metavar="DIR", help="The folder of reviews; `reviews` beside the runs' if left out."),
+    typer.Option(
+        "--reviews", metavar="DIR", help="Folder of the human labels [default: `reviews` next to the folder of runs]."
+    ),
 ]
-WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="The reviewer; your login if left out.")]
+AnnotatorOption = Annotated[
+    str | None, typer.Option("--annotator", metavar="NAME", help="Name of the annotator [default: your login name].")
+]
 CANNOT_TELL = "?"
 BLIND_NOTE = "before a machine's grade was seen; these alone count for raggs judge and gates"
 
 
 def set_(
     run: RunFolder,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query id, e.g. q12.")],
-    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="A passage of its pool, e.g. doc7.")],
-    grade: Annotated[str, typer.Argument(metavar="GRADE", help="1 (not relevant) to 5 (answers); ? for cannot tell.")],
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why.")] = "",
-    who: WhoOption = None,
-    settle: Annotated[bool, typer.Option("--settle", help="Decide where reviewers differ.")] = False,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Query id, e.g. q12.")],
+    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="Passage id in the pool of the query, e.g. doc7.")],
+    grade: Annotated[
+        str, typer.Argument(metavar="GRADE", help="1 (not relevant) to 5 (answers the query), or ? (cannot tell).")
+    ],
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Note that is stored with the label.")] = "",
+    who: AnnotatorOption = None,
+    settle: Annotated[bool, typer.Option("--settle", help="Adjudicate: this grade replaces differing grades.")] = False,
     reviews: ReviewsFolder = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Note your grade of one passage. The run stays as it is; the judge `human` reads it.
+    """Store a human label for one passage.
+
+    The run does not change. The judge `human` uses the label in the next run.
 
     \b
     Examples:
       raggs review set runs/demo q12 doc7 4 --note "names the limit, not the exception"
-      raggs review set runs/demo q12 doc7 ? --who ada
+      raggs review set runs/demo q12 doc7 ? --annotator ada
       raggs review set runs/demo q12 doc7 3 --settle
     """
     from raggs.app.review import next_run, reviews_of, set_grade
@@ -62,7 +61,7 @@ def set_(
         say_json(said.model_dump_json(indent=2))
         return
     what = "cannot tell" if number is None else f"grade {number}"
-    replaced = ", in place of your earlier word" if said.replaces else ""
+    replaced = ", replaces your earlier label" if said.replaces else ""
     say(f"{said.who}: {what} for {passage} of {query}{replaced}, in {reviews_of(opened.folder, reviews)}")
     say(f"next: {next_run(opened, reviews)}")
 
@@ -103,7 +102,7 @@ def status(
 
 
 def _grade(given: str) -> int | None:
-    """What was typed as a grade.
+    """Return a typed grade; None for a question mark.
 
     Raises:
         UsageError: it is neither a whole number nor a question mark.
@@ -113,7 +112,7 @@ def _grade(given: str) -> int | None:
     if given == CANNOT_TELL:
         return None
     if not given.isascii() or not given.isdigit():
-        raise UsageError(f"{given!r} is no grade", remedy="give 1 to 5, or ? for cannot tell")
+        raise UsageError(f"{given!r} is not a grade", remedy="give 1 to 5, or ? for cannot tell")
     return int(given[:9])
 
 
@@ -123,7 +122,9 @@ def import_(
     who: Annotated[
         list[str] | None,
         typer.Option(
-            "--who", metavar="[AS=]NAME", help="Whose words rows without a name are, or those of AS. Repeatable."
+            "--annotator",
+            metavar="[AS=]NAME",
+            help="Annotator of rows without a name; with AS=NAME, of rows by AS. Repeatable.",
         ),
     ] = None,
     column: ColumnOption = None,
@@ -131,19 +132,18 @@ def import_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Add grades that people gave elsewhere to the reviews.
+    """Import human labels from a file.
 
-    All rows of all files are added, or none.
+    Adds all rows of all files, or none if a row is invalid.
 
-    A table has the columns grade (1 to 5, or ? for cannot tell), qid and doc_id, and perhaps who, at, note, seconds
-    and blind (true: no machine's grade was seen before; raggs judge counts these alone). Lists of Argilla's records
-    and of Label Studio's tasks are read as these write them. Rows with an empty grade are left out; what was imported
-    before is not added again.
+    A table needs the columns qid, doc_id and grade (1 to 5, or ? for cannot tell). Optional columns: who, at, note,
+    seconds and blind. Blind is true if the annotator saw no grade by a model before; only blind labels validate the
+    judge. Exports of Argilla and Label Studio are read as they are. Rows without a grade and duplicates are skipped.
 
     \b
     Examples:
-      raggs review import runs/demo grades.csv --who ada
-      raggs review import runs/demo label-studio.json --who 7=ada --who 9=bo
+      raggs review import runs/demo grades.csv --annotator ada
+      raggs review import runs/demo label-studio.json --annotator 7=ada
     """
     from raggs.app.review_files import import_reviews
     from raggs.base.tables import REVIEW_ROLES, parse_column_names
@@ -156,32 +156,35 @@ def import_(
     if as_json:
         say_json(dump_json({**asdict(taken), "folder": str(taken.folder)}))
         return
-    say(f"{plural(taken.added, 'word')} added to {taken.folder}")
+    say(f"{plural(taken.added, 'label')} added to {taken.folder}")
     if taken.known:
-        say(f"{plural(taken.known, 'row')} said what was known already")
+        say(f"{plural(taken.known, 'duplicate row')} skipped")
     if taken.open:
-        say(f"{plural(taken.open, 'row')} without a grade left out")
+        say(f"{plural(taken.open, 'row')} without a grade skipped")
     if taken.stale:
-        say(f"{plural(taken.stale, 'word')} on texts that have changed since: kept, not used")
+        say(f"{plural(taken.stale, 'label')} stored but not used: the text of the query or passage changed")
 
 
 def export(
     run: RunFolder,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file.")],
-    form: Annotated[str, typer.Option("--format", metavar="FORM", help="csv, jsonl, argilla or label-studio.")] = "csv",
-    todo: Annotated[bool, typer.Option("--todo", help="The passages that nobody has read, as tasks.")] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write.")],
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORM", help="Format: csv, jsonl, argilla or label-studio.")
+    ] = "csv",
+    todo: Annotated[bool, typer.Option("--todo", help="Write the passages without a label, as tasks.")] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="All lines, also those that hold no longer; with --format jsonl.")
+        bool,
+        typer.Option("--all", help="Write all lines, also replaced and withdrawn labels (only with --format jsonl)."),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
     reviews: ReviewsFolder = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write what people say of a run, or what waits for them, as a file.
+    """Export human labels, or the passages that need some.
 
-    Tasks show the question and the passage and no machine's grade; they carry ids and digests, so that
-    raggs review import finds where their grades belong.
+    Tasks (--todo) contain the query and the passage but no grade by a model. Their ids and digests let
+    raggs review import match the labels to the passages.
 
     \b
     Examples:
@@ -197,11 +200,11 @@ def export(
     if as_json:
         say_json(dump_json({**asdict(given), "path": str(given.path)}))
     elif todo:
-        say(f"{out}: {plural(given.items, 'passage')} to read")
+        say(f"{out}: {plural(given.items, 'passage')} to label")
     elif everything:
         say(f"{out}: {plural(given.words, 'line')}")
     else:
-        say(f"{out}: {plural(given.words, 'word')} on {plural(given.items, 'passage')}")
+        say(f"{out}: {plural(given.words, 'label')} of {plural(given.items, 'passage')}")
 
 
 Systems = Annotated[
@@ -210,24 +213,26 @@ Systems = Annotated[
         "--systems",
         "-s",
         metavar="[NAME=]FILE|RUN",
-        help="What a system returned, or a run for its retrievers; the run's own if left out. Repeatable.",
+        help="Run file of a system, or a run directory for its retrievers [default: RUN]. Repeatable.",
     ),
 ]
 Measures = Annotated[
     str | None,
-    typer.Option("--measures", "-m", metavar="NAMES", help="With commas. [default: ra_nwg@10,ndcg@10,recall@10]"),
+    typer.Option(
+        "--measures", "-m", metavar="NAMES", help="Metrics, separated by commas [default: ra_nwg@10,ndcg@10,recall@10]."
+    ),
 ]
-Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="How long somebody will read.")]
+Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="Time for labelling, in minutes.")]
 RandomShareOption = Annotated[
     float,
-    typer.Option("--random", metavar="SHARE", help="Of the time, for passages drawn at random, in 0 to 1."),
+    typer.Option("--random", metavar="SHARE", help="Share of the time for randomly drawn passages (0 to 1)."),
 ]
 WholeQuestionsOption = Annotated[
     bool,
-    typer.Option("--whole", help="Draw whole questions: any measure can be corrected by them."),
+    typer.Option("--whole", help="Draw all passages of a query together, which allows correcting any metric."),
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the plan there, JSON lines.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the draw.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File for the plan (JSON lines).")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the draw.")]
 
 
 def plan(
@@ -243,9 +248,10 @@ def plan(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say what to read so that verdicts on systems become sure soonest.
+    """Plan which passages to label next.
 
-    What was read already is left out. A part is drawn at random, which tells how far the judge errs.
+    Chooses the passages that make verdicts on systems certain with the least time. Labelled passages are skipped. Some
+    passages are drawn at random, to estimate the error of the judge.
 
     \b
     Examples:
@@ -279,61 +285,70 @@ QueueOrder = Literal["question", "passage"]
 
 def serve(
     runs: Runs,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Where to listen; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Port to listen on; 0 selects a free port.")] = 8765,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Another than this machine's own needs --token.")
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Address to listen on; any other than this machine's own needs --token."
+        ),
     ] = "127.0.0.1",
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A name of this server, such as a proxy's. Repeatable."),
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Accepted host name of this server, e.g. that of a proxy. Repeatable."
+        ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option("--token", metavar="SECRET", help="What the address holds; drawn if left out.")
+        str | None, typer.Option("--token", metavar="SECRET", help="Access token in the URL [default: generated].")
     ] = None,
     who: Annotated[
-        str | None, typer.Option("--who", metavar="NAME", help="The reviewer; asked on the page if left out.")
+        str | None,
+        typer.Option("--annotator", metavar="NAME", help="Name of the annotator [default: entered on the page]."),
     ] = None,
     sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", help="Only so many passages, drawn at random.")
+        int | None, typer.Option("--sample", metavar="N", help="Label only N randomly drawn passages.")
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Only the passages of a plan, in its order.")
+        Path | None, typer.Option("--plan", metavar="FILE", help="Label only the passages of this plan, in its order.")
     ] = None,
     overlap: Annotated[
-        float, typer.Option("--overlap", metavar="SHARE", help="Share of the passages that two people grade.")
+        float,
+        typer.Option("--overlap", metavar="SHARE", help="Share of the passages that two annotators label (0 to 1)."),
     ] = 0.2,
     repeats: Annotated[
-        float, typer.Option("--repeats", metavar="SHARE", help="Share that comes to a person a second time.")
+        float,
+        typer.Option(
+            "--repeats", metavar="SHARE", help="Share of the passages that an annotator labels twice (0 to 1)."
+        ),
     ] = 0.05,
     by: Annotated[
-        QueueOrder, typer.Option("--by", help="A question's passages together, or all passages in one order.")
+        QueueOrder, typer.Option("--by", help="Show the passages of a query together, or all passages in random order.")
     ] = "question",
     reveal: Annotated[
-        bool, typer.Option("--reveal", help="Let people see the model's reason, after their own grade.")
+        bool, typer.Option("--reveal", help="Show the model's reason after the annotator's own grade.")
     ] = False,
     systems: Systems = None,
     measures: Measures = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of every order and draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of all orders and samples.")] = 0,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="Time limit for a request to arrive in full.")
+        float, typer.Option("--timeout", metavar="SECONDS", help="Time limit for receiving a request, in seconds.")
     ] = 15.0,
     look: Annotated[
-        bool, typer.Option("--look", help="Show what the runs decided, at /look; grades are then not blind.")
+        bool, typer.Option("--look", help="Serve the results of the runs at /look; labels are then not blind.")
     ] = False,
     reviews: ReviewsFolder = None,
     debug: Debug = False,
 ) -> None:
-    """Grade passages in the browser, alone or with others. Runs stay as they are.
+    """Label passages in the browser.
 
-    \b
-    Nobody sees a machine's grade or another's before their own, and no system.
-    Every keystroke is on the disk before the page says so. Where grades
-    differ one decides, first what matters most to systems (-s) by measures (-m).
+    Annotators see no grade by a model or another annotator before their own. Each grade is written to disk before the
+    page confirms it. Passages with different grades are adjudicated, those with the largest effect on the systems (-s)
+    and metrics (-m) first. Runs do not change.
 
     \b
     Examples:
       raggs review serve runs/demo
-      raggs review serve runs/demo --who ada --sample 200
+      raggs review serve runs/demo --annotator ada --sample 200
       raggs review serve runs/a runs/b --host 0.0.0.0 --token "$SECRET"
     """
     from raggs.app.serve import ServedReview, ServeRequest, offer_sentence
@@ -341,8 +356,8 @@ def serve(
     from raggs.metrics.names import split_names
 
     def tell(served: ServedReview) -> None:
-        say_secret(served.address)  # the token in it is what it is for
-        say_note(f"{offer_sentence(served)}; grades go to {served.folder}; Ctrl-C ends")
+        say_secret(served.address)  # unmasked: the token is part of the address
+        say_note(f"{offer_sentence(served)}; labels go to {served.folder}; stop with Ctrl-C")
         for note in served.notes:
             say_note(f"note: {note}")
 
@@ -371,11 +386,13 @@ def serve(
 
 
 OutFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write check.json and check.md there.")
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for check.json and check.md.")
 ]
 CalibrationFile = Annotated[
     Path | None,
-    typer.Option("--calibration", metavar="FILE", help="Write what the judge's grades are worth in people's there."),
+    typer.Option(
+        "--calibration", metavar="FILE", help="File for the map from judge grades to expected human grades (JSON)."
+    ),
 ]
 
 
@@ -421,22 +438,27 @@ def check(
         say(str(file))
 
 
-FirstRun = Annotated[Path, typer.Argument(metavar="A", help="A run directory.")]
+FirstRun = Annotated[Path, typer.Argument(metavar="A", help="Run directory.")]
 SecondRun = Annotated[
     Path | None,
-    typer.Argument(metavar="B", help="Another, over the same questions and passages; A's panel if left out."),
+    typer.Argument(metavar="B", help="Run directory with the same queries and passages [default: the panel of A]."),
 ]
 Members = Annotated[
-    str | None, typer.Option("--members", metavar="A,B", help="Two members of a panel, by parts of their names.")
+    str | None, typer.Option("--members", metavar="A,B", help="Two panel members, by a part of their names.")
 ]
 ComparisonOut = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write compare.json and compare.md there.")
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for compare.json and compare.md.")
 ]
 PlanFile = Annotated[
     Path | None,
-    typer.Option("--plan", metavar="FILE", help="Write what to read, where they differ, for review serve --plan."),
+    typer.Option(
+        "--plan", metavar="FILE", help="File for a plan of the passages on which they differ (review serve --plan)."
+    ),
 ]
-ShowOption = Annotated[int, typer.Option("--show", metavar="N", min=0, help="Passages listed on which they differ.")]
+ShowOption = Annotated[
+    int,
+    typer.Option("--show", metavar="N", min=0, help="Number of listed passages on which they differ, with --details."),
+]
 
 
 def compare(
@@ -481,7 +503,7 @@ def compare(
     from raggs.runs.manifests.open_run import open_run
 
     if second is not None and members is not None:
-        raise UsageError("members are of one run's panel", remedy="leave out B, or --members")
+        raise UsageError("--members applies to the panel of one run", remedy="omit B or --members")
     if second is None:
         names = [name.strip() for name in (members or "").split(",") if name.strip()]
         found = compare_members(open_run(first), names, reviews, confidence=confidence, seed=seed)

@@ -1,7 +1,4 @@
-"""`raggs run`, `status` and `why`: the life of a run.
-
-`raggs cost`: what a run has cost, beside what it was estimated to.
-"""
+"""`raggs run`, `status`, `why` and `cost`."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
 
 IN_PART = 7
 ALLOW_MIXED_KEY = "llm.allow_mixed"
-REMEDY = "name one: raggs run --config raggs.yaml; raggs init DIR makes one"
+REMEDY = "name one: raggs run --config raggs.yaml; raggs init DIR creates one"
 
 
 def run(
@@ -58,41 +55,44 @@ def run(
     overrides: Overrides = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="STAGE", help="Begin at this stage; earlier ones must be up to date."),
+        typer.Option("--from", metavar="STAGE", help="First stage to run; earlier stages must be up to date."),
     ] = None,
-    stop: Annotated[str | None, typer.Option("--to", metavar="STAGE", help="End after this stage.")] = None,
-    only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="This stage alone.")] = None,
+    stop: Annotated[str | None, typer.Option("--to", metavar="STAGE", help="Last stage to run.")] = None,
+    only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
     query: Annotated[
         list[str] | None,
-        typer.Option("--query", metavar="QID", help="Run this query alone, in a run directory of its own. Repeatable."),
+        typer.Option("--query", metavar="QID", help="Run only this query, in a separate run directory. Repeatable."),
     ] = None,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Run the chosen stages even where nothing changed; paid results go unasked, paid answers stay.",
+            help="Run the selected stages again without confirmation; results are replaced, cached answers reused.",
         ),
     ] = False,
     partial: Annotated[
         bool,
         typer.Option(
-            "--partial", help="Do not go on with a stage that was stopped: prune and rank the queries that it has done."
+            "--partial", help="Do not resume a stopped stage: prune and rank the queries that it has finished."
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no model is asked, nothing runs.")
+        bool, typer.Option("--dry-run", help="Print calls, tokens and cost by stage; call no model and run nothing.")
     ] = False,
     human_first: Annotated[
         bool,
-        typer.Option("--human-first", help="Human labels come first; the judge grades the rest (judge.human_first)."),
+        typer.Option("--human-first", help="Human labels replace the judge's grades (judge.human_first)."),
     ] = False,
     run_id: Annotated[
-        str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")
+        str | None,
+        typer.Option(
+            "--run-id", metavar="NAME", help="Name of the run directory [default: `name` of the configuration]."
+        ),
     ] = None,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
     allow_mixed: AllowMixed = False,
-    show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Queries in the final table.")] = 5,
+    show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Number of queries in the table.")] = 5,
     summary: Summary = False,
     details: Details = False,
     as_json: Json = False,
@@ -125,8 +125,8 @@ def run(
 
     config = find_config(file, config, "raggs.yaml", REMEDY)
     if partial and (start or only or force or dry_run):
-        raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
-    select(GOLDEN, start, stop, only)  # says what is wrong with the words before any file is opened
+        raise UsageError("--partial can only be combined with --to", remedy="omit the other flags")
+    select(GOLDEN, start, stop, only)  # reports wrong stage names before any file is opened
     flags: dict[str, object] = {
         "budget.max_usd": max_usd,
         "budget.max_calls": max_calls,
@@ -167,7 +167,7 @@ def run(
         _summarise(result)
     _say_how_to_keep_labels_first(config, human_first and not quiet)
     if result.failed:
-        say(f"raggs: finished in part: {render.failures(result)}", err=True)
+        say(f"raggs: finished with failures: {render.failures(result)}", err=True)
     if below := "; ".join(failed_judge_gates(result.manifest)):
         say(f"raggs: {GATE_FAILED_TEXT}: {below}", err=True)
     if result.failed or below:
@@ -176,7 +176,7 @@ def run(
 
 def _say_how_to_keep_labels_first(config: Path, by_flag: bool) -> None:
     if by_flag:
-        say(f"note: to put human labels first in every run, write human_first: true under judge: in {config}", err=True)
+        say(f"note: to use human labels first in every run, set human_first: true under judge: in {config}", err=True)
 
 
 def _summarise(result: PipelineResult) -> None:
@@ -190,14 +190,14 @@ def _summarise(result: PipelineResult) -> None:
 def _run_asking(
     loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, asks: bool, sure: bool, shows: bool, hears: bool
 ) -> PipelineResult:
-    """As `_run`; if another snapshot answers than before, ask whether it may go on."""
+    """Call `_run`; if another model version answers than before, ask whether to continue."""
     from raggs.base.errors import SnapshotError
     from raggs.config.load import load_config
 
     try:
         return _run(loaded, selection, asked, asks=asks, sure=sure, shows=shows, hears=hears)
     except SnapshotError as error:
-        if not (asks and agree(f"{error.message}. Go on with both?", default=False, err=True)):
+        if not (asks and agree(f"{error.message}. Continue with both?", default=False, err=True)):
             raise
     again = replace(asked, overrides=(*asked.overrides, f"{ALLOW_MIXED_KEY}=true"))
     return _run(
@@ -246,9 +246,9 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, sh
 
 
 def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sure: bool, hears: bool) -> None:
-    """Before paid results are replaced because a setting is another one, ask; where nobody can be asked, refuse.
+    """Ask before paid results are replaced because a setting changed; refuse if nobody can answer.
 
-    Who is sure is told what that costs.
+    With `sure`, only print what is replaced.
     """
     from raggs.app.forecast import losses
     from raggs.base.errors import UsageError
@@ -260,36 +260,38 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
         if hears:
             say(f"note: {told}; the old answers stay cached", err=True)
         return
-    if not (asks and agree(f"{told}. The old answers stay cached. Go on?", default=False, err=True)):
-        remedy = "pass --yes to replace them (the old answers stay cached), or --run-id NAME to keep them beside"
+    if not (asks and agree(f"{told}. The old answers stay cached. Continue?", default=False, err=True)):
+        remedy = "pass --yes to replace them (the old answers stay cached), or --run-id NAME to keep both"
         raise UsageError(told, where=runner.store.folder, remedy=remedy)
 
 
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: RunFlags) -> None:
-    """Put into the error what is left to do, and the command that does it under a budget that suffices."""
+    """Add to the error what remains to be done, and the command that resumes with a sufficient budget."""
     from raggs.app.run import forecast
     from raggs.cli.options import sufficient_cap
 
     expected, cap = forecast(runner, selection), error.cap
     calls, usd = sum(line.calls for line in expected.running), expected.usd
     money = "at an unknown price" if usd is None else f"at an estimated {usd:.2f} USD"
-    error.message += f"; left to do: up to {calls:,} calls {money}"
+    error.message += f"; remaining: up to {calls:,} calls {money}"
     value = sufficient_cap(cap, usd if cap.money else calls)
     again = asked.command({} if cap.per_invocation else {f"budget.{cap.setting}": value})
-    error.remedy = f"what was paid is cached, to go on: {again}"
+    error.remedy = f"paid answers are cached; to resume: {again}"
 
 
 def confirm_cost(expected: RunForecast, cap: float | None) -> None:
-    """On a terminal, tell what a paid run may cost before it costs anything."""
+    """Print what a paid run may cost and ask for confirmation."""
     from raggs.base.errors import UsageError
 
     paid = [line for line in expected.running if line.usd != 0]
     if not paid:
         return
     calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)
-    limit = "no cap" if cap is None else f"it stops at ${cap:,.2f}"
-    if not agree(f"Up to {calls:,} calls of {paid[0].who}, some ${usd:,.2f} ({limit}). Go on?", default=True, err=True):
-        raise UsageError("nothing was run", remedy="pass --yes to run without asking")
+    limit = "no cap" if cap is None else f"cap ${cap:,.2f}"
+    if not agree(
+        f"Up to {calls:,} calls to {paid[0].who}, about ${usd:,.2f} ({limit}). Continue?", default=True, err=True
+    ):
+        raise UsageError("nothing was run", remedy="pass --yes to run without confirmation")
 
 
 def status(
@@ -318,7 +320,7 @@ def status(
 def why(
     run: RunFolder,
     stage: Annotated[
-        str | None, typer.Argument(metavar="STAGE", help="embed, retrieve, merge, judge, prune or rank.")
+        str | None, typer.Argument(metavar="STAGE", help="Stage: embed, retrieve, merge, judge, prune or rank.")
     ] = None,
     query: Annotated[
         str | None, typer.Option("--query", metavar="QID", help="Explain the order of this query instead of a stage.")
@@ -351,7 +353,7 @@ def why(
     elif stage is not None and query is None:
         render.rerun(stage_status(run, stage, config, overrides or ()), as_json, details)
     else:
-        raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
+        raise UsageError("why needs a STAGE or --query", remedy="e.g. raggs why runs/demo --query q12")
 
 
 def cost(
@@ -392,7 +394,7 @@ def _tables(found: LedgerTotals) -> dict[str, Mapping[str, LedgerSum]]:
 
 
 def _plain_sums(found: LedgerSum) -> dict[str, int | float]:
-    return found.model_dump(exclude={"repaired"})  # the ledger does not know
+    return found.model_dump(exclude={"repaired"})  # not recorded in the ledger
 
 
 def _print(run: Path, cost: RunCost, top: int, details: bool) -> None:

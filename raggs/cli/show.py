@@ -145,7 +145,7 @@ def _all(request: ShowRequest, every: bool, as_json: bool) -> None:
 
 
 class _ShowOptions(NamedTuple):
-    """What to print of a query.
+    """Options of `raggs show` for one query.
 
     Attributes:
         system: the system whose results are printed; None: the golden order.
@@ -396,9 +396,7 @@ def _text(text: str, console: Console) -> Iterator[str]:
 def explain(
     word: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WORD", help="Of a table; a measure, setting or part; if left out, all words of tables."
-        ),
+        typer.Argument(metavar="WORD", help="Table column, metric, setting or part [default: all terms of tables]."),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -431,7 +429,7 @@ def explain(
 
 
 def _explained(word: str, command: bool) -> tuple[GlossaryEntry, ...]:
-    """What a word means; nothing, where it is a command and no word besides."""
+    """Return the entries of a word; nothing if it is only a command."""
     from raggs.app.catalog import explain_word
     from raggs.base.errors import NotFoundError
 
@@ -444,7 +442,7 @@ def _explained(word: str, command: bool) -> tuple[GlossaryEntry, ...]:
 
 
 def list_(as_json: Json = False, debug: Debug = False) -> None:
-    """List the prompts, their languages and what each is for.
+    """List the prompts with their languages and uses.
 
     \b
     Example:
@@ -464,14 +462,17 @@ def list_(as_json: Json = False, debug: Debug = False) -> None:
 
 
 def show_prompt(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One of `raggs prompts list`.")],
-    language: Annotated[str, typer.Option("--language", "-l", metavar="CODE", help="ISO 639-1.")] = "en",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a prompt (raggs prompts list).")],
+    language: Annotated[
+        str, typer.Option("--language", "-l", metavar="CODE", help="Language of the prompt (ISO 639-1).")
+    ] = "en",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print a prompt, word for word.
+    """Print a prompt.
 
-    The output is a Markdown file that `judge.prompt`, `rank.prompt` and the rewriter's `prompt` take in its place.
+    The output is a Markdown file that can be edited and set as `judge.prompt`, `rank.prompt` or the `prompt` of a
+    rewriter.
 
     \b
     Examples:

@@ -1,12 +1,12 @@
-"""How a command is stopped: Ctrl-C, SIGTERM and SIGHUP let calls on their way arrive, a second signal stops at once.
+"""Signals: after Ctrl-C, SIGTERM or SIGHUP a command waits for calls in flight; a second signal stops it at once.
 
-SIGTERM and SIGHUP do what SIGINT would do at the same moment, so that there is one way to stop: in an event loop the
-work is cancelled, elsewhere `KeyboardInterrupt` is raised. A hang-up is never a second signal, nor is another one that
-comes with it: shells and service managers send both. A signal that was ignored when raggs began (nohup) stays ignored;
-so does Ctrl-C in a shell's background job, where the other two stop as they do elsewhere.
+SIGTERM and SIGHUP act like SIGINT: in an event loop they cancel the work, elsewhere they raise `KeyboardInterrupt`.
+SIGHUP never counts as a second signal, nor does a signal that arrives together with it, because shells and service
+managers send both. Signals that were ignored when raggs started (nohup) stay ignored. So does Ctrl-C in a background
+job of a shell, where SIGTERM and SIGHUP still stop the command.
 
-Before and after the work Ctrl-C ends the process at once: an import or an exit that it breaks would end in a stack
-trace, and by the signal.
+Before and after the work, Ctrl-C ends the process at once. Otherwise an interrupted import or exit would print a stack
+trace.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
-SIGNAL_EXIT_BASE = 128  # a shell's exit code of a signal is 128 and its number
+SIGNAL_EXIT_BASE = 128  # exit code after a signal: 128 plus its number
 HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
-TOGETHER_S = 1.0  # two different signals so close are one wish
+TOGETHER_S = 1.0  # seconds; two different signals within it count as one
 SHOW_CURSOR = "\x1b[?25h"
 AGAIN_S = 0.05
 STANDARD_ERROR = 2
-INTERRUPTED = "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"
+INTERRUPTED = "raggs: interrupted; finished results and paid answers are kept; to resume, run the same command again"
 
 
 class StopSignal:
-    """What stopped a command.
+    """The signal that stopped a command.
 
     Attributes:
-        signal: the first signal that came; SIGINT where none did, for whoever asks after a `KeyboardInterrupt`.
-        asked: whether SIGTERM or SIGHUP came.
+        signal: number of the first signal; SIGINT if none was received (then a `KeyboardInterrupt` was).
+        asked: whether SIGTERM or SIGHUP was received.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class StopSignal:
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+        """Exit code: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
         return SIGNAL_EXIT_BASE + self.signal
 
     def hear(self, number: int, frame: FrameType | None) -> None:
@@ -67,7 +67,7 @@ class StopSignal:
 
 @contextmanager
 def stopping() -> Iterator[StopSignal]:
-    """Hear signals while the block runs. In a thread other than the first one nothing can be heard."""
+    """Handle signals while the block runs; only possible in the main thread."""
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -87,10 +87,10 @@ def stopping() -> Iterator[StopSignal]:
 
 
 def end_at_once() -> None:
-    """From now on, but for the work, Ctrl-C ends the process at once; Python's own end it lets pass."""
+    """Make Ctrl-C end the process at once outside of the work, except during Python's own exit."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _at_once)
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first to be registered is the last to run
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # registered first, so it runs last
 
 
 def _at_once(number: int, _frame: FrameType | None) -> None:
@@ -101,7 +101,7 @@ def _at_once(number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def _ctrl_c_works() -> Iterator[None]:
-    """By the handler of Python, which event loops know."""
+    """Use Python's handler for Ctrl-C during the work, which event loops replace."""
     if signal.getsignal(signal.SIGINT) is not _at_once:
         yield
         return
@@ -114,7 +114,7 @@ def _ctrl_c_works() -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_insists() -> Iterator[None]:
-    """Where a `KeyboardInterrupt` is swallowed, as code beneath Python does, it comes again."""
+    """Raise a `KeyboardInterrupt` again if it was swallowed, as extension code does."""
     usual = sys.unraisablehook
 
     def hear(told: sys.UnraisableHookArgs) -> None:
@@ -132,9 +132,9 @@ def _ctrl_c_insists() -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_deaf() -> Iterator[None]:
-    """Where Ctrl-C is ignored: it is held back instead, and has the handler by which an event loop cancels its work.
+    """Block SIGINT instead of ignoring it, with the handler through which an event loop cancels its work.
 
-    Without one, a signal could only raise `KeyboardInterrupt` in the midst of some task.
+    Without that handler, SIGTERM could only raise `KeyboardInterrupt` inside some task.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN or not hasattr(signal, "pthread_sigmask"):
         yield
@@ -144,28 +144,28 @@ def _ctrl_c_deaf() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # first: one that was held back is forgotten
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # before unblocking: discards a blocked signal
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupt_again() -> None:
-    if hasattr(signal, "pthread_kill"):  # wakes one that sleeps
+    if hasattr(signal, "pthread_kill"):  # wakes a sleeping thread
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
         _thread.interrupt_main()
 
 
 def forget() -> None:
-    """Make Python forget a `KeyboardInterrupt` that is caught.
+    """Reset Python's memory of a caught `KeyboardInterrupt`.
 
-    It remembers one that leaves code compiled from a string, as the methods of dataclasses are, and would end the
-    process by the signal, whatever exit code it has. It forgets when it next compiles a string.
+    Python remembers one that leaves code compiled from a string, such as methods of dataclasses, and then ends the
+    process by the signal, whatever the exit code. Compiling another string resets this.
     """
     namedtuple("Anything", ())
 
 
 def _exit_now(code: int) -> None:
-    """End the process now; what is on disk is whole at any moment."""
+    """End the process now; files on disk are complete at any moment."""
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
             sys.stderr.write(SHOW_CURSOR)

@@ -50,14 +50,14 @@ def test_the_random_part_is_what_was_drawn_and_graded_blind(made: Project, tmp_p
     assert {label.chance for label in found.labels.values()} == {CHANCE * told}, (
         "those who could not tell are like others"
     )
-    assert found.notes == (f"{unsure} drawn passages on which nobody could tell: taken for like the others",)
+    assert found.notes == (f"{unsure} drawn passages without a grade (`cannot tell`): treated like the others",)
     grades = {(record.qid, record.doc_id): grade for _, record, grade in graded_pool(made.run)}
     assert all(label.grade == min(5, (grades[key] or 0) + 1) for key, label in found.labels.items())
 
 
 def test_nothing_drawn_is_said(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, above)
-    with pytest.raises(DataError, match="no passage of this run was drawn at random and graded blind"):
+    with pytest.raises(DataError, match="no passage of this run was drawn at random and labelled blind"):
         drawn_labels(open_run(made.run), tmp_path)
 
 
@@ -68,7 +68,7 @@ def test_a_run_that_people_graded_themselves_cannot_be_corrected(made: Project, 
         each.model_copy(update={"judge": "human: ada"}) for each in read_records(run / "judge.jsonl", JudgeRecord)
     ]
     write_artifact(run / "judge.jsonl", records)
-    with pytest.raises(DataError, match="people's where they spoke"):
+    with pytest.raises(DataError, match="grades of the run are human labels"):
         drawn_labels(open_run(run), tmp_path / "reviews")
 
 
@@ -95,8 +95,8 @@ def test_scores_are_corrected(made: Project, tmp_path: Path) -> None:
 def test_what_has_no_texts_or_other_passages_is_refused(made: Project, tmp_path: Path) -> None:
     asked = AnalysisRequest(reviews=tmp_path)
     runs = (str(made.run),)
-    with pytest.raises(UsageError, match="say nothing of texts"):
+    with pytest.raises(UsageError, match="contain no texts"):
         evaluate(EvalRequest(JudgedFiles(made.folder / "qrels.txt", runs), PRECISION, analyses=asked))
     projected = JudgedFiles(made.run, runs, ProjectionRequest())
-    with pytest.raises(UsageError, match="not projected ones"):
+    with pytest.raises(UsageError, match="do not apply to projected"):
         evaluate(EvalRequest(projected, PRECISION, analyses=asked))

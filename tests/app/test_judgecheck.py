@@ -71,7 +71,7 @@ def test_the_part_that_was_drawn_is_counted(made: Project, tmp_path: Path) -> No
     speak(made.run, tmp_path, above, reads=lambda each: each.rank > 5)
     found = check_judge(open_run(made.run), tmp_path)
     assert found.drawn == drawn
-    assert any("were chosen rather than drawn" in note for note in lay_out_check(found).notes)
+    assert any("were chosen, not drawn at random" in note for note in lay_out_check(found).notes)
 
 
 def test_grades_that_are_peoples_own_are_no_witness(made: Project, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_few_cases_are_called_few_and_json_holds_no_number_that_it_has_not(made:
     assert [file.name for file in files] == ["check.json", "check.md"]
     assert json.loads(check_json(found))["whole"]["kappa"]["low"] is None
     page = files[1].read_text()
-    assert "usable for comparing systems: not yet, about 12 more judgments would tell" in page
+    assert "usable for comparing systems: not yet, about 12 more labels needed" in page
 
 
 def test_thirds_of_length_are_named_by_their_ends() -> None:

@@ -97,7 +97,7 @@ def test_passages_are_matched_by_what_they_say_and_what_one_lacks_is_counted(mad
 
 def test_without_people_or_with_few_nothing_is_claimed(made: Project, tmp_path: Path) -> None:
     assert "it is unknown" in verdict(compared(made))
-    with pytest.raises(DataError, match="nobody graded blind"):
+    with pytest.raises(DataError, match="no blind human label"):
         compared(made, tmp_path)
     speak(made.run, tmp_path, truly, reads=lambda each: each.rank <= 1)
     found = compared(made, tmp_path)
@@ -130,8 +130,8 @@ def test_two_members_of_a_panel_are_compared_as_two_judges_are(made: Project, tm
     for members in ("#2", "qrels,#2", "#2,#2", "nobody,#2"):
         wrong = invoke("judge", "compare", run, "--members", members)
         assert (wrong.exit_code, "which two members" in wrong.stderr) == (2, True)
-    assert "is no panel" in invoke("judge", "compare", made.run).stderr
-    assert "leave out B" in invoke("judge", "compare", run, made.run, "--members", "a,b").stderr
+    assert "is not a panel" in invoke("judge", "compare", made.run).stderr
+    assert "omit B or --members" in invoke("judge", "compare", run, made.run, "--members", "a,b").stderr
 
 
 def test_the_command(made: Project, tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def test_the_command(made: Project, tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.stderr
     assert "use A" in done.stdout
-    assert "neither asks a language model" in done.stdout
+    assert "neither judge calls a language model" in done.stdout
     assert "the first 3" in done.stdout
     assert {path.name for path in out.iterdir()} == {"compare.json", "compare.md"}
     assert plan.is_file()
     turned = invoke("judge", "compare", loose, made.run, "--reviews", tmp_path, "--json")
     assert json.loads(turned.stdout)["verdict"].endswith("use B")
     twice = invoke("judge", "compare", made.run, made.run)
-    assert (twice.exit_code, "are one run" in twice.stderr) == (2, True)
+    assert (twice.exit_code, "are the same run" in twice.stderr) == (2, True)
     missing = invoke("judge", "compare", made.run, tmp_path / "none")
     assert missing.exit_code == 4

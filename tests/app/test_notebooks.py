@@ -122,7 +122,7 @@ def test_nothing_of_a_document_becomes_markup():
     ("change", "given", "kind", "said"),
     [
         ({"juge": {}}, {}, ConfigError, "settings in memory: unknown key 'juge'"),
-        ({}, {"corpus": [3]}, DataError, r"corpus, row 0: 3 \(int\) is no passage"),
+        ({}, {"corpus": [3]}, DataError, r"corpus, row 0: 3 \(int\) is not a passage"),
         ({}, {"corpus": [{"id": "d", "text": object()}]}, DataError, "row 0: cannot be written as JSON"),
         ({}, {"corpus": {"d": "x"}, "queries": [{"id": "q"}]}, DataError, "queries:1"),
     ],

@@ -162,9 +162,9 @@ def test_reviewers_whom_argilla_knows_by_uuids_alone_are_named(run: OpenedRun, s
     for task, users in zip(tasks, ([ada], [ada, bo]), strict=False):
         task["responses"] = {"grade": [{"value": 4, "user_id": user} for user in users]}
     out.write_text(json.dumps(tasks))
-    with pytest.raises(DataError, match="2 reviewers known by UUIDs alone") as caught:
+    with pytest.raises(DataError, match="2 annotators named only by UUID") as caught:
         import_reviews(run, [out], folder=tmp_path / "new", who=["ada"])
-    assert f"--who {ada}=NAME --who {bo}=NAME" in str(caught.value.remedy)
+    assert f"--annotator {ada}=NAME --annotator {bo}=NAME" in str(caught.value.remedy)
     assert not (tmp_path / "new").exists()
     assert import_reviews(run, [out], folder=tmp_path / "new", who=[f"{ada}=ada", f"{bo}=bo"]).added == 3
     assert [line.who for line in ReviewStore(tmp_path / "new").read()] == ["ada", "ada", "bo"]
@@ -214,7 +214,7 @@ def test_ids_alone_mean_the_text_of_now_and_digests_find_other_ids(run: OpenedRu
     [
         ("g.csv", "qid,doc_id,grade,who\n{q},{d},4,ada\n{q},{d},7,bo\n", "grade 7 is outside 1..5", 3),
         ("g.csv", "qid,doc_id,grade,who\n{q},{d},4,ada\n{q},{d},3,ada\n", "twice", 3),
-        ("g.csv", "qid,doc_id,grade\n{q},{d},4\n", "does not say who", 2),
+        ("g.csv", "qid,doc_id,grade\n{q},{d},4\n", "does not name the annotator", 2),
         ("g.csv", "qid,doc_id,grade,who\n{q},nothing,4,ada\n", "no passage nothing in the pool", 2),
         ("g.csv", "qid,doc_id,grade,who\nnobody,{d},4,ada\n", "no query nobody in this run", 2),
         ("g.csv", "qid,doc_id,grade,who\n{q},{d},four,ada\n", "'four' is no grade", 2),
@@ -223,7 +223,7 @@ def test_ids_alone_mean_the_text_of_now_and_digests_find_other_ids(run: OpenedRu
         ("g.csv", "grade,who\n4,ada\n", "names no question", 2),
         ("g.csv", "qid,doc_id,grade,who\n{q},{d},4\n", "3 columns", 2),
         ("g.csv", 'qid,doc_id,grade,who\n{q},"{d},4,ada\n', "not valid CSV", 2),
-        ("g.csv", "qid,doc_id,grade,who,at\n{q},{d},4,ada,noon\n", "'noon' is no time", 2),
+        ("g.csv", "qid,doc_id,grade,who,at\n{q},{d},4,ada,noon\n", "'noon' is not a time", 2),
         ("g.csv", "qid,doc_id,grade,who,seconds\n{q},{d},4,ada,-1\n", "greater than or equal to 0", 2),
         ("g.csv", "qid,doc_id,grade,who,settles\n{q},{d},4,ada,so\n", "neither true nor false", 2),
         ("g.csv", "qid,doc_id,grade,who\n{q},{d},4," + "x" * 81 + "\n", "1 to 80 characters", 2),
@@ -272,12 +272,12 @@ def test_on_the_command_line_under_either_name(made: Project, tmp_path: Path) ->
     folder, out = tmp_path / "reviews", tmp_path / "todo.csv"
     told = raggs("review", "export", made.run, "--todo", "--out", out, "--reviews", folder)
     assert told.returncode == 0, told.stderr
-    assert "passages to read" in told.stdout
+    assert "passages to label" in told.stdout
     lines = out.read_text().splitlines()
     query, pool = next(iter(pools(made.run).values()))
     out.write_text(f"qid,doc_id,grade\n{query.qid},{pool[0].doc_id},?\n")
-    for words, said in ((("review",), "1 word added"), (("reviews",), "1 row said what was known already")):
-        told = raggs(*words, "import", made.run, out, "--who", "ada", "--reviews", folder)
+    for words, said in ((("review",), "1 label added"), (("reviews",), "1 duplicate row skipped")):
+        told = raggs(*words, "import", made.run, out, "--annotator", "ada", "--reviews", folder)
         assert told.returncode == 0, told.stderr
         assert said in told.stdout
     assert len(lines) > 1

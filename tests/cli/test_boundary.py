@@ -56,7 +56,7 @@ def test_a_bug_says_that_it_is_one_and_debug_shows_the_rest(monkeypatch: pytest.
         (DataError("wrong"), 5, "raggs: wrong"),
         (BusyError("held"), 6, "raggs: held"),
         (KeyboardInterrupt(), 130, "raggs: interrupted"),
-        (MemoryError(), 6, "raggs: there is not enough memory"),
+        (MemoryError(), 6, "raggs: out of memory"),
         (OSError(24, "Too many open files"), 6, "raggs: the system: Too many open files — raise the limit"),
         (PermissionError(13, "Permission denied", "/x"), 6, "raggs: /x: Permission denied"),
     ],

@@ -37,7 +37,7 @@ def test_three_invocations_under_one_cap_spend_no_more_than_it(project: Project)
 def test_the_end_of_the_budget_names_the_command_that_goes_on(server: LLMServer, project: Project) -> None:
     flags = ("--config", project.config, "--run-id", "other one".replace(" ", "-"), "--set", "rank.top=4")
     errors = call("run", *flags, "--quiet", "--max-usd", 0.5, code=7).stderr
-    found = re.search(r"left to do: up to [\d,]+ calls at an estimated [\d.]+ USD — .* to go on: raggs (.*)", errors)
+    found = re.search(r"remaining: up to [\d,]+ calls at an estimated [\d.]+ USD — .* to resume: raggs (.*)", errors)
     assert found, errors
     command = shlex.split(found[1])
     assert command[:5] == ["run", *map(str, flags[:4])]

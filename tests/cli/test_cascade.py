@@ -194,7 +194,7 @@ def test_behind_people_and_with_samples_the_audit_finds_nothing(tmp_path: Path) 
     assert {row["judge"] for row in rows(project)} == {"qrels qrels.txt", "qrels qrels.txt #2"}
     call("audit", project.run)
     read = rows(project)[1]
-    call("review", "set", project.run, read["qid"], read["doc_id"], 5, "--who", "ada")
+    call("review", "set", project.run, read["qid"], read["doc_id"], 5, "--annotator", "ada")
     call("run", "--config", project.config, "--quiet", "--yes")
     spoken = next(row for row in rows(project) if row["doc_id"] == read["doc_id"] and row["qid"] == read["qid"])
     assert (spoken["judge"], spoken["grades"], spoken["votes"]) == ("human: ada", [5], {"human": [5]})

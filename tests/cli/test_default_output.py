@@ -76,7 +76,7 @@ def test_a_judge_that_agrees_with_labels_passes_its_checks(labelled: Project) ->
     assert_short(said)
     assert first(said).startswith("Judge agrees with human labels: kappa 1.00")
     assert [line.split()[0] for line in said.splitlines() if line.startswith("  ")] == ["pass", "pass"]
-    assert "Grades: the judge's in rows" in call("judge", "check", labelled.run, "--details").stdout
+    assert "Grades: judge in rows" in call("judge", "check", labelled.run, "--details").stdout
     said = call("review", "status", labelled.run).stdout
     assert_short(said)
     assert "have a human label (" in first(said) and f"next: raggs judge check {labelled.run}" in said

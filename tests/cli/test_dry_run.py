@@ -145,7 +145,7 @@ def test_a_call_takes_as_many_tokens_before_its_pool_is_known_as_after(server: L
 
 
 def test_a_ranking_that_is_dearer_than_the_grades_is_advised_against(server: LLMServer, tmp_path: Path) -> None:
-    told = "rank is dearer than judge: to tell systems apart, further questions do more for that money"
+    told = "ranking costs more than grading: to tell systems apart, more queries are a better use of that money"
     project = paid(tmp_path, server, rank={"max_calls": 80})
     assert told in call("run", "--config", project.config, "--dry-run").stdout
     assert told not in call("run", "--config", project.config, "--dry-run", "--set", "rank.max_calls=1").stdout
@@ -157,9 +157,9 @@ def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, t
     assert first["judge"]["hidden_tokens"] == 1000
     assert first["judge"]["output_tokens"] == 1060 * first["judge"]["calls"]
     told = call("run", "--config", project.config, "--dry-run").stdout
-    assert "1,000 tokens of hidden reasoning are assumed for each answer of openai/gpt-5-mini" in told
-    assert "estimated cost: expected about $" in told and "the cap may end it earlier" not in told
-    assert "the cap may end it earlier" in call("run", project.config, "--dry-run", "--max-usd", "0.001").stdout
+    assert "1,000 tokens of hidden reasoning are assumed per answer of openai/gpt-5-mini" in told
+    assert "estimated cost: expected about $" in told and "the cap may stop the run earlier" not in told
+    assert "the cap may stop the run earlier" in call("run", project.config, "--dry-run", "--max-usd", "0.001").stdout
     project.change(budget={"max_calls": 17})
     call("run", "--config", project.config, "--quiet", code=7)
     ledger = [json.loads(line) for line in (project.run / "llm.ledger.jsonl").read_text().splitlines()]

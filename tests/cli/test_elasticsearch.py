@@ -52,7 +52,7 @@ def kept(project: Project) -> list[str]:
 def test_an_index_is_described_made_and_found_complete(project: Project, place: dict[str, Any]) -> None:
     told = invoke("index", "--config", project.config, "--dry-run")
     assert told.exit_code == 0, told.output
-    assert f"{place['index']} would be made: 40 documents with vectors of 256 dimensions (wordllama/" in told.stdout
+    assert f"{place['index']} would be created: 40 documents with vectors of 256 dimensions (wordllama/" in told.stdout
     with pytest.raises(NotFoundError):
         ElasticIndex(IndexPlace(**place)).count()
 
@@ -62,7 +62,7 @@ def test_an_index_is_described_made_and_found_complete(project: Project, place: 
     assert made.stdout.splitlines()[-1] == f"next: raggs run --config {project.config}"
     again = json.loads(invoke("index", "--config", project.config, "--json").stdout)
     assert [(row["documents"], row["vectors"], row["sent"]) for row in again] == [(40, 40, 0)]
-    assert "all there already" in invoke("index", "--config", project.config).stdout
+    assert "already complete" in invoke("index", "--config", project.config).stdout
     assert "has 40 documents already" in invoke("index", "--config", project.config, "--dry-run").stdout
 
 

@@ -201,5 +201,5 @@ def test_two_runs_tell_what_grouping_changes_and_saves(server: LLMServer, tmp_pa
     call("run", "--config", project.config, "--quiet", "--to", "judge")
     call("run", "--config", project.config, "--quiet", "--to", "judge", "--run-id", "b", "--set", "judge.group=5")
     out = call("judge", "compare", project.run, project.run.parent / "b", "--details").output
-    assert "they differ in group (– / 5)" in out
+    assert "different settings: group (– / 5)" in out
     assert "use the cheaper" in out

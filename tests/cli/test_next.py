@@ -60,7 +60,7 @@ def test_the_configuration_may_be_an_argument_or_lie_here(tmp_path: Path, monkey
     result = invoke("run")
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         2,
-        "raggs: no configuration — name one: raggs run --config raggs.yaml; raggs init DIR makes one",
+        "raggs: no configuration — name one: raggs run --config raggs.yaml; raggs init DIR creates one",
     )
 
 

@@ -370,7 +370,7 @@ def test_a_label_in_a_line_is_followed_by_the_command_that_makes_it_count(
 ) -> None:
     monkeypatch.chdir(graded.folder)
     record = next(each for each in grades(graded) if each.rank == 9)
-    words = ("review", "set", graded.run, record.qid, record.doc_id, 5, "--who", "bo")
+    words = ("review", "set", graded.run, record.qid, record.doc_id, 5, "--annotator", "bo")
     assert plain(call(*words).stdout).endswith("next: raggs run --config raggs.yaml --human-first")
     call("run", "--config", "raggs.yaml", "--human-first", "-q")
     found = next(each for each in grades(graded) if (each.qid, each.doc_id) == (record.qid, record.doc_id))

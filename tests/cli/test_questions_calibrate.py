@@ -31,12 +31,12 @@ def run(questions: Path, *words: str, given: str = "") -> Result:
 def test_histograms_and_the_pairs_next_to_the_thresholds_are_shown(questions: Path) -> None:
     result = run(questions, "--duplicate", "0.7", "--excerpt", "0.41")
     assert result.exit_code == 0, result.output
-    assert "cosines of questions and the nearest before them: 3" in result.stdout
+    assert "cosines of questions and their nearest earlier question: 3" in result.stdout
     assert "---- duplicate 0.7 ----" in result.stdout
     above = result.stdout.split("---- duplicate")[0]
     assert "When do dogs bark?" in above and "At what time do dogs bark?" in above
     assert "The bank lends money." in result.stdout.split("---- excerpt")[1]
-    assert "duplicate 0.7: 1 of 4 questions go; excerpt 0.41: 1 go" in result.stdout
+    assert "duplicate 0.7: 1 of 4 questions removed; excerpt 0.41: 1 removed" in result.stdout
 
 
 def test_as_json_for_others(questions: Path) -> None:
@@ -49,11 +49,11 @@ def test_answers_move_the_threshold_and_can_be_taken_back(questions: Path) -> No
     shown = run(questions, "--ask", given="y\n" * 40)
     assert shown.exit_code == 0, shown.output
     low = json.loads(run(questions, "--json").stdout)
-    assert "questions go" in shown.stdout
+    assert "questions removed" in shown.stdout
     assert low["questions"] == 4
     back = run(questions, "--ask", given="x\n\ny\nu\nq\nq\n")
     assert back.exit_code == 0
-    assert back.stderr.count("the same question? [y/n/u/q]") == 5
+    assert back.stderr.count("same question? [y/n/u/q]") == 5
 
 
 def test_the_usual_thresholds_are_the_embedders(questions: Path) -> None:

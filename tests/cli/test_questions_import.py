@@ -43,8 +43,8 @@ def test_a_log_becomes_questions_and_what_tells_who_asked_is_set_aside(folder: P
     result = run("users.txt")
     assert result.exit_code == 0, result.output
     assert "10 entries: 4 questions (en 3, fr 1)" in result.stdout
-    assert "asked before: 2 in the same words, 0 in others" in result.stdout
-    assert "no question: small talk 1, no words 1" in result.stdout
+    assert "duplicates: 2 with the same text, 0 with similar text" in result.stdout
+    assert "not a question: small talk 1, no words 1" in result.stdout
     assert "2 questions set aside" in result.stdout
     kept = rows(folder / "questions.jsonl")
     assert kept[0]["text"] == "How do I reset my password?"
@@ -94,7 +94,7 @@ def test_the_questions_can_be_read_by_a_run(folder: Path) -> None:
 
 def test_a_dry_run_writes_nothing(folder: Path) -> None:
     result = run("users.txt", "--dry-run")
-    assert "nothing was written" in result.stdout
+    assert "no file written" in result.stdout
     assert [path.name for path in folder.iterdir()] == ["users.txt"]
 
 

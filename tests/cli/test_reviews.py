@@ -29,11 +29,11 @@ def item(made: Project) -> tuple[str, str]:
 def test_a_grade_in_one_line(made: Project, item: tuple[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "reviews"
     before = (made.run / "judge.jsonl").read_bytes()
-    said = raggs("review", "set", made.run, *item, "4", "--note", "so it is", "--who", "ada", "--reviews", folder)
+    said = raggs("review", "set", made.run, *item, "4", "--note", "so it is", "--annotator", "ada", "--reviews", folder)
     assert said.returncode == 0
     assert f"ada: grade 4 for {item[1]} of {item[0]}" in said.stdout
-    again = raggs("review", "set", made.run, *item, "?", "--who", "ada", "--reviews", folder)
-    assert "in place of your earlier word" in again.stdout
+    again = raggs("review", "set", made.run, *item, "?", "--annotator", "ada", "--reviews", folder)
+    assert "replaces your earlier label" in again.stdout
     lines = ReviewStore(folder).read()
     assert [(line.who, line.note) for line in lines] == [("ada", "so it is"), ("ada", "")]
     assert lines[1].replaces == lines[0].id
@@ -44,12 +44,12 @@ def test_a_grade_in_one_line(made: Project, item: tuple[str, str], tmp_path: Pat
 
 def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str]) -> None:
     for who, grade in (("ada", "2"), ("bo", "5")):
-        assert raggs("review", "set", made.run, *item, grade, "--who", who).returncode == 0
+        assert raggs("review", "set", made.run, *item, grade, "--annotator", who).returncode == 0
     assert (made.folder / "reviews" / "reviews.jsonl").is_file()
     status = raggs("review", "status", made.run)
     assert "1 passage with different grades" in status.stdout
     assert "0 are blind" in status.stdout
-    assert raggs("review", "set", made.run, *item, "4", "--who", "bo", "--settle").returncode == 0
+    assert raggs("review", "set", made.run, *item, "4", "--annotator", "bo", "--settle").returncode == 0
     found = json.loads(raggs("review", "status", made.run, "--json").stdout)
     assert found["blind"] == 0
     assert (found["graded"], found["conflicts"], found["reviewers"]) == (1, 0, {"ada": 1, "bo": 1})
@@ -59,11 +59,11 @@ def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str])
     ("wrong", "sentence", "code"),
     [
         (("{qid}", "{doc}", "7"), "grade 7 is outside 1..5", 2),
-        (("{qid}", "{doc}", "four"), "'four' is no grade", 2),
+        (("{qid}", "{doc}", "four"), "'four' is not a grade", 2),
         (("nobody", "{doc}", "4"), "no query nobody in this run", 4),
         (("{qid}", "nothing", "4"), "no passage nothing in the pool", 4),
-        (("{qid}", "{doc}", "4", "--who", " "), "1 to 80 characters", 2),
-        (("{qid}", "{doc}", "4", "--who", "x" * 81), "1 to 80 characters", 2),
+        (("{qid}", "{doc}", "4", "--annotator", " "), "1 to 80 characters", 2),
+        (("{qid}", "{doc}", "4", "--annotator", "x" * 81), "1 to 80 characters", 2),
         (("{qid}", "{doc}", "4", "--note", "x" * 20_000), "the note has 20,000 characters, 10,000 are kept", 2),
     ],
 )

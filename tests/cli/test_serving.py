@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--plan", "plan.jsonl", "--sample", "3"), "give --plan or --sample", 2),
         (("--plan", "nowhere.jsonl"), "nowhere.jsonl", 4),
         (("--port", "70000"), "port 70000 is outside", 2),
-        (("--who", " "), "1 to 80 characters", 2),
+        (("--annotator", " "), "1 to 80 characters", 2),
         (("--timeout", "0"), "--timeout 0 is not above 0", 2),
         (("--timeout", "nan"), "--timeout nan is not above 0", 2),
     ],

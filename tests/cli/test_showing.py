@@ -102,7 +102,7 @@ def test_people_and_reasons_stand_with_the_passage(made: Path, tmp_path: Path) -
     change(copy, "judge", JudgeRecord, lambda record: record.model_copy(update={"reason": "names the limit"}))
     best = of(made, "rank", RankRecord)[0].doc_id
     for who, grade, more in (("ada", "2", ["--note", "half of it"]), ("bo", "?", [])):
-        said = ["review", "set", str(copy), "q01", best, grade, "--who", who, *more]
+        said = ["review", "set", str(copy), "q01", best, grade, "--annotator", who, *more]
         assert invoke(*said).exit_code == 0
     out = shown(copy, "q01", "-p", 1)
     assert "names the limit" in out

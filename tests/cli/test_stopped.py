@@ -174,7 +174,7 @@ def test_a_part_of_something_else_is_not_gone_on_with(server: LLMServer, tmp_pat
     before = (project.run / "judge.partial.jsonl").read_bytes()
     assert "with other settings or inputs" in call(*part, "--set", "judge.judge.model=openai/other", code=5).stderr
     assert "stage merge is out of date" in call(*part, "--set", "merge.depth=5", code=5).stderr
-    assert "--partial stands alone" in call(*part, "--force", code=2).stderr
+    assert "--partial can only be combined" in call(*part, "--force", code=2).stderr
     assert (project.run / "judge.partial.jsonl").read_bytes() == before
     call("run", "--config", project.config, "--quiet", "--set", "budget.max_calls=5000")
     assert "no stage was stopped" in call(*part, code=5).stderr

@@ -219,7 +219,7 @@ def test_after_an_interrupt_what_was_asked_can_be_used_without_asking_more(tmp_p
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)  # waits for no answer
         ended = child.end()
-        assert ended.code == 130 and "run again to go on" in ended.err
+        assert ended.code == 130 and "run the same command again" in ended.err
         asked = server.count
         shown = run("--config", config, "--partial")
         assert shown.returncode == 0, shown.stderr
