@@ -256,7 +256,7 @@ def diff(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two golden sets, and the verdicts on systems that each gives.
+    """Compare two golden sets and their verdicts.
 
     Prints the verdicts that flip, the scores with both sets, and which grades, orders and queries changed. A
     difference is not an error: the exit code is 0.

@@ -1,4 +1,4 @@
-"""`raggs sweep`: which retrieval stack to ship."""
+"""`raggs sweep`: compare retrieval configurations and recommend one."""
 
 from __future__ import annotations
 
@@ -28,37 +28,55 @@ DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)?")
 
 def sweep(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The sweep's YAML file; sweep.yaml, if it is here.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="Configuration file of the sweep [default: sweep.yaml in this folder]."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Path to the configuration file (alternative to the FILE argument)."
+        ),
     ] = None,
     overrides: Overrides = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print systems, calls, tokens and USD; nothing is searched or asked.")
+        bool,
+        typer.Option("--dry-run", help="Print systems, calls, tokens and USD without searching or calling a model."),
     ] = False,
     slo: Annotated[
         str | None,
         typer.Option(
-            "--slo", metavar="TIME", help="Choose again: the longest p95 of single searches, such as 350ms or 0.5s."
+            "--slo",
+            metavar="TIME",
+            help="Re-select from existing measurements: maximum p95 latency, e.g. 350ms or 0.5s.",
         ),
     ] = None,
     max_usd_per_1k: Annotated[
         float | None,
-        typer.Option("--max-usd-per-1k", metavar="USD", min=0, help="Choose again: the most for 1,000 questions."),
+        typer.Option(
+            "--max-usd-per-1k",
+            metavar="USD",
+            min=0,
+            help="Re-select from existing measurements: maximum cost of 1,000 queries in USD.",
+        ),
     ] = None,
     target: Annotated[
         float | None,
-        typer.Option("--target", metavar="SCORE", help="Choose again: the least mean of the first measure."),
+        typer.Option(
+            "--target",
+            metavar="SCORE",
+            help="Re-select from existing measurements: minimum mean of the primary measure.",
+        ),
     ] = None,
     scale: ScaleText = None,
     judge_holes: Annotated[
         bool,
-        typer.Option("--judge-holes", help="Have the golden run's judge grade what systems show and nobody judged."),
+        typer.Option(
+            "--judge-holes", help="Grade unjudged passages in the tops of the systems with the judge of the golden run."
+        ),
     ] = False,
     max_usd: Annotated[
         float | None,
-        typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
+        typer.Option("--max-usd", metavar="USD", min=0, help="Budget of the whole sweep in USD (sets budget.max_usd)."),
     ] = None,
     allow_mixed: AllowMixed = False,
     details: Details = False,
@@ -69,10 +87,12 @@ def sweep(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Compare retrieval stacks by quality, waiting and price.
+    """Compare retrieval systems and recommend one.
+
+    Systems are compared by quality, latency and cost.
 
     Each part (vectors, index, lists, reranked lists) is made once for all systems that share it. With --slo,
-    --max-usd-per-1k or --target the choice is made again from what was measured; nothing is run.
+    --max-usd-per-1k or --target, raggs selects again from the existing measurements; nothing is run.
 
     \b
     Examples:
@@ -135,13 +155,13 @@ def _setting_flags(overrides: Sequence[str] | None, scale: str | None) -> list[s
 
 
 def _say_lost(result: SweepResult, again: str) -> None:
-    """Name the systems that are unfinished, each cause once, and what goes on with them."""
+    """Report unfinished systems by cause with the command that resumes; exit with 7 if there are any."""
     lost: dict[str, list[str]] = {}
     for row in result.report.systems:
         if row.failed:
             lost.setdefault(row.failed, []).append(row.name)
     for cause, names in lost.items():
-        say(f"raggs: finished in part: without {', '.join(names)}: {cause}", err=True)
+        say(f"raggs: partly finished, without {', '.join(names)}: {cause}", err=True)
     if lost:
         say(f"next: {again}", err=True)
         raise typer.Exit(IN_PART)
@@ -188,10 +208,10 @@ def _show_plan(plan: SweepPlan, as_json: bool, llm: LLMSettings) -> None:
 
 
 def _ms(text: str) -> float:
-    """Milliseconds of a duration."""
+    """Return the milliseconds of a duration."""
     from raggs.base.errors import UsageError
 
     found = DURATION.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"--slo {text}: no duration", remedy="write 350ms or 0.5s")
+        raise UsageError(f"--slo {text} is not a duration", remedy="write 350ms or 0.5s")
     return float(found["number"]) * (1000 if found["unit"] == "s" else 1)

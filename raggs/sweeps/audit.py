@@ -67,7 +67,7 @@ def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
     for line, row in enumerate(rows, start=1):
         fresh = latency_of(row.steps, timings, asked, confidence=config.confidence, seed=config.seed)
         if row.file and fresh != row.latency:
-            yield AuditFinding(SYSTEMS, line, f"the waiting of {row.name} is not what timings.jsonl gives")
+            yield AuditFinding(SYSTEMS, line, f"the latency of {row.name} does not follow from timings.jsonl")
         for said in _costs(row, config):
             yield AuditFinding(SYSTEMS, line, f"the cost of {row.name}: {said}")
 

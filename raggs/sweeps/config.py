@@ -105,7 +105,7 @@ QueriesSpec = Annotated[AdapterConfig, OneOf(queries.REGISTRY)]
 
 def _mode(value: object) -> object:
     if isinstance(value, str) and value not in MODES:
-        raise ValueError(f"{value!r} is no mode: dense, lexical, hybrid, or the settings of a retriever")
+        raise ValueError(f"{value!r} is not a mode: dense, lexical, hybrid, or the settings of a retriever")
     return value
 
 
@@ -118,13 +118,13 @@ class Axes(Settings):
     chunker: AddedLater[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_chunker_levels)]] = Field(
         (None,),
         min_length=1,
-        description='how the documents of a corpus `folder` are cut; "corpus": as the corpus says',
+        description='chunkers of a corpus `folder`; "corpus": the chunks of the corpus',
     )
     rewrite: Annotated[tuple[RewriterSpec, ...], BeforeValidator(_levels)] = Field(
-        ({"type": "clean"},), validate_default=True, min_length=1, description="what is searched for"
+        ({"type": "clean"},), validate_default=True, min_length=1, description="rewriter of the queries"
     )
     embedder: Annotated[tuple[EmbedderSpec, ...], BeforeValidator(_levels)] = Field(
-        ({"type": "wordllama"},), validate_default=True, min_length=1, description="what makes vectors"
+        ({"type": "wordllama"},), validate_default=True, min_length=1, description="embedder"
     )
     index: Annotated[tuple[IndexSpec, ...], BeforeValidator(_levels)] = Field(
         ({"type": "flat"},), validate_default=True, min_length=1, description="how vectors are searched"
@@ -140,14 +140,14 @@ class Axes(Settings):
         description="candidates: what a reranker is given, or a list's length; or {type: routed, ...}, by question",
     )
     reranker: Annotated[tuple[MaybeReranker, ...], BeforeValidator(_levels)] = Field(
-        (None,), min_length=1, description='what orders the candidates anew; "none": nothing'
+        (None,), min_length=1, description='reranker of the candidates; "none": no reranking'
     )
 
     @field_validator("chunker")
     @classmethod
     def _each_once(cls, found: tuple[ChunkerConfig | None, ...]) -> tuple[ChunkerConfig | None, ...]:
         if twice := next((level for at, level in enumerate(found) if level in found[:at]), None):
-            raise ValueError(f"{twice.type} stands twice with the same settings")
+            raise ValueError(f"{twice.type} occurs twice with the same settings")
         return found
 
 
@@ -155,27 +155,27 @@ class SystemSpec(Settings):
     """A single system in addition to the grid."""
 
     chunker: AddedLater[Annotated[MaybeChunker, BeforeValidator(_named_settings)]] = Field(
-        None, description="how the documents are cut; null: as the corpus says"
+        None, description="chunker; null: the chunks of the corpus"
     )
     rewrite: Annotated[RewriterSpec, BeforeValidator(_named_settings)] = Field(
-        {"type": "clean"}, validate_default=True, description="what is searched for"
+        {"type": "clean"}, validate_default=True, description="rewriter of the queries"
     )
     embedder: Annotated[EmbedderSpec, BeforeValidator(_named_settings)] = Field(
-        {"type": "wordllama"}, validate_default=True, description="what makes vectors"
+        {"type": "wordllama"}, validate_default=True, description="embedder"
     )
     index: Annotated[IndexSpec, BeforeValidator(_named_settings)] = Field(
         {"type": "flat"}, validate_default=True, description="how vectors are searched"
     )
     mode: ModeLevel = Field("hybrid", description="dense, lexical, hybrid, or the settings of a retriever")
     k: DepthLevel = Field(50, description="candidates, or {type: routed, ...}")
-    reranker: MaybeReranker = Field(None, description="what orders the candidates anew")
+    reranker: MaybeReranker = Field(None, description="reranker of the candidates")
 
 
 class UnitPrice(Settings):
     """Prices of a model or of the generator."""
 
-    input: float | None = Field(None, ge=0, description="USD per 1M tokens of what is sent")
-    output: float = Field(0, ge=0, description="USD per 1M tokens of what comes back")
+    input: float | None = Field(None, ge=0, description="USD per 1M input tokens")
+    output: float = Field(0, ge=0, description="USD per 1M output tokens")
     per_1k_searches: float | None = Field(None, ge=0, description="USD per 1,000 calls of a reranker")
 
 
@@ -240,11 +240,11 @@ class SweepConfig(Settings):
     """Configuration of a sweep. Paths are relative to its file."""
 
     name: RunName = Field(description="the sweep's name; its directory is <folder>/<name>")
-    folder: AnchoredPath = Field(Path("sweeps"), validate_default=True, description="where sweeps lie")
+    folder: AnchoredPath = Field(Path("sweeps"), validate_default=True, description="folder of the sweeps")
     workspace: AnchoredPath = Field(
-        Path("runs"), validate_default=True, description="where caches lie, shared with the runs there"
+        Path("runs"), validate_default=True, description="folder of the caches, shared with the runs in it"
     )
-    golden: SourcePath = Field(description="a run directory, or labels with their questions beside them")
+    golden: SourcePath = Field(description="a run directory, or labels with a file of queries next to them")
     scale: AddedLater[Annotated[str, StringConstraints(pattern=SCALE)] | None] = Field(
         None, exclude_if=is_none, description="lowest and highest grade of the labels, e.g. 0-3; null: from the labels"
     )
@@ -252,14 +252,16 @@ class SweepConfig(Settings):
     queries: QueriesSpec | None = Field(None, description="the questions; null: those of the golden set")
     axes: Axes = Axes()
     excluded: tuple[dict[str, object], ...] = Field(
-        (), description="combinations that are left out: levels by axis, a name, some settings, or a list of these"
+        (), description="combinations to omit: levels by axis; a level is a name, some settings, or a list of these"
     )
-    systems: dict[RunName, SystemSpec] = Field(default_factory=dict, description="single systems beside the grid")
+    systems: dict[RunName, SystemSpec] = Field(
+        default_factory=dict, description="single systems in addition to the grid"
+    )
     hybrid: HybridSettings = HybridSettings()
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 20, 30), min_length=1, description="of the measures")
     measures: tuple[str, ...] = Field((), description="more measures that are reported, at `cutoffs` if without one")
     quality: tuple[str, ...] = Field(
-        (), description="what decides, most important first; empty: RA-nWG and N-Recall4, or nDCG and recall"
+        (), description="deciding measures, primary first; empty: RA-nWG and N-Recall4, or nDCG and recall"
     )
     baseline: str | None = Field(None, description="the system that the others are tested against; null: the cheapest")
     generator: int = Field(10, ge=1, description="passages that the generator reads")
@@ -268,7 +270,7 @@ class SweepConfig(Settings):
         0.01, ge=0, lt=1, description="on the front, costs of which the greater is less than this share above are equal"
     )
     margin: Effort[float] = Field(
-        0.01, ge=0, description="systems whose difference from the best surely lies within it are tied with it"
+        0.01, ge=0, description="margin of equivalence: systems whose difference from the best is inside it are tied"
     )
     limits: Effort[SystemLimits] = SystemLimits()
     slos: Effort[tuple[Annotated[float, Field(gt=0)], ...]] = Field(
@@ -279,7 +281,7 @@ class SweepConfig(Settings):
     duplicates: float | None = Field(
         0.95, gt=0, le=1, description="likeness from which candidates are the same to a reranker; null: all are read"
     )
-    language: str = Field("en", description="assumed where a question's own language cannot be told")
+    language: str = Field("en", description="language if a query's language is not detected")
     confidence: float = Field(0.95, gt=0, lt=1, description="of intervals and tests")
     seed: int = Field(1, ge=0, description="of every draw")
     budget: BudgetSettings = BudgetSettings()
@@ -321,5 +323,5 @@ class SweepConfig(Settings):
     def _axes_exist(cls, found: tuple[dict[str, object], ...]) -> tuple[dict[str, object], ...]:
         for each in found:
             if strange := sorted(set(each) - set(Axes.model_fields)):
-                raise ValueError(f"{strange[0]!r} is no axis; there are {', '.join(Axes.model_fields)}")
+                raise ValueError(f"{strange[0]!r} is not an axis; axes are {', '.join(Axes.model_fields)}")
         return found

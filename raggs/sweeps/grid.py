@@ -40,10 +40,10 @@ IDENTIFYING_SETTINGS = (
 NAMED_ALWAYS = ("mode", "embedder")
 CHUNKER = "chunker"
 SEARCH = "a search without vectors has no embedder and no index, so it is one system for all of them"
-TYPED = "a run that was made elsewhere is asked nothing, so it is one system for all embedders, indexes and rewrites"
+TYPED = "an external run is not searched, so it is the same with all embedders, indexes and rewriters"
 CHUNKING_MERGE_NOTE = (
-    "a retriever that does not read the corpus knows nothing of how that is cut, so it is one system for all cuts (its "
-    "lists are taken to be of the corpus as `corpus` says; name another under `systems` with its own `chunker`)"
+    "a retriever that does not read the corpus does not depend on its chunks, so it is one system for all chunkings "
+    "(its lists are assumed to be of `corpus`; name another under `systems` with its own `chunker`)"
 )
 Level = BaseModel | str | int | None
 
@@ -127,9 +127,9 @@ def make_grid(config: SweepConfig) -> SystemGrid:
         key = tuple(system.levels.items())
         merged[_why_one(system, spec, recut=config.recuts)] += key in found
         found.setdefault(key, system)
-    left_out = [f"{plural(count, 'combination')} left out: {why}" for why, count in merged.items() if count]
+    left_out = [f"{plural(count, 'combination')} omitted: {why}" for why, count in merged.items() if count]
     if excluded:
-        left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
+        left_out.append(f"{plural(excluded, 'combination')} omitted by `except`")
     left_out += [
         f"`except` has {_pattern_text(config.excluded[at])}, which no combination matches" for at in sorted(idle)
     ]
@@ -141,7 +141,7 @@ def make_grid(config: SweepConfig) -> SystemGrid:
         raise ConfigError(f"two systems are called {twice!r}", remedy="rename the one under `systems`")
     if config.baseline is not None and config.baseline not in often:
         remedy = did_you_mean(config.baseline, often, "raggs sweep --dry-run lists them")
-        raise ConfigError(f"the baseline {config.baseline!r} is no system", remedy=remedy)
+        raise ConfigError(f"the baseline {config.baseline!r} is not a system", remedy=remedy)
     return SystemGrid(
         systems, tuple(left_out), {axis: labels[axis] for axis in AXES if axis != CHUNKER or config.recuts}
     )

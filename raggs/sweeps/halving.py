@@ -58,9 +58,9 @@ def drop_hopeless(
         for each in found.dropped:
             worse = f"worse than {each.by} by {each.difference:.3f} on the first {count} questions"
             if (why := race.reversible(each.name, each.by, count, len(qids))) is not None:
-                undecided[each.name] = f"{worse} as labels stand, which is {inconclusive(why)}"
+                undecided[each.name] = f"{worse} by the labels, which is {inconclusive(why)}"
                 continue
-            dropped[each.name] = f"{worse}, beyond doubt (at most {config.error:.0%} to lose the best system)"
+            dropped[each.name] = f"{worse}, significantly (at most {config.error:.0%} to lose the best system)"
     return dropped, undecided
 
 

@@ -146,7 +146,7 @@ def _docs(qrels: Qrels, rows: Ints) -> IdColumn:
 
 
 HOLES = "holes.jsonl"
-REMEDY = "delete the line; the judge is asked again, and what was paid for is in the cache"
+REMEDY = "delete the line; the judge is called again, and paid answers are cached"
 
 
 def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[UnjudgedPassage, ...]:

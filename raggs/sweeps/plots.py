@@ -1,10 +1,7 @@
-"""The plots of a sweep, as SVG files beside sweep.md: the front, quality and waiting over k, what each axis buys.
+"""Plots and files of a sweep: SVG files, sweep.json, sweep.csv and sweep.md, and a pandas frame.
 
-From the report alone, so that an audit draws them again. A plot without anything to show is left out.
-
-A sweep's report as files: sweep.json for programs, sweep.csv for spreadsheets, sweep.md and plots for people.
-
-A sweep's report as a pandas frame, where pandas is installed; raggs itself does not need it.
+Plots are drawn only from the report, so an audit can draw them again. A plot without data is omitted. pandas is
+optional.
 """
 
 from __future__ import annotations
@@ -44,20 +41,20 @@ if TYPE_CHECKING:
 KEYED = 12  # systems that are named below a plot
 SERIES = 8  # lines of a plot over k
 BARS = 24  # effects
-COLOURS = "blue: the front, over all measures that decide, waiting and price; grey: the others"
+COLOURS = "blue: the front, over deciding measures, latency and cost; grey: the others"
 Point = tuple[SystemRow, float, float]
 Figure = Callable[[SystemRow], Number]
 
 
 def plots(report: SweepReport) -> dict[str, tuple[str, str]]:
-    """By file name, what a plot shows in words, and its SVG."""
+    """Return description and SVG of each plot by file name."""
     measure = report.quality[0]
     found = {
-        "front.svg": (f"{measure} and waiting of each system", _front(report, _limited(report), "ms")),
+        "front.svg": (f"{measure} and latency of each system", _front(report, _limited(report), "ms")),
         "front-cost.svg": (f"{measure} and price of each system", _front(report, _price, "usd")),
         "quality-over-k.svg": (f"{measure} over candidates", _over_k(report, _quality(measure), measure)),
-        "latency-over-k.svg": ("waiting over candidates", _over_k(report, _median_latency, "p50 in ms")),
-        "effects.svg": (f"what each axis buys in {measure}", _effects(report)),
+        "latency-over-k.svg": ("latency over candidates", _over_k(report, _median_latency, "p50 in ms")),
+        "effects.svg": (f"main effects on {measure}", _effects(report)),
     }
     return {name: (words, svg) for name, (words, svg) in found.items() if svg is not None}
 
@@ -71,7 +68,7 @@ def _p95_latency(row: SystemRow) -> Number:
 
 
 def _limited(report: SweepReport) -> Figure:
-    """Return the wait that the plot of the front shows: that which the limit is held against, if there is one."""
+    """Return the latency in the plot of the front: the one that the limit applies to, if there is a limit."""
     return _p95_latency if "latency_ms" in report.choice.limits else _median_latency
 
 
@@ -87,7 +84,7 @@ def _quality(measure: str) -> Figure:
 
 
 def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
-    """Quality over waiting or price; the front joined, the choice ringed, the limits dashed."""
+    """Plot quality over latency or cost, with the front joined, the choice ringed and the limits dashed."""
     measure, ordered = report.quality[0], best_first(report)
     folded, quality = fold_similar_systems(report, ordered), _quality(report.quality[0])
     rows = [row for row in ordered if row.name not in folded]
@@ -159,7 +156,7 @@ def _points(
 def _key(
     drawing: Drawing, report: SweepReport, keyed: Sequence[Point], where: tuple[float, Callable[[float], str]]
 ) -> None:
-    """Who the numbers are."""
+    """Return the names of the numbered systems."""
     top, said = where
     for number, (row, x, y) in enumerate(keyed, start=1):
         chosen = row.name == report.choice.winner
@@ -175,7 +172,7 @@ def _key(
 
 
 def _over_k(report: SweepReport, figure: Figure, title: str) -> str | None:
-    """A line for each kind of systems that differ in k alone; lines that are the same are one."""
+    """Plot one line per family of systems that differ only in k; equal lines are drawn once."""
     lines = _series(report, figure)[:SERIES]
     if not lines:
         return None
@@ -184,7 +181,7 @@ def _over_k(report: SweepReport, figure: Figure, title: str) -> str | None:
 
 
 def _series(report: SweepReport, figure: Figure) -> list[Curve]:
-    """Of systems that differ in k alone, the best first."""
+    """Return the families of systems that differ only in k, best first."""
     families: dict[str, list[SystemRow]] = {}
     for row in best_first(report):
         if "k" in row.levels and row.plain and figure(row) is not None:
@@ -199,7 +196,7 @@ def _series(report: SweepReport, figure: Figure) -> list[Curve]:
 
 
 def _family(row: SystemRow) -> str:
-    """A system without its k."""
+    """Return a system's name without its k."""
     levels = {axis: level for axis, level in row.levels.items() if axis != "k"}
     named = row.name.split("+")
     short = "+".join(part for part in named if part != f"k{row.k}")
@@ -210,7 +207,7 @@ def _family(row: SystemRow) -> str:
 
 
 def _effects(report: SweepReport) -> str | None:
-    """A dot with its interval for each change of a level, zero marked; grey where it may be chance."""
+    """Plot each change of a level with its interval; grey if it is not significant."""
     rows = [
         ForestRow(f"{part.axis}: {part.against} → {part.level}", part.quality, part.low, part.high, part.clear)
         for part in report.effects
@@ -219,14 +216,14 @@ def _effects(report: SweepReport) -> str | None:
     if not rows:
         return None
     told = f"mean change with {report.confidence:.0%} intervals; grey: may be chance"
-    return forest(f"What each axis buys in {report.quality[0]}", rows, told, changes=True)
+    return forest(f"Main effects on {report.quality[0]}", rows, told, changes=True)
 
 
 UNKNOWN_SCORE = ScorePart(mean=None, low=None, high=None, valid=0)
 
 
 def report_files(report: SweepReport) -> dict[str, str]:
-    """By file name, its text."""
+    """Return the text of each file by its name."""
     drawn = plots(report)
     shown = "".join(f"\n![{words}]({name})\n" for name, (words, _) in drawn.items())
     return {
@@ -245,13 +242,13 @@ def _page(report: SweepReport, plots: str) -> str:
 
 
 def table_csv(report: SweepReport) -> str:
-    """A row for each system: its levels, scores with intervals, waiting, money and memory; empty is "not known"."""
+    """Return one row per system with levels, scores, intervals, latency, cost and memory; empty if unknown."""
     head, *rows = table_rows(report)
     return csv_text(map(str, head), rows)
 
 
 def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
-    """The titles, then a row for each system; None is "not known"."""
+    """Return the titles, then one row per system; None if unknown."""
     axes = sorted({axis for row in report.systems for axis in row.levels})
     yield ["system", *axes, "on_front", *(title for title, _ in _figures(report, report.systems[0]))]
     for row in report.systems:
@@ -287,6 +284,6 @@ def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]
 
 
 def make_frame(report: SweepReport) -> DataFrame:
-    """A row for each system, with the columns of sweep.csv; see `SweepReport.frame`."""
+    """Return one row per system with the columns of sweep.csv."""
     head, *rows = table_rows(report)
     return frame_of([str(title) for title in head], rows)

@@ -1,15 +1,13 @@
-"""A reranker over all questions, side by side where a provider is asked; near-duplicates are not read.
+"""Rerankers over all queries, fitted weights, and systems whose depth depends on the query.
 
-The weight of a `boosted` reranker, chosen on half of the questions for the other half, and the other way round.
+Providers are called concurrently, and near-duplicates are skipped. The weight of a `boosted` reranker is fitted on half
+of the queries for the other half, and vice versa, so no query is scored with a weight that it helped to choose. Of
+`WEIGHTS`, the best mean of the primary measure wins; of equal means, the smallest weight. The halves are drawn by a
+hash of the sweep's seed and the query id. The lists of each weight are stored, so an audit can repeat the choice.
 
-So no question is scored with a weight that it helped to choose. The weights tried are `WEIGHTS`; the best mean of the
-first measure that decides wins, of equal means the smallest weight. The halves are drawn by a hash of the sweep's seed
-and the question's id. The lists of each weight are kept beside the system's own, so an audit chooses again from them.
-
-Systems whose depth hangs on the question: whom signals send deep, and what that takes.
-
-Lists are searched as deep as any question needs and cut for the others. A reranker's entropy is known when it has read
-the first `base` candidates; a question that it alone sends deep is read twice, and waits for both.
+With routed depth, lists are searched to the largest depth and truncated for shallow queries. A reranker's entropy is
+known after it has read the first `base` candidates. A query that is searched deeper only for that signal is reranked
+twice, and its latency is the sum.
 """
 
 from __future__ import annotations
@@ -55,14 +53,14 @@ if TYPE_CHECKING:
 async def rerank_all(
     world: SweepContext, passages: Passages, reranker: Reranker, candidates: Lists, records: Mapping[str, EmbedRecord]
 ) -> Mapping[str, Reranking]:
-    """What a reranker makes of every question's candidates.
+    """Rerank the candidates of every query.
 
     Args:
-        passages: of which the candidates are.
-        records: the questions, by id.
+        passages: texts of the candidates.
+        records: queries by id.
 
     Raises:
-        RaggsError: as the reranker; what was paid for is kept.
+        RaggsError: as the reranker; paid answers are stored.
     """
     done = 0
     ahead = asyncio.Semaphore(world.config.llm.concurrency if reranker.models else 1)
@@ -100,10 +98,11 @@ def probe(
     rerankings: Mapping[str, Reranking],
     records: Sequence[EmbedRecord],
 ) -> Iterator[tuple[str, float]]:
-    """Milliseconds of a paid reranker that is asked some questions again, one at a time; those that fail are left out.
+    """Return milliseconds of a paid reranker that is called again for some queries, one at a time; failures are
+    omitted.
 
     Args:
-        rerankings: by id of the question, what it made of the candidates before.
+        rerankings: earlier result by query id.
     """
     reranker = world.workspace.reranker(spec, keeps=False)
     for record in records:
@@ -116,7 +115,7 @@ def probe(
 
 
 def _without_near_duplicates(world: SweepContext, passages: Passages, docs: Sequence[str]) -> list[Passage]:
-    """The passages of some ids, without near-duplicates of better ones."""
+    """Return the passages of some ids, without near-duplicates of better ones."""
     found, likeness = passages.get(docs), world.config.duplicates
     read = [found[doc] for doc in docs]
     if likeness is None:
@@ -130,19 +129,19 @@ WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 def is_fitted(spec: RerankerConfig | None) -> bool:
-    """Whether the reranker's weight is chosen by the sweep."""
+    """Return whether the sweep fits the reranker's weight."""
     return isinstance(spec, BoostedConfig) and spec.weight == FIT
 
 
 def weights_of(spec: BoostedConfig) -> tuple[float, ...]:
-    """All weights whose lists are needed."""
+    """Return all weights whose lists are needed."""
     return WEIGHTS if spec.weight == FIT else (spec.weight,)
 
 
 def scorer_for(
     config: SweepConfig, labels: Judgments, atlas: ChunkingGrades | None, levels: Mapping[str, str]
 ) -> SystemScorer:
-    """Who scores the lists of each weight."""
+    """Return the scorer for the lists of each weight."""
     return SystemScorer(config, labels, many=True, sheet=None if atlas is None else atlas.sheet(levels[CHUNKER]))
 
 
@@ -173,24 +172,24 @@ def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[fl
 
 
 def _best_weight(values: Floats, measure: str) -> float:
-    """The weight of the best mean, of equal ones the smallest; shape (weights, questions)."""
+    """Return the weight with the best mean, the smallest of equal ones; values have shape (weights, queries)."""
     known = values[:, np.isfinite(values).all(axis=0)]
     if not known.size:
         raise DataError(
             f"weight: fit needs questions in both halves on which {measure} is defined",
-            remedy="write a weight, or ask more questions",
+            remedy="set a weight, or use more queries",
         )
     return WEIGHTS[int(np.argmax(known.mean(axis=1).round(12)))]
 
 
 def composed(part: FitPart, by_weight: Mapping[float, Mapping[str, V]]) -> dict[str, V]:
-    """What each question has at the weight that the other half chose, of what it has at each weight."""
+    """Return the value of each query at the weight that the other half chose."""
     first = set(part.first)
     return {qid: by_weight[part.chosen[0 if qid in first else 1]][qid] for qid in by_weight[WEIGHTS[0]]}
 
 
 def fit_faults(row: SystemRow, folder: Path, scorer: SystemScorer) -> Iterator[str]:
-    """What is wrong with a fit, by the lists that were kept of each weight.
+    """Yield what is wrong with a fitted weight, by the stored lists of each weight.
 
     Args:
         row: with a fit and a file.
@@ -213,7 +212,7 @@ def fit_faults(row: SystemRow, folder: Path, scorer: SystemScorer) -> Iterator[s
 
 
 def _docs(path: Path) -> dict[str, list[str]]:
-    """The passages of each question, as they stand in a file that the sweep wrote."""
+    """Return the passages of each query in the order of a file of the sweep."""
     found: dict[str, list[str]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         qid, _, doc, *_ = line.split()
@@ -222,7 +221,7 @@ def _docs(path: Path) -> dict[str, list[str]]:
 
 
 ENTROPY, REWRITE = "entropy", "rewrite"
-SignalsByQuery = Mapping[str, tuple[str, ...]]  # by question, the signals; none where it stays shallow
+SignalsByQuery = Mapping[str, tuple[str, ...]]  # Signals by query; empty for queries that stay shallow.
 
 
 class Router:
@@ -240,7 +239,7 @@ class Router:
         self._shallow: Lists = {qid: hits[: depth.base] for qid, hits in self._deep.items()}
 
     def signals(self, wanted: Collection[str]) -> Mapping[str, Readings]:
-        """The readings of some signals, by question."""
+        """Return the values of some signals by query."""
         parts, system = self._parts, self._system
         lists: dict[ScoreSource, Lists] = {}
         for search in parts.searches(system):
@@ -274,7 +273,7 @@ class Router:
 
     @property
     def pays(self) -> bool:
-        """Whether an embedder is paid for vectors that tell signals alone."""
+        """Return whether a paid embedder is called only for signals."""
         embedder = self._system.embedder
         return REWRITE in self._depth.when.thresholds and bool(embedder and self._parts.embedder(embedder).models)
 
@@ -289,14 +288,14 @@ class Router:
         return {qid: self._deep[qid] if self.fired[qid] else hits for qid, hits in self._shallow.items()}
 
     def rounds(self) -> Iterator[Lists]:
-        """What a reranker is given, one after the other: all shallow lists where its scores decide, then the rest."""
+        """Return the inputs of a reranker in order: all shallow lists if its scores decide, then the rest."""
         if ENTROPY in self._depth.when.thresholds:
             yield self._shallow
         if rest := self._unread():
             yield rest
 
     def final(self) -> SystemOutput:
-        """What the system returns."""
+        """Return the output of the system."""
         parts, system, found = self._parts, self._system, self.lists
         if system.reranker is None:
             return SystemOutput(found)
@@ -306,21 +305,22 @@ class Router:
             read |= {qid: made[qid] for qid, hits in lists.items() if len(hits) == len(found[qid])}
         read = self._read_before() | read
         independent = parts.reranker(system.reranker).reader.INDEPENDENT
-        for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):  # which only its shallow list told
+        # Only the shallow list of these queries showed it.
+        for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):
             read[qid] = combined_reranking(
                 parts.reranked(system, self._shallow)[qid], read[qid], independent=independent
             )
         return SystemOutput.of({qid: read[qid] for qid in found})
 
     def _unread(self) -> Lists:
-        """The lists that no fixed depth had read, where those are not kept together."""
+        """Return the lists that no fixed depth had read, unless they are stored together."""
         if self._parts.store.has(self._parts.rerank_causes(self._system, self.lists)):
             return self.lists
         known = self._read_before()
         return {qid: hits for qid, hits in self.lists.items() if qid not in known}
 
     def _read_before(self) -> dict[str, Reranking]:
-        """What the reranker made of lists of a fixed depth that are lists of this system too; nobody is asked."""
+        """Return stored results of lists at a fixed depth that this system shares; no model is called."""
         found: dict[str, Reranking] = {}
         for deep, lists in ((False, self._shallow), (True, self._deep)):
             if self._parts.store.has(self._parts.rerank_causes(self._system, lists)):
@@ -333,7 +333,7 @@ class Router:
         return {qid: [each.score for each in one.ranked] for qid, one in found.items()}
 
     def _vectors(self) -> tuple[Mapping[str, Sequence[float]], Mapping[str, Sequence[float]]]:
-        """Vectors of the questions as they were asked, and as they are searched for."""
+        """Return vectors of the original queries and of the rewritten ones."""
         parts, system = self._parts, self._system
         if system.embedder is None:
             return {}, {}
@@ -348,11 +348,11 @@ class Router:
 
 
 def combined_reranking(shallow: Reranking, deep: Reranking, *, independent: bool) -> Reranking:
-    """A deep reranking after a shallow one: what both take.
+    """Return cost and latency of a shallow reranking followed by a deep one.
 
-    A reranker whose scores hang on nothing else reads only what is new the second time: money and tokens are those of
-    the deep list, and the second call is taken to last as long as the first, or longer where it reads more. Any other
-    reranker reads everything again.
+    If scores depend only on the pair, the reranker reads only the new candidates the second time. Cost and tokens are
+    then those of the deep list. The second call is assumed to take as long as the first one, or longer if it reads
+    more. Every other reranker reads all candidates again.
     """
     few, many = len(shallow.ranked), len(deep.ranked)
     if not independent:

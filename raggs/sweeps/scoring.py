@@ -29,7 +29,7 @@ from raggs.sweeps.judgments import TERMS, ChunkingJudgments, is_reference
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
 BINARY_MEASURES = ("ndcg", "recall", "precision", "mrr", "holes")
-READ = ("span_recall4", "span_precision4")  # in characters, which whoever cuts in another way cannot bend
+READ = ("span_recall4", "span_precision4")  # In characters, so that the chunking does not change them.
 CEILINGS = ("ra_nwg", "n_recall4")
 DECIDE_GRADED = ("ra_nwg", "n_recall4")
 DECIDE_OTHERS = ("ndcg", "recall")
@@ -37,17 +37,17 @@ DECIDE_OTHERS = ("ndcg", "recall")
 
 @dataclass(frozen=True)
 class ScoredSystem:
-    """What one system is worth.
+    """Scores of one system.
 
     Attributes:
         scores: by measure, with intervals.
-        realised: %PROC as a ratio of means, by measure.
-        holes: the unjudged share of the top, by cutoff.
-        values: by measure that decides, a value for each judged query; NaN where it is not defined.
-        hits: where it put the judged passages.
-        top: the top of its lists; None where unjudged passages say nothing.
-        unjudged: share of the top's characters that nobody judged, by cutoff; empty where the corpus is cut in one way.
-        projection: how the grades were carried over; None where nobody had to.
+        realised: %PROC as ratio of means, by measure.
+        holes: unjudged share of the top, by cutoff.
+        values: by deciding measure, a value for each judged query; NaN if not defined.
+        hits: ranks of judged passages.
+        top: top of its lists; None if unjudged passages carry no information.
+        unjudged: unjudged share of the top's characters, by cutoff; empty with a single chunking.
+        projection: projection of the grades; None if the system uses the judged chunks.
     """
 
     scores: dict[str, ScorePart]
@@ -61,7 +61,7 @@ class ScoredSystem:
 
     @property
     def shown(self) -> ShownPassages | None:
-        """The system with the top of its lists; None where unjudged passages say nothing."""
+        """Return the system with the top of its lists; None if unjudged passages carry no information."""
         return None if self.top is None else ShownPassages(self.hits, self.top)
 
 
@@ -71,8 +71,8 @@ class SystemScorer:
     Args:
         config: of the sweep.
         judgments: the grades.
-        many: whether there are so many systems that the measures which decide alone get intervals.
-        sheet: of the systems' cut; None where the corpus is cut in one way.
+        many: whether only deciding measures get intervals, because there are many systems.
+        sheet: judgments of the systems' chunking; None with a single chunking.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class SystemScorer:
 
     @property
     def _marked(self) -> bool:
-        """Whether questions say where their references stand."""
+        """Return whether questions state the positions of their references."""
         return self._sheet is not None and self._sheet.excerpts is not None
 
     def measures(self) -> tuple[str, ...]:
-        """What is reported of every system, under the names that do not say its k."""
+        """Return the measures of every system, with names that do not contain its k."""
         names = (GRADED if self._sheet is None else (*GRADED, *READ)) if self._graded else BINARY_MEASURES
         plain = [f"{name}@{k}" for k in self._config.cutoffs for name in names]
         ceilings = [
@@ -117,15 +117,15 @@ class SystemScorer:
         return tuple(dict.fromkeys((*self.quality, *plain, *marked, *more, *ceilings)))
 
     def score(self, name: str, run: Run, k: int) -> ScoredSystem:
-        """One system.
+        """Score one system.
 
         Args:
             name: of the system, for messages.
             run: its lists.
-            k: its candidates.
+            k: number of its candidates.
 
         Raises:
-            DataError: as `hits_of`: none of the judged queries, lists of another corpus.
+            DataError: as `hits_of`: no judged query, or lists of another corpus.
         """
         measures = self.measures()
         named = {told: self._named(told, k) for told in measures if not is_reference(told)}
@@ -156,7 +156,7 @@ class SystemScorer:
         )
 
     def _hits(self, name: str, run: Run, scoring: ScoringSettings) -> Hits:
-        """Where a system put the passages with a grade; in characters too where the corpus is cut in several ways."""
+        """Return the ranks of graded passages; also in characters, if systems use different chunks."""
         sheet = self._sheet
         projection = None if sheet is None else sheet.projection
         hits = hits_of(self.judgments, Listed(name, name, run, projection=projection), scoring)
@@ -171,7 +171,7 @@ class SystemScorer:
         return {} if excerpts is None else excerpts.values(names, hits, run, ties, where)
 
     def _intervals(self, values: Mapping[str, Floats]) -> dict[str, ScorePart]:
-        """Means of measures that were computed here, with intervals where they are affordable."""
+        """Return means of measures that were computed here, with intervals if they are affordable."""
         config = self._config
         told = [name for name in values if not self._many or name in self.quality]
         rows = np.array([values[name] for name in told])
@@ -187,7 +187,7 @@ class SystemScorer:
         return projection_part(projection, hits, min(self._config.cutoffs)) if projection else None
 
     def _parts(self, found: Evaluation, named: Mapping[str, MeasureSpec]) -> dict[str, ScorePart]:
-        """Means, with intervals where they are affordable."""
+        """Return means, with intervals if they are affordable."""
         if not self._many:
             return {told: score_part(found.interval[one.name]) for told, one in named.items()}
         names = tuple(named[told].name for told in self.quality if told in named)
@@ -207,15 +207,15 @@ class SystemScorer:
         return CEILINGS if self._graded else ()
 
     def _named(self, told: str, k: int) -> MeasureSpec:
-        """A measure; a ceiling over the system's own candidates."""
+        """Return a measure; a ceiling uses the system's candidates."""
         name, _, cutoff = told.partition("@")
         return parse_measure(f"{name}({k})@{cutoff}" if name.startswith(("proc_", "pct_proc_")) else told)
 
 
 def run_of(lists: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Run:
-    """Lists as columns, ranked as they stand: equal scores keep the order of the list.
+    """Return lists as columns in their order; equal scores keep it.
 
-    A reranker's or a search's ties are settled by whoever made the list, so the rank is what is scored.
+    The system that wrote a list has broken its ties, so ranks are scored.
     """
     qids = [qid for qid, hits in lists for _ in hits]
     docs = [doc for _, hits in lists for doc, _ in hits]

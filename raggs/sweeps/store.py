@@ -1,13 +1,13 @@
-"""A sweep on disk: `sweeps/<name>/`, all that its numbers can be derived from again.
+"""Folder of a sweep, `sweeps/<name>/`, from which all numbers can be derived again.
 
-    manifest.json   the configuration, what everything depends on, and the hash of each file
-    systems.jsonl   a line a system, with all that was measured
-    runs/           what each system returned, as TREC runs; of a fitted weight the lists at each weight too
+    manifest.json   configuration, hash of all dependencies, and hash of each file
+    systems.jsonl   one line per system with all measurements
+    runs/           output of each system as a TREC run; for a fitted weight also the lists per weight
     timings.jsonl   every measurement of time
-    cuts.jsonl      where the corpus is cut in several ways: what they are; beside it places.jsonl, the passages' places
-    sweep.json      the report; beside it sweep.csv, sweep.md and its plots
+    cuts.jsonl      chunkings, if systems differ in them; places.jsonl: positions of their chunks
+    sweep.json      the report; also sweep.csv, sweep.md and plots
 
-The manifest is written last: a sweep that was killed has none, or one whose hashes do not fit.
+The manifest is written last. A killed sweep has none, or one whose hashes do not match.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class SweepManifest(ReportPart):
     created: datetime
     config: Mapping[str, JsonValue]
     golden: str = Field(description="sha256 over the judgments of the questions")
-    questions: tuple[str, ...] = Field(description="the ids of all that were asked")
-    world: str | None = Field(description="hash of questions and passages; null where no corpus was searched")
+    questions: tuple[str, ...] = Field(description="ids of all queries")
+    world: str | None = Field(description="hash of questions and passages; null if no corpus was searched")
     causes: str = Field(description="hash of all that the lists and scores depend on")
     settings: str = Field(description="hash of limits, prices and how time is measured")
     outcome: OutcomePart = Field(description="limits, choice, frontiers, and PROC and %PROC of each system")
@@ -63,11 +63,11 @@ class SweepManifest(ReportPart):
     seal: str = Field("", description="sha256 of all of this but the seal")
 
     def sealed(self) -> SweepManifest:
-        """With its seal."""
+        """Return the manifest with its seal."""
         return self.model_copy(update={"seal": self.own_hash()})
 
     def own_hash(self) -> str:
-        """What the seal must be."""
+        """Return the correct value of the seal."""
         return hash_value(self.model_dump(mode="json", exclude={"seal"}))
 
 
@@ -83,16 +83,16 @@ class SweepStore:
 
     @property
     def exists(self) -> bool:
-        """Whether a finished sweep lies here."""
+        """Whether a finished sweep is stored here."""
         return (self.folder / MANIFEST).is_file()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the folder for writing.
+        """Lock the folder for writing.
 
         Raises:
-            BusyError: another process holds it.
-            ProviderError: it cannot be written.
+            BusyError: another process holds the lock.
+            ProviderError: the folder cannot be written.
         """
         lock = self.folder.with_name(f".{self.folder.name}.lock")
         wait = "wait for it, or choose another `name`"
@@ -100,12 +100,12 @@ class SweepStore:
             yield
 
     def manifest(self) -> SweepManifest:
-        """The manifest.
+        """Return the manifest.
 
         Raises:
-            NotFoundError: no sweep lies here.
-            DataError: it is damaged.
-            UsageError: it is that of a run.
+            NotFoundError: there is no sweep.
+            DataError: the manifest is damaged.
+            UsageError: the folder contains a run.
         """
         path = self.folder / MANIFEST
         if not path.is_file():
@@ -115,13 +115,13 @@ class SweepStore:
         except ValidationError as error:
             if _is_run(self.folder):
                 remedy = "choose another `name` or `folder`"
-                raise UsageError("a run lies here, not a sweep", where=self.folder, remedy=remedy) from error
+                raise UsageError("this folder contains a run, not a sweep", where=self.folder, remedy=remedy) from error
             raise DataError(
                 "not the manifest of a sweep as raggs writes it now", where=path, remedy="run the sweep again"
             ) from error
 
     def report(self) -> SweepReport:
-        """The report.
+        """Return the report.
 
         Raises:
             DataError: it is missing or damaged.
@@ -135,11 +135,11 @@ class SweepStore:
             ) from error
 
     def systems(self) -> list[SystemRow]:
-        """What was measured."""
+        """Return the measured systems."""
         return list(read_records(self.folder / SYSTEMS, SystemRow))
 
     def timings(self) -> list[Timing]:
-        """Every measurement of time."""
+        """Return every measurement of time."""
         return list(read_torn(self.folder / TIMINGS, Timing, "delete the line; the step is timed again"))
 
     def drop_edited_timings(self) -> bool:
@@ -165,10 +165,10 @@ class SweepStore:
         return True
 
     def run(self, row: SystemRow) -> Run:
-        """The lists of a finished system.
+        """Return the lists of a finished system.
 
         Raises:
-            NotFoundError, DataError: its file cannot be read, or lies elsewhere than its line may say.
+            NotFoundError, DataError: the file cannot be read, or is outside the folder.
         """
         if row.file is None:
             raise DataError(f"{row.name} is unfinished", where=self.folder, remedy="run the sweep again")
@@ -188,11 +188,11 @@ class SweepStore:
         return path.relative_to(self.folder).as_posix()
 
     def keep_cuts(self, atlas: ChunkingGrades | None, shown: Mapping[str, Iterable[str]]) -> None:
-        """Write how the corpus is cut, and the places of passages that lists and grades reach.
+        """Write the chunkings, and the positions of chunks that lists and grades need.
 
         Args:
-            atlas: of all cuts; None where there is one, of which nothing is kept.
-            shown: by cut, the passages that systems return.
+            atlas: all chunkings; None with a single one, for which nothing is written.
+            shown: by chunking, the passages that systems return.
         """
         with disk(self.folder, REMEDY):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -203,14 +203,14 @@ class SweepStore:
                 write_records(self.folder / CHUNKINGS_FILE, atlas.parts)
 
     def atlas(self, golden: GoldenSet, whole: Judgments, labels: Judgments) -> ChunkingGrades | None:
-        """What systems of each cut are scored by, as far as lists and grades reach; None where there is one cut.
+        """Return the judgments for each chunking from the stored positions; None with a single chunking.
 
         Args:
             golden: the golden set; `whole` are all of its grades.
-            labels: the grades that are scored by.
+            labels: the grades for scoring.
 
         Raises:
-            DataError: a file is missing or damaged; the judged passages have no places.
+            DataError: a file is missing or damaged, or the judged passages have no positions.
         """
         if not (self.folder / CHUNKINGS_FILE).is_file():
             return None
@@ -222,7 +222,7 @@ class SweepStore:
         return ChunkingGrades(judged_places(golden, whole), labels, cuts, references_of(golden.queries()))
 
     def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
-        """Write what was found; runs and plots of what is no more go away."""
+        """Write the results and delete runs and plots that are no longer part of the sweep."""
         with disk(self.folder, REMEDY):
             self.folder.mkdir(parents=True, exist_ok=True)
             rows = list(rows)
@@ -253,7 +253,7 @@ class SweepStore:
         yield from ((name, hash_file(self.folder / name)) for name in names if (self.folder / name).is_file())
 
     def changed(self) -> list[str]:
-        """Files that are not what the manifest says, missing ones too; the manifest itself, if it broke its seal."""
+        """Return files that differ from the manifest or are missing; also the manifest itself if its seal is broken."""
         manifest = self.manifest()
         found = dict(self.hashes(manifest.files))
         changed = [name for name, sha256 in manifest.files.items() if found.get(name) != sha256]
@@ -268,7 +268,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def utc_now() -> datetime:
-    """The time in UTC, in whole seconds."""
+    """Return the time in UTC, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 

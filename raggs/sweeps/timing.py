@@ -1,21 +1,18 @@
-"""How long a question waits before anything is generated, step by step.
+"""Latency of a query before generation, step by step.
 
-What runs here is timed one question at a time, warm, in rounds that are spread over the sweep; `latency` says what
-becomes of these times. What a provider does is timed when it is paid and never again: an answer from the cache says
-nothing of the wait.
+Local steps are timed one query at a time, warm, in rounds spread over the sweep. Calls of a provider are timed when
+they are paid, because an answer from the cache has no latency.
 
-From timings to what a query waits for. Pure.
+Two figures must not be confused:
 
-Two figures that must not be mixed up:
-
-- The usual wait of a query: of each query the median over rounds, summed over steps. `p50` is the median of these over
-  queries, `p95_of_medians` their 95th percentile. Both hide what happens once in a while.
-- The tail of single searches: `p95` is the time within which 95% of all single searches ended, over all queries and
-  rounds. Limits are held against it.
+- The median latency of a query is the median over rounds, summed over steps. `p50` is the median of these over queries,
+  `p95_of_medians` their 95th percentile. Both hide rare delays.
+- The tail of single searches is `p95`, within which 95% of all single searches ended, over all queries and rounds.
+  Limits apply to it.
 
 The interval of `p95` comes from a bootstrap in which queries and rounds are both drawn with replacement (Owen, "The
-pigeonhole bootstrap", 2007), since searches for one query resemble each other, and so do searches of one round. Warm-up
-searches are not timed, so they are in no figure.
+pigeonhole bootstrap", 2007), because searches of one query resemble each other, as do searches of one round. Warm-up
+searches are not timed.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ MAX_DRAW_CELLS = 2_000_000  # single searches of all draws that are weighed at a
 
 
 def sample(qids: Sequence[str], count: int) -> list[str]:
-    """At most `count` questions, evenly spread over all."""
+    """Return at most `count` queries, evenly spread over all."""
     count = min(count, len(qids))
     return [qids[at * len(qids) // count] for at in range(count)]
 
@@ -65,17 +62,17 @@ def latency_of(
     confidence: float,
     seed: int,
 ) -> LatencyPart:
-    """What is known of a system's waiting.
+    """Return the latency of a system.
 
     Args:
-        steps: by kind, the keys of what is done one after the other.
+        steps: by kind, the keys of sequential steps.
         timings: of these and other steps.
-        questions: over which percentiles are taken.
+        questions: queries over which percentiles are taken.
         confidence: of the interval of the tail.
-        seed: of its bootstrap.
+        seed: random seed of its bootstrap.
 
     Returns:
-        A kind with a step that was never timed is None, and so is the total.
+        Latency by kind. A kind with an untimed step is None, and so is the total.
     """
     wanted = {key for keys in steps.values() for key in keys}
     rounds: dict[str, list[Timing]] = {}
@@ -99,7 +96,7 @@ def latency_of(
 def _spread(
     steps: Sequence[Sequence[Timing]], questions: Sequence[str], confidence: float, seed: int
 ) -> LatencySpread | None:
-    """Percentiles of the sum of some steps, each with its rounds; None where one was never timed, or there is none."""
+    """Return percentiles of the sum of some steps over their rounds; None if a step is untimed or there is none."""
     if not steps or not all(steps):
         return None
     usual = _median_latencies(steps, questions)
@@ -149,7 +146,7 @@ def _singles(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Flo
 
 
 def _by_question(rounds: Sequence[Timing]) -> dict[str, float]:
-    """The median over rounds."""
+    """Return the median over rounds by query."""
     qids = {qid for timing in rounds for qid in timing.ms}
     return {qid: median(timing.ms[qid] for timing in rounds if qid in timing.ms) for qid in qids}
 
@@ -166,8 +163,8 @@ def tail_interval(searches: Floats, confidence: float, seed: int) -> tuple[Numbe
         searches: milliseconds, shape (rounds, queries).
 
     Returns:
-        The bounds; an upper one of None where there are too few searches for any to bound the tail: with n of them,
-        the slowest one lies below the true tail with a probability of 0.95 to the power of n.
+        The bounds. The upper one is None if there are too few searches: with n of them, the slowest is below the true
+        tail with a probability of 0.95 to the power of n.
     """
     rounds, queries = searches.shape
     order = np.argsort(searches, axis=None, kind="stable")
@@ -184,7 +181,7 @@ def tail_interval(searches: Floats, confidence: float, seed: int) -> tuple[Numbe
 
 @lru_cache(maxsize=8)
 def _counts(rounds: int, queries: int, seed: int) -> tuple[tuple[int, tuple[Floats, Floats]], ...]:
-    """How often each round and each query is drawn, a chunk of the draws at a time."""
+    """Yield how often each round and each query is drawn, a chunk of the draws at a time."""
     rng, step = generator(seed, "tail", rounds, queries), max(1, MAX_DRAW_CELLS // (rounds * queries))
     return tuple(
         (
@@ -203,20 +200,20 @@ def _draws(rng: np.random.Generator, size: int, draws: int) -> Floats:
     return np.bincount(drawn.ravel(), minlength=draws * size).reshape(draws, size).astype(np.float64)
 
 
-RUNFILE = "runfile"  # made elsewhere, in a time that nobody here knows
+RUNFILE = "runfile"  # An external run has an unknown latency.
 PROBES = 10  # calls that time what is paid for, where its answers are kept or came from calls of another size
 
 
 @dataclass(frozen=True)
 class TimedStep:
-    """Something that is timed.
+    """A step that is timed.
 
     Attributes:
         key: hash of what it depends on.
-        kind: what of a question's wait it is.
-        what: the same in words.
-        records: the questions as it is asked them.
-        run: does it for one of them.
+        kind: part of the latency that it belongs to.
+        what: description of the step.
+        records: its input queries.
+        run: runs it for one query.
     """
 
     key: str
@@ -241,7 +238,7 @@ class StepTimer:
         self._known = {(line.step, line.round): line for line in store.timings()}
 
     def time(self, systems: Sequence[RetrievalStack], number: int) -> None:
-        """One round over the steps of some systems; steps that were timed in it are passed over."""
+        """Time one round over the steps of some systems; steps already timed in it are skipped."""
         steps = {step.key: step for system in systems for step in self._local(system)}
         missing = [step for key, step in steps.items() if (key, number) not in self._known]
         for done, step in enumerate(missing):
@@ -266,11 +263,13 @@ class StepTimer:
 
     @property
     def timed(self) -> int:
-        """How many questions are asked for the time alone, at most."""
+        """Return the largest number of queries that are called only to measure time."""
         return len(self._sample()[:PROBES])
 
     def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
-        """What must be asked of a provider for its time alone, since all answers are kept: words, model, calls."""
+        """Return the calls that only measure the latency of a provider, since all answers are cached: words, model,
+        calls.
+        """
         for key, _, what, stage, model in self._paid(system):
             known = (key, 1) in self._known or self._ledger_ms(stage, model) or self._parts.times(key)
             if not known:
@@ -291,7 +290,8 @@ class StepTimer:
             self._world.book(RERANKING)
             for qid, took in probe(self._world, passages, innermost_config(system.reranker), final.rerankings, records):
                 ms[qid] = took
-                self._parts.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
+                # Stored at once, so that a killed sweep does not pay for these calls again.
+                self._parts.keep_times(key, ms)
         if ms:
             own = innermost_config(system.reranker) is system.reranker
             by = system.levels["reranker"] if own else innermost_config(system.reranker).type
@@ -299,7 +299,7 @@ class StepTimer:
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
 
     def steps(self, system: RetrievalStack) -> dict[StepKind, tuple[str, ...]]:
-        """The keys of what a question of a system waits for, by kind."""
+        """Return the keys of the steps of a system by kind."""
         keys: dict[StepKind, list[str]] = {}
         for step in self._local(system):
             keys.setdefault(step.kind, []).append(step.key)
@@ -312,7 +312,7 @@ class StepTimer:
         return {kind: tuple(found) for kind, found in keys.items()}
 
     def latency(self, system: RetrievalStack) -> LatencyPart:
-        """What is known of a system's waiting."""
+        """Return the latency of a system."""
         config = self._world.config
         return latency_of(
             self.steps(system),
@@ -325,7 +325,7 @@ class StepTimer:
     # --- steps ---
 
     def _local(self, system: RetrievalStack) -> Iterator[TimedStep]:
-        """What of a system runs here."""
+        """Yield the local steps of a system."""
         parts, world = self._parts, self._world
         rewriter = world.workspace.rewriter(system.rewrite)
         prepared = partial(parts.prepared, system.rewrite)
@@ -354,7 +354,7 @@ class StepTimer:
             yield self._search(search)
 
     def _boost(self, system: RetrievalStack, spec: BoostedConfig) -> TimedStep:
-        """BM25 over a question's candidates; the reranker that reads them is a step of its own."""
+        """Return the step of BM25 over a query's candidates; the reranker is a separate step."""
         parts, candidates = self._parts, self._parts.candidates(system)
         passages = self._world.passages_of(system.chunker)
 
@@ -370,7 +370,9 @@ class StepTimer:
         )
 
     def _elsewhere(self, system: RetrievalStack) -> bool:
-        """Whether lists come from where nobody here can time them: a file, or a provider whose answers are kept."""
+        """Return whether lists cannot be timed here: they come from a file, or from a provider whose answers are
+        cached.
+        """
         if system.own is None:
             return False
         return system.own.type == RUNFILE or any(map(self._parts.paid, self._parts.searches(system)))
@@ -387,7 +389,7 @@ class StepTimer:
         )
 
     def _paid(self, system: RetrievalStack) -> Iterator[tuple[str, StepKind, str, str, str]]:
-        """What of a question is asked of a provider: key, kind, words, stage in the ledger, model."""
+        """Yield the provider calls of a query: key, kind, words, stage in the ledger, model."""
         rewriter = self._world.workspace.rewriter(system.rewrite)
         for model in rewriter.models:
             yield hash_value(["paid rewrite", rewriter.causes()]), "embed", f"rewrite by {model}", PREPARING, model
@@ -397,7 +399,7 @@ class StepTimer:
                 yield hash_value(["paid embed", embedder.causes()]), "embed", f"embed by {model}", EMBEDDING, model
 
     def _reranking(self, system: RetrievalStack) -> str | None:
-        """The key of a system's reranking; None without one."""
+        """Return the key of a system's reranking; None without a reranker."""
         if system.reranker is None:
             return None
         return hash_value(["rerank", self._parts.rerank_causes(system)])
@@ -405,7 +407,7 @@ class StepTimer:
     # --- measuring ---
 
     def _probe(self, system: RetrievalStack, stage: str, what: str) -> None:
-        """Without an answer nothing but the time is missing: the lists are whole."""
+        """Call a provider for its latency; without an answer only the time is missing."""
         try:
             self._parts.probe(system, stage, self._sample()[:PROBES])
         except RaggsError as error:
@@ -427,9 +429,10 @@ class StepTimer:
         return sample(list(self._world.queries), self._world.config.latency.queries)
 
     def _ledger_ms(self, stage: str, model: str) -> dict[str, float]:
-        """Milliseconds of a model's answered calls on one part of the work, by question.
+        """Return milliseconds of a model's answered calls for one part by query.
 
-        Where the ledger does not say of which question a call was, the latest are taken to be in their order.
+        If the ledger does not record the query of a call, the latest calls are assumed to be in the order of the
+        queries.
         """
         ms: dict[str, float] = {}
         others: list[float] = []
@@ -450,7 +453,7 @@ class StepTimer:
 
 
 def load_now() -> float | None:
-    """The load of a processor over the last minute; None where the system does not say."""
+    """Return the load per processor over the last minute; None if the system does not report it."""
     try:
         return round(os.getloadavg()[0] / (os.cpu_count() or 1), 3)
     except OSError:

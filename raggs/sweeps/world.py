@@ -1,17 +1,12 @@
-"""What all systems of a sweep share: the golden set, its questions, the corpus, and the parts that the workspace makes.
+"""Shared context of all systems of a sweep: golden set, queries, corpus, chunkings, and the parts of the workspace.
 
-A golden set of another corpus is refused: equal ids would mean other texts.
+A golden set of another corpus is refused, because equal ids would mean different texts. Each chunking is a corpus in
+the workspace, whose passages, vectors and indexes are stored by their hash, so that systems, sweeps and runs share
+them. The chunking of the golden set is recognised by the content of its passages. For any other one, the text at the
+position of each judged passage must be the judged text.
 
-The corpus of a sweep in every way in which its systems have it cut.
-
-Each cut is a corpus of its own in the workspace: its passages, vectors and indexes lie there under what they are made
-of, so that systems share them, and sweeps and runs too. The golden set's own cut is known by the content of its
-passages; of any other the text must be what was judged, wherever a judged passage stands.
-
-Runs that were made elsewhere: scored where they lie, without a look at any passage, and never copied.
-
-A sweep of nothing else needs no corpus. Equal scores stand as trec_eval has them, so that a run is worth what
-`raggs eval` says of its file.
+External runs are scored in place, without reading passages, and never copied. A sweep of only external runs needs no
+corpus. Ties are ordered as in trec_eval, so that a run has the same scores as in `raggs eval`.
 """
 
 from __future__ import annotations
@@ -55,11 +50,11 @@ from raggs.sweeps.outputs import Lists
 
 
 def read_foreign(path: Path, sha256: str, k: int) -> Run:
-    """The first `k` of each list.
+    """Return the first `k` of each list.
 
     Raises:
-        NotFoundError: the file is gone.
-        DataError: it is another one by now, or no run.
+        NotFoundError: the file no longer exists.
+        DataError: the file changed, or is not a run.
     """
     run = read_run(path)
     if hash_file(path) != sha256:
@@ -68,7 +63,7 @@ def read_foreign(path: Path, sha256: str, k: int) -> Run:
 
 
 def sha256_of(path: Path) -> str:
-    """Hash of the file.
+    """Return the hash of the file.
 
     Raises:
         NotFoundError: it cannot be read.
@@ -91,7 +86,7 @@ def check_known(lists: Lists, passages: Passages, path: Path) -> None:
 
 
 def first_hits(run: Run, k: int) -> Run:
-    """The first `k` of each list, ties by descending id as in trec_eval; rows stay in their order."""
+    """Return the first `k` of each list, ties by descending id as in trec_eval; rows keep their order."""
     length = np.bincount(run.query, minlength=len(run.qids))
     if length.max(initial=0) <= k:
         return run
@@ -100,7 +95,7 @@ def first_hits(run: Run, k: int) -> Run:
 
 
 def lists_of(run: Run, k: int) -> Lists:
-    """The first `k` of each list with their scores, best first."""
+    """Return the first `k` of each list with their scores, best first."""
     rows = _best_rows(run, k)
     found: dict[str, list[tuple[str, float]]] = {qid: [] for qid in run.qids}
     columns = run.query[rows].tolist(), run.docs.take(rows).tolist(), run.score[rows].tolist()
@@ -110,7 +105,7 @@ def lists_of(run: Run, k: int) -> Lists:
 
 
 def _best_rows(run: Run, k: int) -> Ints:
-    """The rows of the first `k` of each list, best first."""
+    """Return the rows of the first `k` of each list, best first."""
     _, name = np.unique(run.docs.take(np.arange(len(run.docs))), return_inverse=True)
     order = np.lexsort((-name, -run.score, run.query))
     length = np.bincount(run.query, minlength=len(run.qids))
@@ -120,7 +115,7 @@ def _best_rows(run: Run, k: int) -> Ints:
     return rows
 
 
-CORPUS = "corpus.jsonl"  # beside labels in the layout of BEIR
+CORPUS = "corpus.jsonl"  # Next to labels in the layout of BEIR.
 MIN_KNOWN_SHARE = 0.5  # of the judged passages that the corpus has; below it, it is another one
 SAMPLE = 1000  # judged passages that are looked for
 SHOWN_HASH_DIGITS = 12
@@ -129,16 +124,16 @@ NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
 
 
 def scale_of(config: SweepConfig) -> GradeScale | None:
-    """The scale that a sweep names; None if it follows from the labels."""
+    """Return the scale that a sweep sets; None if it follows from the labels."""
     return None if config.ends is None else GradeScale.of(*config.ends)
 
 
 class SweepContext:
-    """One sweep's surroundings. Each part is opened when it is first asked for.
+    """Context of one sweep; each part is opened when it is first needed.
 
     Args:
         config: the sweep.
-        hear: is told what takes its time.
+        hear: receives progress.
     """
 
     def __init__(self, config: SweepConfig, hear: ProgressListener = ignore_progress) -> None:
@@ -171,17 +166,17 @@ class SweepContext:
 
     @cached_property
     def given(self) -> Judgments:
-        """The golden set's grades of the questions that are asked."""
+        """Grades of the golden set for the queries of the sweep."""
         return of_queries(self.judgments, self.queries)
 
     @cached_property
     def labels(self) -> Judgments:
-        """The same with the grades of holes that were judged since: what is scored against."""
+        """Grades for scoring: those of the golden set and later grades of unjudged passages."""
         return with_holes(self.given, self.folder)
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """The judged questions by id, sorted; others are told and left out.
+        """Judged queries by id, sorted; others are reported and omitted.
 
         Raises:
             DataError: there are none.
@@ -189,11 +184,11 @@ class SweepContext:
         spec, judged = self.config.queries, set(self.judgments.qrels.qids)
         found = {query.qid: query for query in self.golden.queries()} if spec is None else open_queries(spec, self.hear)
         if not found and not make_grid(self.config).searched:
-            found = {qid: Query(qid=qid, text=qid) for qid in judged}  # nobody reads the text
+            found = {qid: Query(qid=qid, text=qid) for qid in judged}  # Placeholders: the text is not used.
         kept = {qid: query for qid, query in sorted(found.items()) if qid in judged}
         if not found:
             raise DataError(
-                "labels alone hold no questions",
+                "a file of labels contains no queries",
                 where=self.golden.source,
                 remedy="name them: queries: {type: jsonl, path: ...}",
             )
@@ -205,9 +200,9 @@ class SweepContext:
                 remedy="name the questions that it was judged for",
             )
         if strange := len(found) - len(kept):
-            self.hear(Notice(f"{plural(strange, 'question')} without grades left out"))
+            self.hear(Notice(f"{plural(strange, 'question')} without grades omitted"))
         if lost := len(judged) - len(kept):
-            self.hear(Notice(f"{plural(lost, 'judged query')} without a question left out"))
+            self.hear(Notice(f"{plural(lost, 'judged query')} without a text omitted"))
         return kept
 
     @cached_property
@@ -215,16 +210,16 @@ class SweepContext:
         """The corpus, not yet read.
 
         Raises:
-            DataError: nobody says where it is.
+            DataError: its location is unknown.
         """
         return self.workspace.corpus(self.named)
 
     @cached_property
     def named(self) -> AdapterConfig:
-        """The settings of the corpus.
+        """Settings of the corpus.
 
         Raises:
-            DataError: nobody says where it is.
+            DataError: its location is unknown.
         """
         found = self.config.corpus or corpus_of(self.config.golden)
         if found is None:
@@ -233,7 +228,7 @@ class SweepContext:
 
     @cached_property
     def passages(self) -> Passages:
-        """The passages as the corpus says itself, once they are known to be those that the golden set is about.
+        """Passages of the corpus, after checking that they are those of the golden set.
 
         Raises:
             DataError: they are not.
@@ -248,33 +243,33 @@ class SweepContext:
         return CorpusChunkings(self)
 
     def passages_of(self, chunker: ChunkerConfig | None) -> Passages:
-        """The passages as one chunker cuts them; None: as the corpus says itself.
+        """Return the passages of a chunker; None: those of the corpus.
 
         Raises:
-            DataError: they are not what the golden set is about; the chunker gives none.
-            ConfigError: the corpus comes in passages.
+            DataError: they do not match the golden set, or the chunker returns none.
+            ConfigError: the corpus is already chunked.
         """
         return self.cuts.passages(chunker) if self.config.recuts else self.passages
 
     @cached_property
     def atlas(self) -> ChunkingGrades | None:
-        """What systems of each cut are scored by; None where the corpus is cut in one way, and `labels` will do."""
+        """Judgments for the systems of each chunking; None with a single chunking, for which `labels` suffice."""
         return self.cuts.atlas.graded(self.labels) if self.config.recuts else None
 
     def fingerprint_of(self, chunker: ChunkerConfig | None) -> str:
-        """Hash of the questions and of the passages of one cut."""
+        """Return the hash of the queries and of the passages of one chunking."""
         return self._hashed(self.passages_of(chunker).content_hash)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the questions and passages, of all cuts where there are several."""
+        """Hash of the queries and passages, of all chunkings if there are several."""
         if not self.config.recuts:
             return self.fingerprint_of(None)
         return hash_value([self.fingerprint_of(chunker) for chunker in self.config.cuts])
 
     @property
     def asked(self) -> str:
-        """Hash of what rewriting depends on: the questions, and where the corpus is cut in one way that too."""
+        """Hash of what rewriting depends on: the queries, and the corpus if there is a single chunking."""
         return self._hashed(None) if self.config.recuts else self.fingerprint
 
     def _hashed(self, passages: str | None) -> str:
@@ -288,14 +283,14 @@ class SweepContext:
         return OnceCache()
 
     def narrowed(self, qids: Collection[str]) -> SweepContext:
-        """The same world with some of its questions alone; whatever it makes is the whole world's."""
+        """Return the same context with some of its queries; caches are shared."""
         return _NarrowedContext(self, qids)
 
     def book(self, what: str) -> None:
-        """From now on calls are booked on this part of the work, in the sweep's ledger.
+        """Book later calls on this part of the work, in the sweep's ledger.
 
         Raises:
-            ProviderError: the sweep's folder cannot be made.
+            ProviderError: the sweep's folder cannot be created.
         """
         with disk(self.folder, "choose another `folder`, or check its permissions"):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -303,12 +298,12 @@ class SweepContext:
 
     @property
     def folder(self) -> Path:
-        """Where the sweep lies."""
+        """Folder of the sweep."""
         return self.config.folder / self.config.name
 
     @property
     def ledger(self) -> Path:
-        """Where its calls are booked."""
+        """Ledger of the sweep's calls."""
         return self.folder / LEDGER_FILE
 
     def close(self) -> None:
@@ -328,7 +323,7 @@ class _NarrowedContext(SweepContext):
 
 
 def _priced(config: SweepConfig) -> LLMSettings:
-    """The settings of language models with the sweep's prices."""
+    """Return the settings of language models with the sweep's prices."""
     stated = {
         model: Price.model_validate(price.model_dump(exclude_none=True))
         for model, price in config.prices.items()
@@ -376,15 +371,15 @@ def llm_of(golden: Path) -> LLMSettings | None:
     try:
         return LLMSettings.model_validate(store.manifest().config.get("llm", {}))
     except ValidationError as error:
-        said = f"its manifest says in no usable way how models are called: {first_fault(error)}"
+        said = f"its manifest has invalid model settings: {first_fault(error)}"
         raise DataError(said, where=golden, remedy="run raggs run again") from error
 
 
 def corpus_of(golden: Path) -> AdapterConfig | None:
-    """Where a golden set says its corpus is; None where it does not say.
+    """Return the corpus that a golden set records; None if it records none.
 
     Raises:
-        DataError: that is no corpus any more.
+        DataError: the recorded corpus is invalid.
     """
     beside = (golden if golden.is_dir() else golden.parent) / CORPUS
     store = RunStore(golden)
@@ -402,7 +397,7 @@ REMEDY = "name documents under `corpus`, {type: folder, path: ...}, or take `chu
 
 
 class CorpusChunkings:
-    """All cuts of one corpus.
+    """All chunkings of one corpus.
 
     Args:
         world: of the sweep.
@@ -414,20 +409,20 @@ class CorpusChunkings:
         self._labels = cut_labels(world.config)
 
     def passages(self, chunker: ChunkerConfig | None) -> PassageStore:
-        """The passages of one cut.
+        """Return the passages of one chunking.
 
         Raises:
-            ConfigError: the corpus comes in passages.
-            DataError: the chunker gives none.
+            ConfigError: the corpus is already chunked.
+            DataError: the chunker returns none.
         """
         return self._stores(chunker, lambda: self._made(chunker))
 
     @cached_property
     def atlas(self) -> ChunkingGrades:
-        """All cuts by place, with the grades of the golden set.
+        """Return all chunkings by position, with the grades of the golden set.
 
         Raises:
-            DataError: the judged passages have no places; the documents are not those that were judged.
+            DataError: the judged passages have no positions, or the documents are not the judged ones.
         """
         world = self._world
         stores = [(chunker, self.passages(chunker)) for chunker in world.config.cuts]
@@ -469,7 +464,7 @@ class CorpusChunkings:
 
 
 def _chunker_text(chunker: ChunkerConfig) -> str:
-    """A chunker and those of its settings that are not its defaults, in one line."""
+    """Return a chunker and its settings that are not defaults, in one line."""
     given = chunker.model_dump(mode="json", exclude_defaults=True, exclude={"type"})
     parts = {key: getattr(chunker, key) for key in given}
     told = (f"{key} {part.type if isinstance(part, AdapterConfig) else given[key]}" for key, part in parts.items())

@@ -94,7 +94,7 @@ def test_a_search_of_ones_own_that_fails_is_named_and_the_others_are_whole(
     project = make_sweep(tmp_path, axes={**FAST, "mode": ["lexical", own]})
     (tmp_path / "mine.py").write_text(f"def search(query, k):\n    {body}\n")
     told = project.said("--quiet", code=7)
-    assert "finished in part: without python-search" in told and said in told
+    assert "partly finished, without python-search" in told and said in told
     assert f"next: raggs sweep --config {project.config}" in told
     report = json.loads((project.out / "sweep.json").read_text())
     assert [bool(row["failed"]) for row in report["systems"]] == [False, True]
@@ -145,7 +145,7 @@ def test_a_runs_folder_is_not_written_into(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in golden.run.iterdir() if path.is_file()}
     project = make_sweep(tmp_path, axes=FAST, name="demo")
     project.change(folder="golden/runs")
-    assert "a run lies here, not a sweep — choose another `name` or `folder`" in project.said(code=2)
+    assert "this folder contains a run, not a sweep — choose another `name` or `folder`" in project.said(code=2)
     assert {path: path.read_bytes() for path in golden.run.iterdir() if path.is_file()} == before
 
 

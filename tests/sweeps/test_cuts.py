@@ -310,8 +310,8 @@ def test_cuts_that_come_out_alike_are_told_and_share_everything(project: SweepPr
     ("chunker", "said"),
     [
         ("recursiv", "axes.chunker.0: unknown type 'recursiv'"),
-        (["recursive", {"type": "recursive", "size": 200}], "recursive stands twice with the same settings"),
-        ([{"type": "recursive", "size": [200, 200]}], "recursive stands twice with the same settings"),
+        (["recursive", {"type": "recursive", "size": 200}], "recursive occurs twice with the same settings"),
+        ([{"type": "recursive", "size": [200, 200]}], "recursive occurs twice with the same settings"),
         ([{"type": "recursive", "size": 0}], "axes.chunker.0.size: input should be greater than or equal to 1"),
         ([{"type": "python", "callable": "mine:nothing"}], "cut by python-nothing: the corpus contains no passages"),
     ],

@@ -37,7 +37,7 @@ def test_a_search_without_vectors_is_one_system_whatever_the_embedder_and_this_i
     assert [system.name for system in grid.systems] == ["lexical", "hybrid+wordllama-64", "hybrid+wordllama-256"]
     assert grid.systems[0].embedder is None
     assert "embedder" not in grid.systems[0].levels
-    assert grid.left_out[0].startswith("1 combination left out: a search without vectors")
+    assert grid.left_out[0].startswith("1 combination omitted: a search without vectors")
 
 
 def test_what_the_user_leaves_out_is_left_out_by_type_by_label_and_by_setting() -> None:
@@ -52,7 +52,7 @@ def test_what_the_user_leaves_out_is_left_out_by_type_by_label_and_by_setting() 
 
 
 def test_an_unknown_axis_in_except_is_named() -> None:
-    with pytest.raises(ValueError, match="'embeder' is no axis"):
+    with pytest.raises(ValueError, match="'embeder' is not an axis"):
         config(**{"except": [{"embeder": "wordllama"}]})
 
 
@@ -130,7 +130,7 @@ def test_what_does_not_read_the_corpus_is_of_one_cut_unless_it_says_another() ->
         "runfile-theirs+corpus",
         "lexical+recursive-size400",
     ]
-    assert grid.left_out[0].startswith("1 combination left out: a retriever that does not read the corpus")
+    assert grid.left_out[0].startswith("1 combination omitted: a retriever that does not read the corpus")
     own = {"mode": theirs, "chunker": {"type": "recursive", "size": 400}}
     named = make_grid(config(axes={**cuts, "mode": "lexical"}, systems={"today": own})).systems[-1]
     assert named.levels["chunker"] == "recursive-size400"
