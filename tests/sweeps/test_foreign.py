@@ -80,8 +80,8 @@ def test_questions_rewritten_are_no_other_system(tmp_path: Path) -> None:
     report = project.sweep().report
     assert [row.name for row in report.systems] == ["runfile-r0"]
     assert report.left_out == (
-        "1 combination omitted: an external run is not searched, so it is the same with all embedders, indexes and rewriters"
-        "embedders, indexes and rewrites",
+        "1 combination omitted: an external run is not searched, so it is the same with all embedders, indexes and "
+        "rewriters",
     )
 
 
