@@ -1,10 +1,8 @@
-"""The page on which people grade passages, served from here until it is stopped.
+"""Server of the labelling page, and the weighing of disputed passages.
 
-Disputes weighed for a server of people's grades: here, or in a process of its own where a run is large.
-
-A large run's pools and lists take more memory than the server may hold, and time that graders would wait. The process
-is given folders and settings as JSON, gives numbers back, and ends with whoever asked it, whichever way that one ends:
-its standard input is closed then. It only reads. What goes wrong there is the reason why nothing is weighed, no error.
+Disputes of small runs are weighed in the server. Large runs need too much memory and time, so a separate process weighs
+them. It gets folders and settings as JSON, returns numbers, and only reads. It ends with the server, because its
+standard input is then closed. If the process fails, disputes are not weighed, and the reason is shown.
 """
 
 from __future__ import annotations
@@ -46,8 +44,8 @@ from raggs.runs.manifests.open_run import OpenedRun, open_run
 if TYPE_CHECKING:
     from raggs.reviewing.server import AccessGate
 
-MAX_INLINE_ITEMS = 5_000  # passages that are weighed here: a process takes as long to start
-# Modules are found where they are found here, and never in the folder that the server was started in.
+MAX_INLINE_ITEMS = 5_000  # passages; for fewer, starting a process takes longer than weighing
+# Uses the module path of this process, without the working directory.
 CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from raggs.app.serve import main; main()"
 
 
@@ -58,21 +56,21 @@ def weigher(
     measures: Sequence[str] = (),
     aside: BackgroundProcess | None = None,
 ) -> Weigh:
-    """Weighs disputes in the first run's pools, when it is asked to.
+    """Return a function that weighs disputes in the pools of the first run.
 
     Args:
-        systems: ``[NAME=]PATH`` each, as of `raggs review plan`; the run's own retrievers and their fusion where empty.
-        measures: by which they are compared; the usual ones of a plan where empty.
-        aside: where they are weighed; here if left out.
+        systems: ``[NAME=]PATH`` each, as in `raggs review plan`; by default the run's retrievers and their fusion.
+        measures: metrics of the comparison; by default those of a plan.
+        aside: process that weighs them; by default this process.
 
     Raises:
-        UsageError: an unknown measure, or two systems of one name.
-        NotFoundError, DataError: a system that is named cannot be read.
+        UsageError: an unknown metric, or two systems with the same name.
+        NotFoundError, DataError: a named system cannot be read.
     """
     named = tuple(measures) or MEASURES
     parse_measures(named)
     for _ in open_systems(list(systems)):
-        pass  # told now, and not when somebody decides
+        pass  # errors are raised now, not during adjudication
 
     def weights(found: tuple[Dispute, ...]) -> DisputeWeights:
         grades = tuple((each.key, each.grades) for each in found)
@@ -86,7 +84,7 @@ def weigher(
 
 
 class _Pulls(Mapping[Key, DecisiveVerdict]):
-    """What each difference is about, made when it is asked for: one is shown at a time, of tens of thousands."""
+    """Verdicts that disputes affect, created on access: one of tens of thousands is shown at a time."""
 
     def __init__(self, told: DifferenceWorth, rows: Mapping[Key, int]) -> None:
         self._told = told
@@ -111,14 +109,14 @@ class _Pulls(Mapping[Key, DecisiveVerdict]):
 
 
 class BackgroundProcess:
-    """One process beside this one, at most, until it is closed."""
+    """At most one separate process, until it is closed."""
 
     def __init__(self) -> None:
         self._lock, self._open = Lock(), True
         self._process: subprocess.Popen[bytes] | None = None
 
     def weigh(self, asked: PlanInputs) -> DifferenceWorth:
-        """Weigh there."""
+        """Weigh disputes in the separate process."""
         try:
             process = self._start()
             if process is None:
@@ -132,10 +130,10 @@ class BackgroundProcess:
         try:
             return DifferenceWorth.model_validate_json(said)
         except ValidationError:
-            return DifferenceWorth(told="the process that weighs them said nothing")
+            return DifferenceWorth(told="the process that weighs them returned no result")
 
     def close(self) -> None:
-        """End the process, if there is one; no other is started."""
+        """End the process, if there is one, and start no other."""
         with self._lock:
             self._open = False
             if self._process is not None:
@@ -144,32 +142,32 @@ class BackgroundProcess:
     def _start(self) -> subprocess.Popen[bytes] | None:
         with self._lock:
             if self._open:
-                self._process = subprocess.Popen(  # noqa: S603 - this interpreter, and nothing that a user gave
+                self._process = subprocess.Popen(  # noqa: S603 - this interpreter, without user input
                     [sys.executable, "-P", "-c", CHILD, json.dumps(sys.path)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C is for the server, which ends it
+                    start_new_session=True,  # Ctrl-C goes to the server, which ends the process
                 )
             return self._process if self._open else None
 
 
 def _talk(process: subprocess.Popen[bytes], asked: str) -> bytes:
-    """What it answers; its input stays open until then."""
+    """Return the answer of the process; its input stays open until then."""
     if process.stdin is None or process.stdout is None:
         raise OSError("no pipes")
     try:
         process.stdin.write(f"{asked}\n".encode())
         process.stdin.flush()
-    except BrokenPipeError:  # its exit code says more
+    except BrokenPipeError:  # the exit code has more information
         with suppress(BrokenPipeError):
-            process.stdin.close()  # what could not be written would be tried again at the end
+            process.stdin.close()  # close() would try to write again
     said = process.stdout.read()
     process.wait()
     return said
 
 
 def main() -> None:
-    """Weigh what the standard input asks for, in the process of its own."""
+    """Weigh the disputes from standard input, in the separate process."""
     asked = PlanInputs.model_validate_json(sys.stdin.buffer.readline())
     Thread(target=_end_with_server, daemon=True).start()
     sys.stdout.write(weigh(asked).model_dump_json())
@@ -184,33 +182,33 @@ def _end_with_server() -> None:
 INSTALL = 'pip install ".[review]" in a clone of raggs'
 PORT = 8765
 REQUEST_SECONDS = 15.0
-NOT_BLIND = "with --look machines' grades can be seen at /look, so every word given here is noted as not blind"
+NOT_BLIND = "with --look, grades by models are visible at /look, so labels are stored as not blind"
 SHORTEST_TOKEN = 16  # characters
 PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 
 
 @dataclass(frozen=True)
 class ServeRequest:
-    """What is to be served, to whom.
+    """Settings of the labelling server.
 
     Attributes:
         runs: run directories.
-        folder: of the reviews; `reviews` beside the first run's folder if left out.
-        host: address to listen at; another than this machine's own needs a token.
-        port: 0 takes a free one.
-        token: that the first address holds; drawn if left out.
-        who: the only reviewer; asked on the page if left out.
-        sample: how many passages are drawn at random from all; all if left out.
-        plan: a file of `raggs review plan`: these passages alone, in its order.
-        seed: of every order and draw.
-        overlap: share of the passages that two reviewers grade.
-        repeats: share that a reviewer grades twice.
-        by: whether a question's passages come together, or those of all questions in one order.
-        reveal: whether reviewers may see what the model said of a passage, once they have graded it.
-        systems, measures: whose verdicts say what is decided first, as of `raggs review plan`.
-        hosts: names under which the server may be opened, besides its addresses, localhost and the machine's name.
-        timeout: seconds within which a request must arrive in full.
-        look: whether what the runs decided can be looked at; words given then are not blind.
+        folder: of the labels; by default `reviews` next to the folder of the first run.
+        host: address to listen on; any other than this machine's own needs a token.
+        port: 0 selects a free port.
+        token: access token in the URL; generated by default.
+        who: the only annotator; by default entered on the page.
+        sample: number of randomly drawn passages; all by default.
+        plan: file of `raggs review plan`: only these passages, in its order.
+        seed: random seed of all orders and samples.
+        overlap: share of the passages that two annotators label.
+        repeats: share of the passages that an annotator labels twice.
+        by: whether passages are shown per query, or all in one order.
+        reveal: whether annotators see the model's reason after their own grade.
+        systems, measures: systems and metrics that define the order of adjudication, as in `raggs review plan`.
+        hosts: accepted host names besides the server's addresses, localhost and the machine's name.
+        timeout: seconds within which a request must be complete.
+        look: whether the results of the runs can be seen; labels are then not blind.
     """
 
     runs: Sequence[Path]
@@ -238,11 +236,11 @@ class ServedReview:
     """What is being served.
 
     Attributes:
-        address: to open first; it holds the token.
-        folder: where the reviews go.
-        passages: how many can be graded.
-        questions: for how many questions.
-        notes: what else whoever serves it must know.
+        address: URL to open, with the token.
+        folder: folder of the labels.
+        passages: number of passages to label.
+        questions: number of their queries.
+        notes: further information for the user.
     """
 
     address: str
@@ -256,13 +254,13 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
     """Serve the page until Ctrl-C or SIGTERM.
 
     Args:
-        tell: is called once when the page can be opened.
+        tell: called once when the page can be opened.
 
     Raises:
         PrerequisiteError: the extra `review` is not installed.
-        UsageError: a host beyond this machine without a token, or a share outside 0..1.
-        BusyError: the port is taken.
-        NotFoundError, DataError: a run, or a line of the reviews, is not there or cannot be right.
+        UsageError: a host other than this machine without a token, or a share outside 0..1.
+        BusyError: the port is in use.
+        NotFoundError, DataError: a run is missing, or a line of the labels is invalid.
     """
     _check(request)
 
@@ -278,7 +276,7 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
         port = listener.getsockname()[1]
         shown = f"[{request.host}]" if ":" in request.host else request.host
         tell(ServedReview(f"http://{shown}:{port}/?token={token}", *served))
-        # No access log: the first address holds the token.
+        # No access log, because the first URL contains the token.
         settings = uvicorn.Config(
             app,
             http=protocol_with_timeout(request.timeout),
@@ -291,10 +289,10 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
 
         class Server(uvicorn.Server):
             async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                aside.close()  # first, since whoever waits for it keeps the server
+                aside.close()  # first, because requests that wait for it block the shutdown
                 await super().shutdown(sockets)
 
-        with suppress(KeyboardInterrupt):  # the usual end
+        with suppress(KeyboardInterrupt):  # the usual way to stop
             Server(settings).run(sockets=[listener])
 
 
@@ -307,7 +305,7 @@ def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
 
     class Protocol(H11Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            if isinstance(transport, asyncio.Transport):  # which it always is
+            if isinstance(transport, asyncio.Transport):  # always true; narrows the type
                 super().connection_made(transport)
             self._await_request()
 
@@ -330,10 +328,10 @@ def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
 def prepare(
     request: ServeRequest, token: str, aside: BackgroundProcess | None = None
 ) -> tuple[AccessGate, tuple[Path, int, int, tuple[str, ...]]]:
-    """The page's application, and what it offers: folder of the reviews, passages, questions, notes.
+    """Return the application, with the folder of labels, the numbers of passages and queries, and notes.
 
     Args:
-        aside: where what differs in large pools is weighed; here if left out.
+        aside: process that weighs disputes of large pools; by default this process.
 
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
@@ -347,7 +345,7 @@ def prepare(
     folder = reviews_of(runs[0].folder, request.folder)
     if request.plan is not None:
         plan = read_plan(request.plan)
-        _note(folder, draw_of_plan(plan))  # also where all of it was read before: it counts
+        _note(folder, draw_of_plan(plan))  # also if all passages are labelled: the draw counts
         pool = pool.planned_by(plan)
     elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
@@ -386,7 +384,7 @@ def _note(folder: Path, drawn: Draw | None) -> None:
 
 
 def offer_sentence(served: ServedReview) -> str:
-    """What is served, in a sentence."""
+    """Return what is served, as a clause."""
     return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'question')}"
 
 
@@ -397,19 +395,19 @@ def _check(request: ServeRequest) -> None:
     if not 0 < request.timeout < inf:
         raise UsageError(f"--timeout {request.timeout:g} is not above 0", remedy="give seconds, such as 15")
     if request.plan is not None and request.sample is not None:
-        raise UsageError("a plan has a random part of its own", remedy="give --plan or --sample, not both")
+        raise UsageError("a plan already has a random part", remedy="give --plan or --sample, not both")
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):
         message = f"a token has at least {SHORTEST_TOKEN} characters of ASCII"
-        raise UsageError(message, remedy="leave --token out to have one drawn")
+        raise UsageError(message, remedy="omit --token to generate one")
     if request.token is None and not _is_loopback(request.host):
         raise UsageError(
-            f"whoever reaches {request.host} could read and grade",
+            f"without a token, everyone who can reach {request.host} could read and label",
             remedy=f"give a secret of {SHORTEST_TOKEN} characters or more: --token SECRET",
         )
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -420,7 +418,7 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
-        # An answer's head and body are two writes: else the second waits 40 ms for the receipt of the first.
+        # A response is two writes; with Nagle's algorithm, the second would wait 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:

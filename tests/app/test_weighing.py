@@ -55,7 +55,7 @@ def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[Opene
     ("child", "told"),
     [
         ("raise SystemExit(3)", "the process that weighs them ended with code 3"),
-        ("import sys; sys.stdin.readline()", "the process that weighs them said nothing"),
+        ("import sys; sys.stdin.readline()", "the process that weighs them returned no result"),
     ],
 )
 def test_a_process_that_fails_leaves_the_farthest_apart_first(
