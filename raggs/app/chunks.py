@@ -1,15 +1,7 @@
-"""Chunkers compared by the characters that answer questions.
+"""Chunks of documents: display, comparison of chunkers, paid chunking, cost forecasts, and offsets of excerpts.
 
-What a comparison of chunkers would cost, before it costs anything.
-
-Whoever would ask is given models that only remember: what is paid for already counts as known, the rest is counted.
-Where a model has not cut yet, or a cut hangs on vectors that nobody has, texts of about that length stand in.
-
-How a configuration's corpus is cut.
-
-A configuration's documents cut by a chunker that is paid; or what that would cost.
-
-Questions whose excerpts get the places at which they stand, written for whoever asks them next.
+Forecasts call no model. Cached answers are counted as free and all other calls are estimated. If a document is not
+chunked yet, or its chunks depend on vectors that are not cached, texts of about the same length are used instead.
 """
 
 from __future__ import annotations
@@ -75,20 +67,22 @@ def show_cuts(
     listen: Listener = ignore_event,
     page: Path | None = None,
 ) -> CutReport:
-    """What of the corpus is cut where; nothing is paid, and nothing kept but what the chunker itself keeps.
+    """Return the chunks of a corpus. No paid model is called; only the chunker's own caches are written.
 
     Args:
-        file: only this one, by its path as a shell has it, its path below the folder, or the end of it.
-        page: where the same goes as a page of HTML, with the texts; None for nowhere.
+        config: the configuration; only its corpus, workspace, budget and model settings are used.
+        file: path of one file, absolute, relative to the folder, or the end of it; None for all files.
+        listen: progress callback.
+        page: file to write the chunks to as an HTML page with all texts; None for no page.
 
     Raises:
         UsageError: the corpus has no documents.
-        RaggsError: the folder, a file or a part of the chunker is not what it should be.
+        RaggsError: the folder, a file or a part of the chunker is missing or invalid.
     """
     corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
     if not isinstance(corpus, CutCorpus):
         raise UsageError(
-            f"a corpus of type {config.corpus.type} is not cut: its passages are taken as they are",
+            f"a corpus of type {config.corpus.type} has no documents to chunk: its passages are used unchanged",
             remedy="use a corpus of type folder",
         )
     with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
@@ -100,56 +94,74 @@ def show_cuts(
     return shown.report
 
 
-LEDGER = "chunks.ledger.jsonl"  # of a workspace, since several runs share its cuts
+LEDGER = "chunks.ledger.jsonl"  # in the workspace, because several runs share its chunks
 STAGE = "chunks"
-ANSWER = 30  # tokens of an answer
-CUT_EARLY = f"a window is taken to be cut at {GUESSED_BOUNDARY_SHARE:.0%} of its length, where the next one begins"
+ANSWER = 30  # assumed tokens per answer
+CUT_EARLY = f"each window is assumed to end at {GUESSED_BOUNDARY_SHARE:.0%} of its length, where the next one starts"
 
 
 @dataclass(frozen=True)
 class CutForecast:
-    """What cutting would cost: documents that would be cut and those that are, and a line for each model."""
+    """Forecast of paid chunking.
+
+    Attributes:
+        cut: number of documents to chunk.
+        before: number of documents that are already chunked.
+        estimates: one estimate per model and task.
+    """
 
     cut: int
     before: int
     estimates: tuple[CostEstimate, ...]
 
     def __str__(self) -> str:
-        return f"{plural(self.cut, 'document')} to be cut, {self.before:,} cut already"
+        return f"{plural(self.cut, 'document')} to chunk, {self.before:,} already chunked"
 
 
 def in_words(estimates: Sequence[CostEstimate], cap: float | None, why: str = CUT_EARLY) -> Iterator[str]:
-    """What models would take, for people; `cap`: of the budget, in USD; `why`: why calls are not counted exactly."""
+    """Yield the estimates as sentences.
+
+    Args:
+        estimates: one estimate per model and task.
+        cap: budget in USD; None for no cap.
+        why: reason why calls are not counted exactly.
+    """
     for line in estimates:
         about, usd = "" if line.exact else "about ", line.usd
         price = "an unknown price" if usd is None else f"{about}{usd:,.4f} USD"
         yield (
             f"{line.who}, {line.stage}: {about}{plural(line.calls, 'call')}, {line.input_tokens:,} tokens in, "
-            f"{line.output_tokens:,} out, {price}; {line.cached:,} answered already"
+            f"{line.output_tokens:,} out, {price}; {line.cached:,} cached"
         )
         if line.hidden_tokens:
-            yield f"{line.hidden_tokens:,} tokens of hidden reasoning are assumed for each answer"
+            yield f"{line.hidden_tokens:,} tokens of hidden reasoning are assumed per answer"
     if not all(line.exact for line in estimates):
         yield f"about: {why}"
     if most := total(line.usd_at_most for line in estimates):
         limit = "no cap" if cap is None else f"cap {cap:,.2f} USD"
-        yield f"at most {most:,.4f} USD were every answer corrected as often as may be ({limit})"
+        yield f"at most {most:,.4f} USD if every answer needs all allowed corrections ({limit})"
 
 
 def make_paid_cuts(
-    config: RunConfig, listen: Listener = ignore_event, approve: Approve = approve_nothing, *, again: bool = False
+    config: DocumentsConfig | RunConfig,
+    listen: Listener = ignore_event,
+    approve: Approve = approve_nothing,
+    *,
+    again: bool = False,
 ) -> ChunkingResult:
-    """Cut what of a configuration's corpus is not cut yet. Works in notebooks too.
+    """Chunk the documents of a corpus that are not chunked yet. This also works in notebooks.
 
-    The budget holds for the workspace: what its ledger has of earlier cuts counts.
+    The budget applies to the workspace: the cost of earlier chunking in its ledger counts.
 
     Args:
-        listen: hears how far it is.
-        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+        config: the configuration.
+        listen: progress callback.
+        approve: decides whether an API key may be sent to a new address (see `raggs.app.addresses`).
+        again: retry windows whose answers were unusable and that were split by rule.
 
     Raises:
         UsageError: the corpus has no documents, or its chunker is not paid.
-        RaggsError: a key is missing, a provider refused, or the budget is used up; whatever was answered is kept.
+        RaggsError: a key is missing, a provider failed, or the budget is used up; all answers received are stored.
     """
     if in_loop():
         return run_in_thread(lambda hear: make_paid_cuts(config, hear, approve, again=again), listen)
@@ -161,17 +173,17 @@ def make_paid_cuts(
             chunker,
             corpus.documents(),
             workspace,
-            lambda done: listen(BuildProgress("cuts of documents", done, 0)),
+            lambda done: listen(BuildProgress("chunked documents", done, 0)),
             again=again,
         )
 
 
-def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
-    """What `make_paid_cuts` would cost. Nobody is asked, nothing is written.
+def forecast_cuts(config: DocumentsConfig | RunConfig, *, again: bool = False) -> CutForecast:
+    """Return the expected cost of `make_paid_cuts`. No model is called and nothing is written.
 
     Raises:
-        UsageError: as `make_paid_cuts`.
-        RaggsError: the folder or what is kept cannot be read.
+        UsageError: see `make_paid_cuts`.
+        RaggsError: the folder or the stored chunks cannot be read.
     """
     with _opened_corpus(config, ignore_event) as (corpus, chunker, workspace), workspace.rehearsal() as llm:
         llm.turn_to(STAGE)
@@ -179,15 +191,17 @@ def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
 
 
 @contextmanager
-def _opened_corpus(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workspace]]:
+def _opened_corpus(
+    config: DocumentsConfig | RunConfig, listen: Listener
+) -> Iterator[tuple[CutCorpus, PaidChunker, Workspace]]:
     corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
     spec = corpus.named if isinstance(corpus, CutCorpus) else None
     with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
         chunker = None if spec is None else workspace.chunker(spec)
         if not isinstance(corpus, CutCorpus) or not isinstance(chunker, PaidChunker):
             raise UsageError(
-                "nobody is paid for the cuts of this corpus: they are made when it is read",
-                remedy="leave this step out, or name the chunker {type: llm} in corpus.chunker",
+                "the chunker of this corpus is not paid: raggs chunks the documents when it reads them",
+                remedy="skip this step, or set corpus.chunker to {type: llm}",
             )
         chunker.check()
         yield corpus, chunker, workspace
@@ -199,19 +213,19 @@ CAP = 5.0  # USD
 
 @dataclass(frozen=True)
 class ChunkRequest:
-    """What to compare.
+    """Comparison of chunkers as requested.
 
     Attributes:
-        corpus: the folder of the documents.
-        questions: a CSV, JSONL or YAML file of questions with the excerpts that answer them.
-        chunkers, embedders: as on the command line, ``recursive:400:overlap=200``.
-        cutoffs: chunks that are retrieved: numbers, or "min".
-        baseline: the system that others are compared with; None for the first.
-        unit: what lengths count.
-        compat: whether the report's code is followed in place of its formulas.
-        seed: of resamples.
-        max_usd: what embedders and chunkers may cost, over all comparisons that go to one folder.
-        llm: how language models are asked; None: as by default.
+        corpus: folder of the documents.
+        questions: CSV, JSONL or YAML file of questions with the excerpts that answer them.
+        chunkers, embedders: in the syntax of the command line, e.g. ``recursive:400:overlap=200``.
+        cutoffs: chunks to retrieve per question: numbers, or "min" for as many as overlap an excerpt.
+        baseline: system that the others are compared with; None for the first.
+        unit: unit of lengths and measures.
+        compat: whether to follow the code of Chroma's report instead of its formulas.
+        seed: random seed of the bootstrap.
+        max_usd: budget in USD for embedders and chunkers, over all comparisons written to one folder.
+        llm: settings of model calls; None for the defaults.
     """
 
     corpus: Path
@@ -227,36 +241,38 @@ class ChunkRequest:
     llm: LLMSettings | None = None
 
     def permit(self, approve: Approve = approve_nothing) -> None:
-        """See to it that no key goes to an address among `llm` that is new; those of a part are the user's own words.
+        """Check that no API key is sent to a new address named in `llm`. Addresses in chunkers and embedders are not
+        checked,
+        because the user typed them.
 
         Raises:
-            PrerequisiteError: one would (see `raggs.app.addresses`).
+            PrerequisiteError: a key would be sent to a new address (see `raggs.app.addresses`).
         """
         specs = [*self.chunker_specs().values(), *self.embedder_specs().values()]
         permit_parts(self.llm or LLMSettings(), specs, approve)
 
     def workspace(self, out: Path, listen: Listener = ignore_event) -> Workspace:
-        """That makes the parts, with its caches below `out`."""
+        """Return a workspace that creates the parts and stores its caches below `out`."""
         return Workspace(out, self.llm, BudgetSettings(max_usd=self.max_usd), hear=listen)
 
     def chunker_specs(self) -> dict[str, ChunkerConfig]:
-        """The chunkers' settings by name.
+        """Return the settings of the chunkers by name.
 
         Raises:
-            UsageError: there is none, or a name that stands for no chunker.
+            UsageError: no chunker is given, or a name is unknown.
         """
         names = split_names(self.chunkers, "chunker", "see: raggs list chunkers")
         return {name: parse_spec(name, chunkers.REGISTRY, ChunkerConfig) for name in names}
 
     def embedder_specs(self) -> dict[str, EmbedderConfig]:
-        """The same of the embedders."""
+        """Return the settings of the embedders by name; raises like `chunker_specs`."""
         names = split_names(self.embedders, "embedder", "see: raggs list embedders")
         return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
 
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """The report, and the files that hold it."""
+    """Report of a comparison, and its files."""
 
     report: ChunkReport
     files: tuple[Path, ...]
@@ -265,19 +281,22 @@ class ChunkResult:
 def eval_chunks(
     request: ChunkRequest, out: Path, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> ChunkResult:
-    """Cut, embed, search and score; the report goes to `out`, and what can be used again below it. Works in notebooks.
+    """Compare chunkers, and write the report and the caches to `out`. This also works in notebooks.
 
     Args:
-        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+        request: the comparison.
+        out: folder for the report and the caches.
+        listen: progress callback.
+        approve: decides whether an API key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: a part, a file, a question or an excerpt is not what it should be; a model failed.
+        RaggsError: a part, a file, a question or an excerpt is invalid, or a model failed.
     """
     if in_loop():
         return run_in_thread(lambda hear: eval_chunks(request, out, hear, approve), listen)
     request.permit(approve)
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file, not a folder", remedy="name the report's folder by --out")
+        raise UsageError(f"{out} is a file, not a folder", remedy="name another folder with --out")
     with request.workspace(out, listen) as workspace:
         workspace.ledger.turn_to(out / LEDGER, STAGE)
         report = compare_chunkers(_study(request, workspace, listen))
@@ -285,7 +304,9 @@ def eval_chunks(
 
 
 def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> ChunkStudy:
-    """Everything that is compared, cut already; what is wrong with a request is told before the work."""
+    """Return the input of the comparison with all documents chunked. Errors in the request are raised before any
+    work.
+    """
     cutters, embeddings = _chunkers(request, workspace), _embeddings(request, workspace, listen)
     cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, embeddings)
     if request.baseline is not None and request.baseline not in names:
@@ -299,10 +320,10 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
     cuts = {}
     for name, chunker in cutters.items():
         before = workspace.pieces_found
-        tell = partial(_report_progress, listen, f"documents cut by {name}", len(documents.names))
+        tell = partial(_report_progress, listen, f"documents chunked by {name}", len(documents.names))
         cuts[name] = _chunk_documents(chunker, documents, made.get(name), request.compat, tell)
         if found := workspace.pieces_found - before:
-            notes.append(f"{name}: vectors of {plural(found, 'piece')} were kept; its seconds leave their making out")
+            notes.append(f"{name}: vectors of {plural(found, 'piece')} were cached; its time does not include them")
     return ChunkStudy(
         documents=documents,
         asked=asked,
@@ -327,21 +348,21 @@ def _chunkers(request: ChunkRequest, workspace: Workspace) -> dict[str, Chunker]
 def _make(
     cutters: Mapping[str, Chunker], documents: Documents, workspace: Workspace, listen: Listener
 ) -> dict[str, ChunkingResult]:
-    """What of the documents is cut by those chunkers that are paid.
+    """Chunk the documents with each paid chunker, and return the results by chunker name.
 
     Raises:
-        ProviderError: a document could not be cut.
+        ProviderError: a document could not be chunked.
     """
     found = {}
     for name, chunker in cutters.items():
         if isinstance(chunker, PaidChunker):
             require_keys(chunker.models, workspace.settings)
             total = len(documents.names)
-            tell = partial(_report_progress, listen, f"cuts of {name}", total)
+            tell = partial(_report_progress, listen, f"chunks of {name}", total)
             found[name] = make_cuts(chunker, documents.whole, workspace, tell)
             if failed := found[name].failed:
                 raise ProviderError(
-                    f"{name}: {len(failed)} of {plural(total, 'document')} could not be cut, first: {failed[0]}"
+                    f"{name}: {len(failed)} of {plural(total, 'document')} could not be chunked, first: {failed[0]}"
                 )
     return found
 
@@ -353,7 +374,7 @@ def _report_progress(listen: Listener, what: str, total: int, done: int) -> None
 def _chunk_documents(
     chunker: Chunker, documents: Documents, made: ChunkingResult | None, compat: bool, tell: Callable[[int], None]
 ) -> ChunkedDocuments:
-    """The chunks; what a model took for cutting is of the chunker's time."""
+    """Return the chunks; the time includes that of the model."""
     found = chunk_documents(chunker, documents, compat=compat, tell=tell)
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
@@ -372,31 +393,31 @@ def _embedding(name: str, embedder: Embedder, workspace: Workspace, listen: List
 
 
 def open_questions(path: Path, listen: Listener = ignore_event) -> Mapping[str, tuple[int, Query]]:
-    """The questions by id, each after its line.
+    """Return line number and question by question id.
 
     Raises:
-        UsageError: the file's name has no ending that tells its format.
-        RaggsError: it is missing or malformed.
+        UsageError: the file name has no extension that identifies the format.
+        RaggsError: the file is missing or malformed.
     """
     return open_numbered(queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path}), listen)
 
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:
-    """Numbers, and "min"."""
+    """Return the cutoffs: positive integers and "min"."""
     words = split_names([each.lower() for each in given], "cutoff", "write 5, or min, or several: min,5,10")
     if wrong := next((word for word in words if word != MIN and not (word.isdecimal() and int(word) > 0)), None):
-        raise UsageError(f"-k {wrong}: no number of chunks", remedy="write 5, or min, or several: min,5,10")
+        raise UsageError(f"-k {wrong}: not a number of chunks", remedy="write 5, or min, or several: min,5,10")
     return tuple(MIN if word == MIN else int(word) for word in words)
 
 
-EMBED = "embed"  # the ledger's name for it
+EMBED = "embed"  # stage name in the ledger
 
 
 def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...]:
-    """A line for each model and task that `eval_chunks` would pay for. Nobody is asked, nothing is written.
+    """Return one estimate per model and task of `eval_chunks`. No model is called and nothing is written.
 
     Raises:
-        RaggsError: as `eval_chunks`, of what the request names.
+        RaggsError: a part, a file, a question or an excerpt is invalid, as in `eval_chunks`.
     """
     with request.workspace(out) as workspace, workspace.rehearsal() as llm:
         _count(request, workspace, llm)
@@ -404,7 +425,7 @@ def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...
 
 
 def _count(request: ChunkRequest, workspace: Workspace, llm: DryRunLLM) -> None:
-    """Cut and embed with models that count."""
+    """Chunk and embed with models that only count their calls."""
     documents, asked = read_documents(request.corpus), open_questions(request.questions)
     embedders = [workspace.embedder(spec, llm) for spec in request.embedder_specs().values()]
     paid, guessed = [each for each in embedders if each.models], False
@@ -437,7 +458,7 @@ def _texts(chunker: Chunker, documents: Documents) -> list[str]:
 
 
 def _estimated_chunk_texts(chunker: PaidChunker, documents: Documents, workspace: Workspace) -> list[str]:
-    """The chunks of documents that are cut, and of others what is taken for them."""
+    """Return the texts of the stored chunks; for other documents, those of assumed chunks."""
     texts = []
     with workspace.rehearsal() as llm:
         for document in (each.body for each in documents.whole):
@@ -448,12 +469,12 @@ def _estimated_chunk_texts(chunker: PaidChunker, documents: Documents, workspace
 
 @dataclass(frozen=True)
 class PlacedQuestions:
-    """What was written.
+    """Result of `place_excerpts`.
 
     Attributes:
-        file: that holds the questions.
-        questions, excerpts: how many.
-        notes: what a reader must know: excerpts that stand in several places.
+        file: file with the questions.
+        questions, excerpts: numbers of questions and excerpts.
+        notes: notes for the reader, such as excerpts that occur at several places.
     """
 
     file: Path
@@ -463,21 +484,24 @@ class PlacedQuestions:
 
 
 def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = ignore_event) -> PlacedQuestions:
-    """Check each excerpt against the documents, search for those without offsets, and write all questions with places.
+    """Locate the excerpts of all questions, and write the questions with the offsets.
+
+    Excerpts with offsets are compared with the documents. Excerpts without offsets are searched for.
 
     Args:
-        corpus: the folder of the documents.
-        questions: CSV, JSONL or YAML.
-        to: the file that is written, in the format of its ending; the questions stand in it in their order.
+        corpus: folder of the documents.
+        questions: CSV, JSONL or YAML file.
+        to: output file; its extension sets the format. Questions keep their order.
+        listen: progress callback.
 
     Raises:
-        UsageError: an ending says no format, or `to` is the file of the questions.
-        RaggsError: a document, a question or an excerpt is not what it should be; the disk refuses.
+        UsageError: a file name has no known extension, or `to` is the file of the questions.
+        RaggsError: a document, a question or an excerpt is invalid, or `to` cannot be written.
     """
     format_of(to)  # before the work
     numbered, documents = open_questions(questions, listen), read_documents(corpus)
     if to.exists() and to.samefile(questions):
-        raise UsageError(f"{to} holds the questions themselves", remedy="name another file by --to")
+        raise UsageError(f"{to} is the file of the questions", remedy="name another file with --to")
     ordered = dict(sorted(numbered.items(), key=lambda item: item[1][0]))
     queries = {qid: query for qid, (_, query) in ordered.items()}
     lines = {qid: line for qid, (line, _) in ordered.items()}
@@ -492,7 +516,9 @@ def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = i
 
 
 def _with_places(query: Query, documents: Documents, places: Iterator[tuple[int, int, int]]) -> Query:
-    """The question, its references with the next of `places`; documents are called as its author calls them."""
+    """Return the question with the next of `places` as offsets of its references; documents keep the names in the
+    question.
+    """
     return query.model_copy(
         update={"references": tuple(_at(query, each, documents, places) for each in query.references)}
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from raggs.base.artifacts import Passage
-from raggs.base.document import Column, Legend, ReportDocument, Section, table_of, terms_of
+from raggs.base.document import Column, Legend, ReportDocument, Section, Summary, Table, table_of, terms_of
 from raggs.base.errors import NotFoundError
 from raggs.base.text import count_tokens, did_you_mean, escape_controls, plural, shorten
 from raggs.chunking.models import TORN, ChunkRow, CutFile, CutReport
@@ -192,6 +193,84 @@ def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> 
     return ReportDocument("Chunks", Section("Chunks", sentences, table, legend), (histogram,), ())
 
 
+MAX_SUMMARY_ROWS = 10  # documents or chunks in the default output
+SUMMARY_NAME, SUMMARY_WORDS = 36, 28  # maximum characters of a file name and of a chunk's first or last words
+MAX_NOTE = 160  # characters of the note in the default output
+
+
+def summarise_cuts(report: CutReport, *, whole: bool, command: str, page: bool = False) -> Summary:
+    """Return the default output of `raggs chunks show`.
+
+    If there are more rows than fit, those with chunks that end within a sentence are preferred.
+
+    Args:
+        report: the chunks.
+        whole: one row per chunk instead of one per document.
+        command: the command that printed it, without ``--file`` and ``--html``.
+        page: whether the HTML page was written already.
+    """
+    chunks = [chunk for file in report.files for chunk in file.chunks]
+    table, legend = _chunk_rows(chunks) if whole else _file_rows(report.files)
+    worst = max(report.files, key=lambda file: (file.torn, file.lost), default=None)
+    if worst and (worst.torn or worst.lost) and not whole:
+        following = f"{command} --file {shlex.quote(file_name(worst.file))}"
+    else:
+        following = "" if page else f"{command} --html chunks.html"
+    more = f"{plural(len(report.notes), 'note')}, " if report.notes else ""
+    rows = "all chunks with their offsets" if whole else "more documents (--all: every document)"
+    return Summary(
+        (_headline(report, chunks),),
+        table,
+        legend,
+        tuple(shorten(note, MAX_NOTE) for note in report.notes[:1]),
+        following,
+        f"--details: {more}{rows}, histogram of sizes",
+    )
+
+
+def _headline(report: CutReport, chunks: Sequence[ChunkRow]) -> str:
+    documents = plural(len(report.files), "document")
+    if not chunks:
+        return f"No chunks from {documents}."
+    sizes = [chunk.tokens for chunk in chunks]
+    torn, lost = sum(chunk.torn for chunk in chunks), sum(file.lost for file in report.files)
+    ends = f"{torn:,} {'ends' if torn == 1 else 'end'}" if torn else "none ends"
+    missing = f" {plural(lost, 'character')} {'is' if lost == 1 else 'are'} in no chunk." if lost else ""
+    return (
+        f"{plural(len(chunks), 'chunk')} from {documents}; {ends} within a sentence; median {median(sizes):,.0f} "
+        f"tokens, longest {max(sizes):,}.{missing}"
+    )
+
+
+def _file_rows(files: Sequence[CutFile]) -> tuple[Table | None, str]:
+    """Return one row per document, and the legend."""
+    first = sorted(range(len(files)), key=lambda place: (-files[place].torn, -files[place].lost))[:MAX_SUMMARY_ROWS]
+    shown = [files[place] for place in sorted(first)]
+    name = (Column("document"), lambda file: _shorten_name(file.file, SUMMARY_NAME))
+    torn = (Column("split", text="{:,}"), lambda file: file.torn)
+    table = table_of(shown, name, "chunks", torn, "median", "longest", "lost")
+    legend = "split: chunks that end within a sentence; median, longest: tokens (cl100k); lost: characters in no chunk"
+    return table, legend + _rows_left_out(len(files), "documents", any(file.torn for file in files))
+
+
+def _chunk_rows(chunks: Sequence[ChunkRow]) -> tuple[Table | None, str]:
+    """Return one row per chunk, and the legend."""
+    first = sorted(range(len(chunks)), key=lambda place: not chunks[place].torn)[:MAX_SUMMARY_ROWS]
+    begins = (Column("begins"), lambda chunk: shorten(chunk.first, SUMMARY_WORDS))
+    ends = (Column("ends"), lambda chunk: shorten(chunk.last, SUMMARY_WORDS) + (f" {TORN}" if chunk.torn else ""))
+    table = table_of([chunks[place] for place in sorted(first)], "number", "tokens", begins, ends)
+    torn = any(chunk.torn for chunk in chunks)
+    legend = f"{TORN}: the chunk ends within a sentence" if torn else "tokens: cl100k"
+    return table, legend + _rows_left_out(len(chunks), "chunks", torn)
+
+
+def _rows_left_out(count: int, things: str, torn: bool) -> str:
+    if count <= MAX_SUMMARY_ROWS:
+        return ""
+    which = "those that split most sentences" if torn else "in file order"
+    return f"; {MAX_SUMMARY_ROWS} of {count:,} {things}, {which}"
+
+
 def summary(report: CutReport) -> str:
     """Return the number of chunks, their sizes, and how many end within a sentence."""
     chunks = [chunk for file in report.files for chunk in file.chunks]
@@ -205,11 +284,11 @@ def summary(report: CutReport) -> str:
     )
 
 
-def _shorten_name(source: str) -> str:
+def _shorten_name(source: str, most: int = NAME) -> str:
     """Return a file's name in the folder (or its id if the name is not printable), shortened to its end."""
     name = file_name(source)
     name = name if name.isprintable() else source
-    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
+    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def _histogram(sizes: Sequence[int]) -> Iterator[str]:

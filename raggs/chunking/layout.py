@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from raggs.base.document import (
     Cell,
     Column,
     Legend,
     ReportDocument,
     Section,
+    Summary,
     Table,
     csv_text,
     markdown,
@@ -24,11 +27,13 @@ from raggs.base.document import (
     terms_of,
 )
 from raggs.base.files import write_texts
-from raggs.base.text import plural
+from raggs.base.text import plural, shorten
 from raggs.chunking.models import TITLES, ChunkComparisonPart, ChunkReport, ChunkSystemPart, points
 from raggs.evaluation.messages import VERDICTS
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
+from raggs.stats.comparison import Comparison, compare_many
+from raggs.stats.intervals import Interval
 
 SHOWN_MEASURES = ("recall", "precision", "precision_omega", "iou")  # printed on the screen
 COMPARED_MEASURES = ("recall", "precision", "iou")  # printed in the comparison with the baseline
@@ -38,6 +43,117 @@ def lay_out(report: ChunkReport, *, full: bool = False) -> ReportDocument:
     """Return the report document; with `full`, including all measures."""
     sections = (_chunkers(report), _baseline_section(report, full), _by_corpus(report))
     return ReportDocument("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
+
+
+DECIDING = "iou"  # measure of the headline: it falls if chunks are too short as well as if they are too long
+TEST = "randomisation"
+MAX_SUMMARY_ROWS = 10  # systems in the default output
+MAX_NAMED = 2  # tied systems that the headline names
+MAX_NOTE = 160  # characters of the note in the default output
+
+
+def best_system(report: ChunkReport) -> ChunkSystemPart | None:
+    """Return the system with the highest mean IoU at the first numeric cutoff; None if no question has a value."""
+    return next(iter(_by_iou(report)), None)
+
+
+def _by_iou(report: ChunkReport) -> list[ChunkSystemPart]:
+    """Return the systems at the first numeric cutoff, the highest mean IoU first."""
+    cutoff = _main_cutoff(report)
+    scored = [part for part in report.systems if part.cutoff == cutoff and part.scores[DECIDING].mean is not None]
+    return sorted(scored, key=lambda part: -(part.scores[DECIDING].mean or 0.0))
+
+
+def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Summary:
+    """Return the default output of `raggs chunks eval`: the best chunker, and the differences of the others from it.
+
+    Args:
+        report: the comparison.
+        folder: folder of the report's files.
+        command: the next command; empty if there is none.
+    """
+    ranked = _by_iou(report)
+    details = f"details: {folder / 'chunks.md'} (all measures and cutoffs), or --details"
+    if not ranked:
+        return Summary(("No chunker is best: no question has a value for IoU.",), details=details)
+    differences = _differences(ranked, report.seed)
+    rows = [
+        (
+            part.system,
+            _percent(part.scores[DECIDING].mean),
+            _in_points(differences[part.system].difference) if part.system in differences else "",
+            VERDICTS[differences[part.system].verdict] if part.system in differences else "best",
+            _percent(part.scores["recall"].mean),
+            _percent(part.scores["precision"].mean),
+        )
+        for part in ranked[:MAX_SUMMARY_ROWS]
+    ]
+    left = len(ranked) - len(rows)
+    legend = "Scores in %; difference: IoU minus the best, in points, with 95% interval"
+    embedders = ", ".join(dict.fromkeys(part.embedder for part in report.systems))
+    basis = (
+        f"{plural(len(report.questions), 'question')} on {plural(len(report.documents), 'document')}, "
+        f"embedder {embedders}, by {report.unit}."
+    )
+    return Summary(
+        (_best(ranked, differences),),
+        Table.of(("chunker", "IoU", "difference", "verdict", "recall", "precision"), rows),
+        legend + (f"; {left:,} more with --details" if left else ""),
+        (shorten(basis, MAX_NOTE), *(f"note: {shorten(note, MAX_NOTE)}" for note in report.notes[:1])),
+        command,
+        details,
+    )
+
+
+def _differences(ranked: Sequence[ChunkSystemPart], seed: int) -> dict[str, Comparison]:
+    """Return the comparison of each other system with the best on IoU."""
+    values = {
+        part.system: np.array([np.nan if each is None else each for each in part.per_question[DECIDING]])
+        for part in ranked
+    }
+    best = values.pop(ranked[0].system)
+    return compare_many(best, values, seed=seed, tests=[TEST], plan=False) if values else {}
+
+
+def _in_points(found: Interval) -> str:
+    return f"{100 * found.mean:+z.1f} [{100 * found.low:z.1f}, {100 * found.high:z.1f}]"
+
+
+def _percent(value: float | None) -> str | None:
+    return None if value is None else f"{100 * value:.1f}"
+
+
+def _best(ranked: Sequence[ChunkSystemPart], differences: Mapping[str, Comparison]) -> str:
+    """Return the headline: the best system, or those that are statistically tied with it."""
+    first, score = ranked[0].system, ranked[0].scores[DECIDING]
+    where = f"IoU at k = {ranked[0].cutoff}"
+    if not differences:
+        interval = (
+            "" if score.low is None or score.high is None else f" [{100 * score.low:.1f}, {100 * score.high:.1f}]"
+        )
+        return f"{first}: {where} is {_percent(score.mean)} %{interval}; no other chunker to compare with."
+    worse = [part.system for part in ranked[1:] if differences[part.system].verdict == "loss"]
+    tied = [first, *(part.system for part in ranked[1:] if part.system not in worse)]
+    if len(tied) == 1:
+        return f"{first} is best on {where} ({_percent(score.mean)} %); {_next_worse(worse, differences)}."
+    if len(tied) > MAX_NAMED + 1:
+        names = f"{', '.join(tied[:MAX_NAMED])} and {len(tied) - MAX_NAMED} others"
+    else:
+        names = f"{', '.join(tied[:-1])} and {tied[-1]}"
+    rest = f"; {_next_worse(worse, differences)}" if worse else ""
+    return f"{names} are statistically tied on {where}{rest}."
+
+
+def _next_worse(worse: Sequence[str], differences: Mapping[str, Comparison]) -> str:
+    found = differences[worse[0]].difference
+    interval = f"[{-100 * found.high:z.1f}, {-100 * found.low:z.1f}]"
+    return f"{worse[0]} is worse by {-100 * found.mean:.1f} points {interval}"
+
+
+def _main_cutoff(report: ChunkReport) -> str:
+    """Return the first numeric cutoff; without one, the first cutoff."""
+    cutoffs = list(dict.fromkeys(part.cutoff for part in report.systems))
+    return next((each for each in cutoffs if each != MIN), cutoffs[0])
 
 
 def _scores(report: ChunkReport, full: bool) -> Section:
@@ -193,8 +309,7 @@ def _plots_points(report: ChunkReport, name: str) -> list[Point]:
 
 def _iou(report: ChunkReport) -> str | None:
     """Return the systems at the first numeric cutoff; grey if not significantly different from the baseline."""
-    cutoffs = list(dict.fromkeys(part.cutoff for part in report.systems))
-    cutoff = next((each for each in cutoffs if each != MIN), cutoffs[0])
+    cutoff = _main_cutoff(report)
     alike = {
         part.system
         for part in report.comparisons

@@ -1,10 +1,8 @@
-"""`raggs chunks`: ways of cutting documents, compared and looked at; questions with the places of their excerpts.
-
-`raggs chunks make`: the cuts of a chunker that is paid.
-"""
+"""Commands of `raggs chunks`: show chunks, compare chunkers, locate excerpts, and chunk with a paid model."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,10 +13,22 @@ import typer
 
 from raggs.base.text import plural
 from raggs.cli.boundary import Debug
-from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, find_config
+from raggs.cli.options import (
+    AllowMixed,
+    Details,
+    DryRun,
+    GivenConfig,
+    Json,
+    Overrides,
+    Quiet,
+    SameConfig,
+    Yes,
+    find_config,
+)
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
+    from raggs.app.chunks import ChunkRequest, ChunkResult
     from raggs.chunking.documents import ChunkingResult
     from raggs.llm import LLMSettings
     from raggs.runs.manifests.models import CostEstimate
@@ -32,11 +42,11 @@ def make(
     overrides: Overrides = None,
     dry_run: DryRun = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Ask again about what no answer of use came for, and was cut by rule.")
+        bool, typer.Option("--again", help="Retry windows whose answers were unusable and that were split by rule.")
     ] = False,
     max_usd: Annotated[
         float | None,
-        typer.Option("--max-usd", metavar="USD", min=0, help="What all cuts of the workspace may cost."),
+        typer.Option("--max-usd", metavar="USD", min=0, help="Cap in USD for all chunking in the workspace."),
     ] = None,
     allow_mixed: AllowMixed = False,
     as_json: Json = False,
@@ -44,10 +54,10 @@ def make(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Have a language model cut the documents of a corpus, once.
+    """Chunk documents with a language model.
 
-    A corpus is read before anybody agreed to any cost, so what its chunker `llm` costs is paid here. Cuts are kept
-    in the workspace; what was cut or answered before costs nothing.
+    `raggs run` never pays while it reads the corpus, so a chunker of type `llm` is paid for here. The chunks are
+    stored in the workspace. Documents that are already chunked, and cached answers, cost nothing.
 
     \b
     Examples:
@@ -57,22 +67,23 @@ def make(
     from raggs.app.chunks import forecast_cuts, make_paid_cuts
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
-    from raggs.config.load import load_config
+    from raggs.config.load import load_settings
+    from raggs.config.models import DocumentsConfig
     from raggs.runs.events import ignore_event
 
     set_ = [] if max_usd is None else [f"budget.max_usd={max_usd}"]
     set_ += ["llm.allow_mixed=true"] if allow_mixed else []
     config = find_config(given, config, "raggs.yaml", "name one: raggs chunks make raggs.yaml")
-    loaded = load_config(config, (*(overrides or ()), *set_))
+    settings, _ = load_settings(DocumentsConfig, config, (*(overrides or ()), *set_))
     if dry_run:
-        expected = forecast_cuts(loaded.run, again=again)
+        expected = forecast_cuts(settings, again=again)
         counts = {"cut": expected.cut, "before": expected.before}
-        cap, above, llm = loaded.run.budget.max_usd, str(expected), loaded.run.llm
+        cap, above, llm = settings.budget.max_usd, str(expected), settings.llm
         show_costs(expected.estimates, cap, as_json=as_json, counts=counts, above=above, llm=llm)
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
-        made = make_paid_cuts(loaded.run, display or ignore_event, approver(yes, quiet), again=again)
+        made = make_paid_cuts(settings, display or ignore_event, approver(yes, quiet), again=again)
     _show(made, as_json=as_json, quiet=quiet)
 
 
@@ -99,13 +110,16 @@ def show_costs(
     above: str | None = None,
     about: str | None = None,
 ) -> None:
-    """What models would take, under a cap in USD.
+    """Print the expected calls, tokens and costs of models.
 
     Args:
-        llm: how models are called.
-        counts: more for JSON.
-        above: a line for people.
-        about: why calls are not counted exactly; by default why those of chunkers are not.
+        estimates: one estimate per model and task.
+        cap: budget in USD; None for no cap.
+        as_json: print JSON instead of text.
+        llm: settings of model calls.
+        counts: further entries of the JSON output.
+        above: first line of the text output.
+        about: reason why calls are not counted exactly; default: the reason that applies to chunkers.
     """
     from raggs.app.chunks import CUT_EARLY, in_words
     from raggs.cli.render import targets_in_words, targets_json, who_is_paid
@@ -122,77 +136,92 @@ def show_costs(
         say_json(dump_json({**counts, "estimates": [line.model_dump() for line in estimates], **costs, **sent}))
         return
     lines = [*([above] if above else []), *in_words(estimates, cap, about or CUT_EARLY)]
-    say("\n".join(lines) or "no model would be paid")
+    say("\n".join(lines) or "no paid model would be called")
     for sentence in targets_in_words(who_is_paid(estimates), llm):
         say(sentence)
 
 
-MAX_SHOWN_FILES = 20  # that `raggs chunks show` shows unless all are wanted
+MAX_SHOWN_FILES = 20  # files that `raggs chunks show --details` lists, unless --all is given
 
 
 def eval_(
-    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="The folder of the documents.")],
+    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="Folder of the documents.")],
     questions: Annotated[
         Path,
         typer.Option(
-            "--questions", metavar="FILE", help="Questions with the excerpts that answer them: CSV, JSONL or YAML."
+            "--questions", metavar="FILE", help="Questions with the excerpts that answer them (CSV, JSONL or YAML)."
         ),
     ],
     chunkers: Annotated[
         list[str],
         typer.Option(
-            "--chunkers", metavar="LIST", help="type:size:key=value, separated by commas; see: raggs list chunkers."
+            "--chunkers",
+            metavar="LIST",
+            help="Chunkers, separated by commas, as type:size:key=value (raggs list chunkers).",
         ),
     ],
     embedders: Annotated[
         list[str] | None,
-        typer.Option("--embedders", metavar="LIST", help="type:path or model:key=value; wordllama if left out."),
+        typer.Option(
+            "--embedders",
+            metavar="LIST",
+            help="Embedders, separated by commas, as type:path or type:model:key=value [default: wordllama].",
+        ),
     ] = None,
     cutoffs: Annotated[
         list[str] | None,
         typer.Option(
             "-k",
             metavar="K",
-            help="Chunks that are retrieved: 5, or several: min,5,10. min: as many as hold something that answers.",
+            help="Chunks to retrieve per question, e.g. min,5,10; min: as many as overlap an excerpt [default: 5].",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes.")] = Path("chunks"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report and caches [default: ./chunks].")
+    ] = Path("chunks"),
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="NAME", help="Compare with this one; the first if left out.")
+        str | None,
+        typer.Option(
+            "--baseline", metavar="NAME", help="System to compare with in the report [default: the first one]."
+        ),
     ] = None,
     unit: Annotated[
-        Literal["characters", "tokens"], typer.Option("--unit", help="What lengths and measures count.")
+        Literal["characters", "tokens"], typer.Option("--unit", help="Unit of lengths and measures.")
     ] = "characters",
     reference_compat: Annotated[
         bool,
-        typer.Option("--reference-compat", help="Compute what the code of Chroma's report does, with its departures."),
+        typer.Option("--reference-compat", help="Follow the code of Chroma's report instead of its formulas."),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the resampled questions.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the bootstrap.")] = 0,
     max_usd: Annotated[
         float | None,
         typer.Option(
-            "--max-usd", metavar="USD", min=0, help="What models may cost, for all that goes to --out; 5 if left out."
+            "--max-usd", metavar="USD", min=0, help="Budget in USD for all comparisons written to --out [default: 5]."
         ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="A run's YAML file: its llm section (addresses, prices)."),
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Configuration file of a run; only its llm section is used."
+        ),
     ] = None,
     allow_mixed: AllowMixed = False,
     dry_run: DryRun = False,
+    details: Details = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Compare ways of cutting documents by the characters that answer.
+    """Compare chunkers on questions with known excerpts.
 
-    Each chunker cuts all documents, their chunks are searched together, and what is retrieved is scored against the
-    excerpts: recall, precision, IoU, F1 and precision_omega.
+    Each chunker splits all documents. The chunks of all documents are searched together, and the retrieved text is
+    compared with the excerpts: recall, precision, IoU, F1 and precision_omega. The report is written to ./chunks
+    unless --out names another folder.
 
     \b
-    A question in JSON lines, with an excerpt that is searched for, and with its
-    place (a table has question, references and corpus_id; docs/how-to/chunking.md):
+    Examples of questions in JSONL, without and with the offsets of the excerpt
+    (columns of a CSV file: question, references, corpus_id):
       {"text": "Who barks?", "references": ["Dogs bark"]}
       {"text": "Who barks?", "corpus_id": "pets", "references":
         [{"content": "Dogs bark", "start_index": 0, "end_index": 9}]}
@@ -207,16 +236,14 @@ def eval_(
         --chunkers llm:openai/gpt-5-mini --config raggs.yaml --dry-run
     """
     from raggs.app.chunks import CAP, DEFAULT, ChunkRequest, eval_chunks, forecast_chunks
-    from raggs.chunking.layout import lay_out
-    from raggs.cli.documents import show_document
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
-    from raggs.cli.screen import open_console
-    from raggs.config.load import load_config
+    from raggs.config.load import load_settings
+    from raggs.config.models import DocumentsConfig
     from raggs.llm import LLMSettings
     from raggs.runs.events import ignore_event
 
-    llm = LLMSettings() if config is None else load_config(config).run.llm
+    llm = LLMSettings() if config is None else load_settings(DocumentsConfig, config)[0].llm
     llm = llm.mixing() if allow_mixed else llm
     request = ChunkRequest(
         corpus=corpus,
@@ -240,29 +267,55 @@ def eval_(
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
+        _show_comparison(request, result, _existing_config(config), out, details=details)
+
+
+def _existing_config(config: Path | None) -> Path | None:
+    """Return the configuration file for the next command: the given one, or raggs.yaml of the working directory."""
+    usual = Path("raggs.yaml")
+    return config or (usual if usual.is_file() else None)
+
+
+def _show_comparison(
+    request: ChunkRequest, result: ChunkResult, config: Path | None, out: Path, *, details: bool
+) -> None:
+    from raggs.chunking.layout import best_system, lay_out, summarise_chunks
+    from raggs.cli.documents import show_document, show_summary
+    from raggs.cli.screen import open_console
+
+    if details:
         show_document(lay_out(result.report), open_console())
         say("\n".join(map(str, result.files)))
+        return
+    best, command = best_system(result.report), ""
+    if best is not None and config is not None:
+        chunker = request.chunker_specs()[best.chunker].model_dump_json(exclude_unset=True)
+        command = shlex.join(["raggs", "chunks", "show", str(config), "--set", f"corpus.chunker={chunker}"])
+    show_summary(summarise_chunks(result.report, out, command), open_console())
 
 
 def place(
-    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="The folder of the documents.")],
+    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="Folder of the documents.")],
     questions: Annotated[
         Path,
         typer.Option(
-            "--questions", metavar="FILE", help="Questions with the excerpts that answer them: CSV, JSONL or YAML."
+            "--questions", metavar="FILE", help="Questions with the excerpts that answer them (CSV, JSONL or YAML)."
         ),
     ],
     to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="The file that is written: .csv, .jsonl, .yaml or .yml.")
+        Path,
+        typer.Option(
+            "--to", metavar="FILE", help="Output file; its extension sets the format: .csv, .jsonl, .yaml or .yml."
+        ),
     ],
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write questions with the places of their excerpts, in any format.
+    """Write questions with the offsets of their excerpts.
 
-    Each excerpt is checked against the documents, and searched for where it has
-    no offsets. A .csv is the table of chunking benchmarks (question, references,
-    corpus_id).
+    Each excerpt is compared with the documents. An excerpt without offsets is
+    searched for. A .csv file has the columns of chunking benchmarks: question,
+    references, corpus_id.
 
     \b
     Examples:
@@ -275,7 +328,7 @@ def place(
     if not quiet:
         for note in placed.notes:
             say(f"note: {note}")
-        say(f"{placed.file}: {plural(placed.questions, 'question')}, {plural(placed.excerpts, 'excerpt')} with places")
+        say(f"{placed.file}: {plural(placed.questions, 'question')}, {plural(placed.excerpts, 'excerpt')} with offsets")
 
 
 def show(
@@ -283,19 +336,22 @@ def show(
     config: SameConfig = None,
     overrides: Overrides = None,
     file: Annotated[
-        str | None, typer.Option("--file", metavar="FILE", help="Only this file, each of its chunks on a line.")
+        str | None, typer.Option("--file", metavar="FILE", help="Show the chunks of this file only, one per row.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="PAGE", help="Write a page that shows every text with its chunks.")
+        Path | None, typer.Option("--html", metavar="PAGE", help="Write an HTML page of all texts with their chunks.")
     ] = None,
-    all_files: Annotated[bool, typer.Option("--all", help="Show all files [default: the first 20].")] = False,
+    all_files: Annotated[
+        bool, typer.Option("--all", help="Print --details with all files, not only the first 20.")
+    ] = False,
+    details: Details = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what of a corpus is cut where.
+    """Show the sizes of chunks, and chunks that split a sentence.
 
-    Sizes, first and last words, and cuts that tear a sentence. Try another chunker by --set before a run.
-    Only `corpus` is read of the file, with `workspace`, `llm` and `budget`: queries and a judge may be missing.
+    Use --set to try another chunker before a run. The configuration needs no queries and no judge: only its sections
+    `corpus`, `workspace`, `llm` and `budget` are read.
 
     \b
     Examples:
@@ -303,12 +359,12 @@ def show(
       raggs chunks show raggs.yaml --file guide/install.md
       raggs chunks show raggs.yaml --file "docs/My notes.md"
       raggs chunks show --set corpus.chunker.type=markdown
-      raggs chunks show --html cuts.html
+      raggs chunks show --html chunks.html
     """
     from raggs.app.addresses import permit
     from raggs.app.chunks import show_cuts
-    from raggs.chunking.cuts import lay_out_cuts
-    from raggs.cli.documents import show_document
+    from raggs.chunking.cuts import lay_out_cuts, summarise_cuts
+    from raggs.cli.documents import show_document, show_summary
     from raggs.cli.screen import open_console
     from raggs.config.load import load_settings
     from raggs.config.models import DocumentsConfig
@@ -320,7 +376,14 @@ def show(
     if as_json:
         say_json(report.model_dump_json(indent=2))
     else:
-        most = None if all_files else MAX_SHOWN_FILES
-        show_document(lay_out_cuts(report, whole=file is not None, most=most), open_console())
+        whole = file is not None
+        if details or all_files:
+            most = None if all_files else MAX_SHOWN_FILES
+            show_document(lay_out_cuts(report, whole=whole, most=most), open_console())
+        else:
+            words = ["raggs", "chunks", "show", str(config), *(f"--set={each}" for each in overrides or ())]
+            show_summary(
+                summarise_cuts(report, whole=whole, command=shlex.join(words), page=html is not None), open_console()
+            )
         if html is not None:
             say(str(html))

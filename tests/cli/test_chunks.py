@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,17 @@ def test_chunkers_are_compared_and_the_files_named(folder: Path) -> None:
     result = run(folder, "-k", "min,1")
     assert result.exit_code == 0, result.output
     assert "2 questions on 1 document" in result.stdout
-    assert "paragraphs:50 against paragraphs:20, k 1" in result.stdout
-    assert str(folder / "out" / "chunks.md") in result.stdout
+    assert "are statistically tied on IoU at k = 1" in result.stdout.splitlines()[0]
+    assert "chunks.md (all measures and cutoffs), or --details" in " ".join(result.stdout.split())
+    details = run(folder, "-k", "min,1", "--details").stdout
+    assert "paragraphs:50 compared with paragraphs:20, k = 1" in details
+    assert str(folder / "out" / "chunks.md") in details
 
 
 def test_what_is_asked_for_in_one_command_is_all_there(folder: Path) -> None:
     """Two embedders, a list of chunkers, three cutoffs: by system, by document, in time, against the baseline."""
     given = "recursive:20,recursive:40:overlap=20,cluster:60"
-    result = run(folder, "--embedders", "wordllama,wordllama:64", "-k", "Min,5,10", chunkers=given)
+    result = run(folder, "--embedders", "wordllama,wordllama:64", "-k", "Min,5,10", "--details", chunkers=given)
     assert result.exit_code == 0, result.output
     report = json.loads((folder / "out" / "chunks.json").read_text())
     systems = {(part["system"], part["cutoff"]) for part in report["systems"]}
@@ -90,7 +94,7 @@ def test_vectors_are_kept_for_the_next_time(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("-k", "0"), 2, "-k 0: no number of chunks"),
+        (("-k", "0"), 2, "-k 0: not a number of chunks"),
         (("--baseline", "paragraphs:21"), 2, "did you mean 'paragraphs:20'"),
         (("--embedders", "wordlama"), 2, "did you mean 'wordllama'"),
         (("--questions", "q.txt"), 2, "q.txt: unknown query format"),
@@ -154,7 +158,8 @@ def test_a_corpus_is_shown_and_one_file_of_it(folder: Path) -> None:
     config = configured(folder, {"type": "folder", "path": "docs"})
     result = shown(config, "--set", "corpus.max_words=20")
     assert result.exit_code == 0, result.output
-    assert "3 chunks of 1 file" in result.stdout
+    assert "3 chunks from 1 document" in result.stdout
+    assert "3 chunks of 1 file" in shown(config, "--set", "corpus.max_words=20", "--details").stdout
     one = shown(config, "--set", "corpus.max_words=20", "--file", "pets.md")
     assert "Dogs bark at night" in one.stdout
     report = json.loads(shown(config, "--json").stdout)
@@ -172,7 +177,7 @@ def test_a_corpus_that_is_not_cut_is_told(folder: Path) -> None:
     (folder / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\n')
     result = shown(configured(folder, {"type": "jsonl", "path": "corpus.jsonl"}))
     assert result.exit_code == 2
-    assert "corpus of type jsonl is not cut" in result.stderr
+    assert "corpus of type jsonl has no documents to chunk" in result.stderr
 
 
 LLM = "llm:openai/gpt-4o-mini:piece=10:window=40"
@@ -186,12 +191,12 @@ def server(server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> LLMServer:
 
 
 def test_a_chunker_that_is_paid_is_compared_once_paid(folder: Path, server: LLMServer) -> None:
-    result = run(folder, chunkers=f"paragraphs:20,{LLM}")
+    result = run(folder, "--details", chunkers=f"paragraphs:20,{LLM}")
     assert result.exit_code == 0, result.output
     assert f"{LLM} compared with paragraphs:20, k = 5" in result.stdout
     lines = (folder / "out" / "chunks.ledger.jsonl").read_text().splitlines()
     assert len(lines) == server.count > 0
-    again = run(folder, chunkers=f"paragraphs:20,{LLM}")
+    again = run(folder, "--details", chunkers=f"paragraphs:20,{LLM}")
     assert f"{LLM}: 1 document chunked before, not included in the time" in again.stdout
     assert len(lines) == server.count
 
@@ -206,7 +211,7 @@ def test_a_dry_run_sends_and_writes_nothing(folder: Path, server: LLMServer) -> 
     assert all(line["calls"] and line["usd"] > 0 for line in told["estimates"])
     assert "about 2 calls" in run(folder, *words, chunkers=LLM).stdout
     assert server.count == 0 and not (folder / "out").exists()
-    assert run(folder, "--dry-run").stdout == "no model would be paid\n"
+    assert run(folder, "--dry-run").stdout == "no paid model would be called\n"
 
 
 def test_a_dry_run_leaves_out_what_is_paid(folder: Path, server: LLMServer) -> None:
@@ -253,14 +258,18 @@ def test_documents_are_shown_without_queries_and_a_judge(folder: Path) -> None:
     config.write_text(json.dumps({"corpus": {"type": "folder", "path": "docs"}}))
     for number in range(25):
         (folder / "docs" / f"My file {number:02}.txt").write_text(TEXT)
-    result = shown(config)
-    assert result.exit_code == 0, result.output
+    default = shown(config)
+    assert default.exit_code == 0, default.output
+    assert "chunks from 26 documents; " in default.stdout and "10 of 26 documents" in default.stdout
+    assert invoke("chunks", "make", config, "--dry-run").exit_code == 2  # its chunker is not paid: no judge is missing
+    assert run(folder, "--config", str(config), "--dry-run").exit_code == 0
+    result = shown(config, "--details")
     assert "of 26 files" in result.stdout
     assert "My file 19.txt" in result.stdout
     assert "My file 20.txt" not in result.stdout
     assert "for 6 more, use --all or --file FILE" in result.stdout
     assert "My file 24.txt" in shown(config, "--all").stdout
-    assert "1 chunk of 1 file" in shown(config, "--file", str(folder / "docs" / "My file 20.txt")).stdout
+    assert "1 chunk from 1 document" in shown(config, "--file", str(folder / "docs" / "My file 20.txt")).stdout
     assert len(json.loads(shown(config, "--json").stdout)["files"]) == 26
     config.write_text(json.dumps({"corpus": {"type": "folder", "path": "docs"}, "jugde": {}}))
     assert "unknown key 'jugde'" in shown(config).output
@@ -283,7 +292,7 @@ def test_a_document_that_cannot_be_cut_stops_the_comparison(folder: Path, server
     server.fault_for = lambda *_: "400"
     result = run(folder, chunkers=LLM)
     assert result.exit_code == 6
-    assert "1 of 1 document could not be cut" in result.output
+    assert "1 of 1 document could not be chunked" in result.output
 
 
 def test_cuts_are_shown_as_a_page(folder: Path) -> None:
@@ -304,7 +313,7 @@ def test_cuts_are_shown_as_a_page(folder: Path) -> None:
 
 
 def test_words_are_explained_where_they_are_met(folder: Path) -> None:
-    shown = " ".join(run(folder, "-k", "1").stdout.split())
+    shown = " ".join(run(folder, "-k", "1", "--details").stdout.split())
     assert "recall share of the reference excerpts that was retrieved" in shown
     assert "inconclusive: too few questions to decide" in shown
 
@@ -318,3 +327,44 @@ def test_the_questions_of_the_help_can_be_asked(folder: Path) -> None:
     given = ["--corpus", str(folder / "docs"), "--questions", str(folder / "questions.jsonl")]
     done = invoke("chunks", "eval", *given, "--chunkers", "recursive", "--out", folder / "out")
     assert done.exit_code == 0, done.output
+
+
+def assert_short(text: str) -> None:
+    """Assert that a text fits 25 lines of 80 columns, with long lines wrapped, and 200 words."""
+    assert sum(-(-len(line.rstrip()) // 80) or 1 for line in text.rstrip().splitlines()) <= 25, text
+    assert len(text.split()) <= 200, text
+
+
+def test_the_default_output_of_a_corpus_is_short_and_names_the_worst_document(folder: Path) -> None:
+    config = configured(folder, {"type": "folder", "path": "docs", "chunker": {"type": "recursive", "size": 9}})
+    for number in range(15):
+        (folder / "docs" / f"file {number:02}.txt").write_text("One. Two.")
+    output = shown(config).stdout
+    assert_short(output)
+    assert " chunks from 16 documents; " in output.splitlines()[0]
+    assert "10 of 16 documents, those that split most sentences" in " ".join(output.split())
+    assert f"next: raggs chunks show {config} --file pets.md" in output
+    one = shown(config, "--file", "pets.md").stdout
+    assert_short(one)
+    assert "~: the chunk ends within a sentence" in one and "--html chunks.html" in one
+    assert "place" not in one and "place" in shown(config, "--file", "pets.md", "--details").stdout
+
+
+def test_the_default_output_of_a_comparison_is_short_and_names_the_best_chunker(folder: Path) -> None:
+    animals = [f"Animal{number} eats plant{number} every single morning{MORE}." for number in range(30)]
+    text = "\n\n".join(animals)
+    (folder / "docs" / "pets.md").write_text(text)
+    write(folder, [(f"What does animal{n} eat?", each, text.index(each)) for n, each in enumerate(animals)])
+    config = configured(folder, {"type": "folder", "path": "docs"})
+    words = ("-k", "1", "--config", str(config))
+    done = run(folder, *words, chunkers="paragraphs:200,paragraphs:20,recursive:300")
+    assert done.exit_code == 0, done.output
+    output = done.stdout
+    assert_short(output)
+    first = " ".join(output.split("\n\n")[0].split())
+    assert first.startswith("paragraphs:20 is best on IoU at k = 1 (") and " is worse by " in first
+    following = next(line for line in output.splitlines() if line.startswith("next: "))
+    assert following.startswith(f"next: raggs chunks show {config} --set ")
+    assert invoke(*shlex.split(following)[2:]).exit_code == 0
+    single = run(folder, "-k", "1", chunkers="paragraphs:20").stdout
+    assert "no other chunker to compare with" in single and "next: " not in single

@@ -180,5 +180,5 @@ def test_a_run_refuses_the_same_references(folder: Path) -> None:
 
 
 def test_a_report_needs_a_folder(folder: Path) -> None:
-    assert "q.csv is a file, not a folder — name the report's folder by --out" in told(call("--out", "q.csv"), 2)
+    assert "q.csv is a file, not a folder — name another folder with --out" in told(call("--out", "q.csv"), 2)
     assert (folder / "q.csv").read_text() == table([place()])

@@ -52,7 +52,7 @@ def test_a_dry_run_sends_and_writes_nothing(folder: Path, server: LLMServer) -> 
     (line,) = told["estimates"]
     assert (told["cut"], told["before"], line["who"], line["exact"]) == (3, 0, "openai/gpt-4o-mini", False)
     assert 9 <= line["calls"] <= 18 and line["input_tokens"] > 1000 and 0 < told["usd"] < told["usd_at_most"]
-    assert "3 documents to be cut" in make("--dry-run").stdout
+    assert "3 documents to chunk" in make("--dry-run").stdout
     assert server.count == 0
     assert sorted(folder.rglob("*")) == before
 
@@ -167,8 +167,8 @@ def test_killed_and_resumed_nothing_is_paid_twice(folder: Path, server: LLMServe
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--set", "corpus.chunker={type: markdown}"), 2, "nobody is paid for the cuts"),
-        (("--set", "corpus.chunker=null"), 2, "nobody is paid for the cuts"),
+        (("--set", "corpus.chunker={type: markdown}"), 2, "the chunker of this corpus is not paid"),
+        (("--set", "corpus.chunker=null"), 2, "the chunker of this corpus is not paid"),
         (("--set", "corpus.chunker.window=40"), 5, "must be at least twice piece"),
     ],
 )

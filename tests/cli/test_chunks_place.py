@@ -32,8 +32,8 @@ def call(questions: str, to: str, *more: str) -> Any:
 def test_a_table_of_benchmarks_comes_of_questions_without_offsets(folder: Path) -> None:
     done = call("q.jsonl", "q.csv")
     assert done.exit_code == 0, done.output
-    assert "q.csv: 3 questions, 2 excerpts with places" in done.stdout
-    assert "question q1: excerpt 'Dogs bark' stands in 2 places; pets.md[0:9] was taken" in done.stdout
+    assert "q.csv: 3 questions, 2 excerpts with offsets" in done.stdout
+    assert "question q1: excerpt 'Dogs bark' occurs 2 times; pets.md[0:9] is used" in done.stdout
     lines = (folder / "q.csv").read_text().splitlines()
     assert lines[0] == "_id,question,references,corpus_id,kind"
     assert lines[1].startswith(
