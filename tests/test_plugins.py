@@ -140,7 +140,7 @@ def test_names_that_two_want(tmp_path: Path) -> None:
     offer(tmp_path, "raggs-two", {"retrievers twice": "raggs_two:A"})
     listed = json.loads(call("list", "retrievers", "--json", site=tmp_path))["retrievers"]
     assert listed["bm25"]["package"] == "raggs"
-    assert listed["bm25 of raggs-one"]["summary"] == "not used: raggs has a retriever of this name itself"
+    assert listed["bm25 of raggs-one"]["summary"] == "not used: raggs already has a retriever with this name"
     assert "offered by raggs-one 2.5 and raggs-two 2.5" in listed["twice"]["summary"]
     assert not listed["twice"]["usable"]
 

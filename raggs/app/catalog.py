@@ -79,19 +79,19 @@ REGISTRIES: dict[str, Registry[object]] = {
 
 @dataclass(frozen=True)
 class MeasureEntry:
-    """What is to be said about a measure of retrieval.
+    """Description of a retrieval metric.
 
     Attributes:
         summary: one line.
-        written: its name with its cutoff, in brackets where it may be left out.
-        formula, source: the definition, and who gave it.
-        range: the least and the largest value; None where there is no bound.
+        written: its name with its cutoff, in brackets if the cutoff is optional.
+        formula, source: definition and reference.
+        range: smallest and largest value; None if unbounded.
         better: "higher" or "lower".
-        parameters: with their usual values; None where the scale of the judgments says.
+        parameters: default values; None if the default depends on the scale of the labels.
         aliases: other names.
         grades: whether it needs the grades 1 to 5 of a golden set.
-        origin: the package that gives it, and its version.
-        ties: whether E[...], range[...], range_at_k[...], bias[...], min[...] and max[...] of it are known.
+        origin: package and version that provide it.
+        ties: whether it supports E[...], range[...], range_at_k[...], bias[...], min[...] and max[...].
     """
 
     summary: str
@@ -108,7 +108,7 @@ class MeasureEntry:
 
 
 def measure_entries() -> dict[str, MeasureEntry]:
-    """All measures that can be used, by name."""
+    """Return the description of each usable metric by name."""
     usable = [name for name, entry in _entries("measures").items() if entry.usable]
     return {name: _measure_entry(name, MEASURES.load(name)) for name in usable}
 
@@ -141,7 +141,7 @@ def _finite_or_none(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """What is to be said about a name: one line, and the package that gives it; `usable` where that can be used."""
+    """Description of a named item: one line, its package and version, and whether it can be used."""
 
     summary: str
     package: str = RAGGS.name
@@ -150,15 +150,15 @@ class CatalogEntry:
 
     @property
     def origin(self) -> str:
-        """The package and its version."""
+        """Package and version."""
         return f"{self.package} {self.version}"
 
 
 def catalog(kind: str | None = None) -> dict[str, dict[str, CatalogEntry]]:
-    """Everything that has a name, by kind; what a package adds and nobody can use is there, with the reason.
+    """Return all named items by kind. Plugins that cannot be used are included, with the reason.
 
     Raises:
-        UsageError: no such kind; the message lists the known ones.
+        UsageError: the kind does not exist; the message lists the known kinds.
     """
     kinds = [*REGISTRIES, *OTHER_KINDS]
     if kind is not None and kind not in kinds:
@@ -172,7 +172,7 @@ def _entries(title: str) -> dict[str, CatalogEntry]:
     registry = REGISTRIES[title]
     found = {name: _entry(registry, name) for name in registry}
     for plugin in registry.shadowed():
-        message = f"not used: raggs has a {registry.kind} of this name itself"
+        message = f"not used: raggs already has a {registry.kind} with this name"
         found[f"{plugin.point.name} of {plugin.package.name}"] = CatalogEntry(message, *plugin.package, usable=False)
     return found
 
@@ -197,12 +197,14 @@ OTHER_KINDS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def json_schema(name: str) -> dict[str, object]:
-    """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, or a report's file.
+    """Return the JSON Schema of a file's records.
 
-    ``llm.intents`` has one as well. Reports are ``diff``, ``sweep``, ``chunks`` and ``diagnose``.
+    Args:
+        name: an artifact, ``manifest``, ``llm.ledger``, ``llm.intents``, ``config``, or a report: ``diff``, ``sweep``,
+            ``chunks`` or ``diagnose``.
 
     Raises:
-        UsageError: no such name.
+        UsageError: the name is unknown.
     """
     name = name.removesuffix(".jsonl").removesuffix(".json")
     if name == "manifest":
@@ -241,14 +243,14 @@ def _first_line(thing: object) -> str:
 
 @dataclass(frozen=True)
 class PromptPage:
-    """One language of a prompt, as its file has it.
+    """One language version of a prompt.
 
     Attributes:
-        name, language: which one this is.
-        languages: all that there are.
-        note: what it is for, in one line of that language.
-        sha256: of all that can be sent, over all languages: what answers in the cache depend on.
-        markdown: the file, as `judge.prompt` and its like take one.
+        name, language: name of the prompt, and its language.
+        languages: all languages of the prompt.
+        note: purpose of the prompt, one line in this language.
+        sha256: hash of all text that can be sent, over all languages; cached answers depend on it.
+        markdown: text of the file, in the format of settings such as `judge.prompt`.
     """
 
     name: str
@@ -260,24 +262,25 @@ class PromptPage:
 
 
 def prompt_page(name: str, language: str = FALLBACK_LANGUAGE) -> PromptPage:
-    """A prompt in one of its languages.
+    """Return a prompt in one of its languages.
 
     Raises:
-        ConfigError: no such prompt.
-        NotFoundError: not in that language.
+        ConfigError: the prompt does not exist.
+        NotFoundError: the prompt has no version in that language.
     """
     prompt, files = shipped_prompt(name)
     if language not in files:
         remedy = did_you_mean(language, files)
         raise NotFoundError(
-            f"{name} is not there in {language!r}; questions in it get {FALLBACK_LANGUAGE!r}", remedy=remedy
+            f"{name} has no version in {language!r}; queries in this language get the one in {FALLBACK_LANGUAGE!r}",
+            remedy=remedy,
         )
     note, markdown = prompt.template(language).note, files[language].read_text(encoding="utf-8")
     return PromptPage(name, language, tuple(sorted(files)), note, prompt.sha256, markdown)
 
 
 def prompt_pages() -> list[PromptPage]:
-    """All prompts, in the language that others fall back to."""
+    """Return all prompts in the fallback language."""
     return [prompt_page(name) for name in known_prompts()]
 
 
@@ -285,19 +288,19 @@ GLOSSARY_FILE = Path(__file__).with_name("glossary.md")  # terms: **term** (syno
 HEADINGS_FILE = Path(__file__).with_name("headings.md")  # headings of tables: **heading**, **heading**: text
 ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+)(?: \(((?:[^()]|\n)+)\))?: (.+(?:\n  .+)*)", re.MULTILINE)
 TERM_PATTERN = re.compile(r"\*\*([^*]+)\*\*")
-MIN_GUESS = 3  # letters; shorter words resemble too many
-PLACE = re.compile(r"(\.\d+)+$")  # in a list
-MAP = re.compile(r"map( to|$)")  # the form of a key below which the user names keys
+MIN_GUESS = 3  # letters; a shorter word is similar to too many terms
+PLACE = re.compile(r"(\.\d+)+$")  # index in a list
+MAP = re.compile(r"map( to|$)")  # type of a key whose subkeys the user names
 LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
 @dataclass(frozen=True)
 class GlossaryEntry:
-    """An entry.
+    """Entry of the glossary.
 
     Attributes:
-        words: that it explains, as tables write them.
-        text: plain sentences; pages are named by their path in the repository.
+        words: terms that it explains, as written in tables.
+        text: explanation as plain text; links are written as paths in the repository.
     """
 
     words: tuple[str, ...]
@@ -332,7 +335,7 @@ def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
 
 @cache
 def glossary_entries() -> Mapping[str, GlossaryEntry]:
-    """The entries by each of their words, in lower case, in the order of the page."""
+    """Return the entries by each of their terms, in lower case and in the order of the page."""
     return _entries_of(GLOSSARY_FILE)
 
 
@@ -380,7 +383,7 @@ def _measure_of(named: MeasureSpec) -> GlossaryEntry:
 
 
 def _settings(word: str) -> Iterator[GlossaryEntry]:
-    """The section of that name; else the key, or all keys of a run that end so."""
+    """Yield the section with that name; otherwise the key, or all keys of a run that end with the word."""
     (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
     keys = [*runs, *of_sweeps]
     if word in named:
@@ -393,23 +396,23 @@ def _settings(word: str) -> Iterator[GlossaryEntry]:
         )
     above = dict.fromkeys(key.name.rpartition(".")[0] for key in keys)
     for place in (place for place in above if place.endswith(">") and _is(word, place)):
-        yield GlossaryEntry((place,), f"{place}: <name> is a name of yours.{_list_next_keys(keys, place)}")
+        yield GlossaryEntry((place,), f"{place}: <name> is a name that you choose.{_list_next_keys(keys, place)}")
 
 
 def _is(word: str, name: str) -> bool:
-    """Whether a key is meant; its `<name>` is any name."""
+    """Return whether the word names this key; `<name>` in a key matches any name."""
     return re.fullmatch(".+".join(map(re.escape, re.split("<.+?>", name))), word) is not None
 
 
 @cache
 def _all_keys() -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """Of a run, and what a sweep has besides."""
+    """Return the keys of a run, and the keys that only a sweep has."""
     of_sweeps = (key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields)
     return tuple(run_keys()), tuple(of_sweeps)
 
 
 def _parts(word: str) -> Iterator[GlossaryEntry]:
-    """What has that name in `raggs list`, but for measures."""
+    """Yield the parts of that name in `raggs list`, except metrics."""
     for registry in REGISTRIES.values():
         if registry.group != "measures" and word in registry:
             keys = ", ".join(key.name for key in _keys_of_part(registry.load(word)))
@@ -418,7 +421,7 @@ def _parts(word: str) -> Iterator[GlossaryEntry]:
 
 
 def _prompts(word: str) -> Iterator[GlossaryEntry]:
-    yield from (GlossaryEntry((word,), f"a prompt: {page.note}") for page in prompt_pages() if page.name == word)
+    yield from (GlossaryEntry((word,), f"prompt: {page.note}") for page in prompt_pages() if page.name == word)
 
 
 def _below_parts(path: str) -> Iterator[GlossaryEntry]:
@@ -433,7 +436,9 @@ def _below_parts(path: str) -> Iterator[GlossaryEntry]:
         if key.group is not None:
             yield from _of_parts(path, key.group, below)
         elif MAP.match(key.form):
-            yield GlossaryEntry((path,), f"{'.'.join(below)} is a key of yours in {_setting(key, 'In the YAML file')}")
+            yield GlossaryEntry(
+                (path,), f"{'.'.join(below)} is a key that you choose in {_setting(key, 'In the YAML file')}"
+            )
 
 
 def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[GlossaryEntry]:
@@ -452,7 +457,9 @@ def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[GlossaryE
             elif rest[: len(steps)] == steps and key.group is not None:
                 yield from _of_parts(path, key.group, rest[len(steps) :])
             elif rest[: len(steps)] == steps and MAP.match(key.form):
-                types.setdefault(f"{rest[-1]} is a key of yours in {_setting(key, 'Beside type')}", []).append(name)
+                types.setdefault(f"{rest[-1]} is a key that you choose in {_setting(key, 'Next to type')}", []).append(
+                    name
+                )
     for text, names in types.items():
         yield GlossaryEntry((path,), f"{text} For type: {' or '.join(names)}.")
 
@@ -463,7 +470,7 @@ def _settings_of_parts(word: str) -> Iterator[GlossaryEntry]:
         for name in registry.builtin:
             for key in _keys_ending_in(_keys_of_part(registry.load(name)), word):
                 yield GlossaryEntry(
-                    (f"{name}.{key.name}",), _setting(key, f"Beside type: {name}, one of the {registry.group}")
+                    (f"{name}.{key.name}",), _setting(key, f"Next to type: {name}, one of the {registry.group}")
                 )
 
 
@@ -477,8 +484,8 @@ def _keys_ending_in(keys: Iterable[Key], word: str) -> list[Key]:
 
 
 def _setting(key: Key, how: str) -> str:
-    usual = "must be given" if key.required else f"{key.default or 'left out'} if not given"
-    again = "; no stage runs again for it" if key.effort else ""
+    usual = "required" if key.required else f"default: {key.default or 'none'}"
+    again = "; changing it does not rerun a stage" if key.effort else ""
     return f"{key.name}: {key.meaning.rstrip('.')}. {how}: {key.form}; {usual}{again}."
 
 

@@ -1,11 +1,7 @@
-"""Diagnose: why retrieval fails, by one kind of small controlled probes, from a typed request to a typed result.
+"""Diagnoses: measure with small controlled probes why retrieval fails.
 
-A diagnosis whose causes have not changed is read, not measured. Whatever was measured or paid for is kept, so that who
-interrupts one goes on with it by the same command.
-
-What is to be diagnosed, typed and checked, before anything is opened: the kind, its settings, and what was named.
-
-All kinds of diagnosis at once: what each asks, whether it can run with what is named, and those that are free.
+If the causes of a diagnosis have not changed, its stored result is returned without measuring again. All measurements
+and paid answers are cached, so an interrupted diagnosis continues with the same command.
 """
 
 from __future__ import annotations
@@ -68,25 +64,26 @@ __all__ = [
     "run_diagnosis",
 ]
 
-CAP = 5.0  # USD, where no configuration names a budget
+CAP = 5.0  # USD, if no configuration sets a budget
 DEFAULT_EMBEDDER = "wordllama"
 
 
 @dataclass(frozen=True)
 class DiagnoseRequest:
-    """What to diagnose.
+    """Request for a diagnosis.
 
     Attributes:
-        kind: as `raggs list diagnoses` has it.
-        config: of a run: a loaded configuration, a mapping, or the path of its file; None without one.
-        settings: of the kind; those that are left out are its defaults.
-        golden: a run directory, or labels; None for what the configuration's own run has made, if anything.
-        embedders, rerankers: as on the command line, ``onnx:models/minilm``; empty for those of the configuration, and
-            without these for wordllama and no reranker.
-        out: where reports go; None for the run's folder, where there is one, else ``diagnose`` here.
-        seed: of all that is drawn.
-        allow_mixed: whether it goes on when a provider answers with another snapshot of a model than before.
-        max_usd: what all diagnoses may cost that go to one folder; None for the configuration's budget, else `CAP`.
+        kind: a name from `raggs list diagnoses`.
+        config: configuration of a run: loaded, a mapping, or the path of its file; None for no run.
+        settings: settings of the kind; omitted ones have their defaults.
+        golden: run directory or file of labels; None for the golden set of the configured run, if it exists.
+        embedders, rerankers: in the syntax of the command line, e.g. ``onnx:models/minilm``. Empty for those of the
+            configuration; without a configuration, for wordllama and no reranker.
+        out: folder for the reports; None for ``diagnose`` in the run directory, or in the working directory if there is
+            no run.
+        seed: random seed.
+        allow_mixed: whether to continue if a provider answers with another snapshot of a model than before.
+        max_usd: budget in USD for all diagnoses written to one folder; None for that of the configuration, else `CAP`.
     """
 
     kind: str
@@ -102,7 +99,7 @@ class DiagnoseRequest:
 
     @cached_property
     def run(self) -> RunConfig | None:
-        """The configuration of the run, checked.
+        """Validated configuration of the run; None for no run.
 
         Raises:
             RaggsError: it is missing or malformed.
@@ -114,10 +111,10 @@ class DiagnoseRequest:
 
     @cached_property
     def diagnosis(self) -> Diagnosis[DiagnosisFindings]:
-        """The kind with its settings.
+        """Kind of diagnosis with its settings.
 
         Raises:
-            UsageError: there is no such kind or setting, or a value does not fit.
+            UsageError: the kind or a setting does not exist, or a value is invalid.
         """
         kind = REGISTRY.load(self.kind)
         try:
@@ -129,10 +126,10 @@ class DiagnoseRequest:
 
     @cached_property
     def given(self) -> DiagnosisInputs:
-        """What was named, checked but not opened.
+        """Inputs of the diagnosis, checked but not opened.
 
         Raises:
-            UsageError: a name stands for no embedder or reranker.
+            UsageError: an embedder or reranker does not exist.
         """
         run = self.run
         own = None if run is None else run_folder(run)
@@ -140,7 +137,7 @@ class DiagnoseRequest:
 
     @cached_property
     def folder(self) -> Path:
-        """Where reports go."""
+        """Folder for the reports."""
         if self.out is not None:
             return self.out
         runs = [self.golden, None if self.run is None else run_folder(self.run)]
@@ -149,30 +146,31 @@ class DiagnoseRequest:
 
     @property
     def llm(self) -> LLMSettings:
-        """How language models are called: as the configuration says, else as the run did that made the golden set."""
+        """Settings of model calls: those of the configuration, else those of the run that produced the golden set."""
         stored = None if self.golden is None or self.run is not None else llm_of(self.golden)
         found = stored or LLMSettings() if self.run is None else self.run.llm
         return found.mixing() if self.allow_mixed else found
 
     @property
     def budget(self) -> BudgetSettings:
-        """What may be spent."""
+        """Budget of the configuration, or the default, with `max_usd` applied."""
         budget = BudgetSettings(max_usd=CAP) if self.run is None else self.run.budget
         return budget if self.max_usd is None else budget.model_copy(update={"max_usd": self.max_usd})
 
     @property
     def workspace(self) -> Path:
-        """Below which the caches lie: the run's, where there is one."""
+        """Folder with the caches: the workspace of the run if there is one."""
         if self.run is not None:
             return self.run.workspace
         of_run = self.golden is not None and RunStore(self.golden).exists
         return self.golden.parent if self.golden is not None and of_run else self.folder
 
     def permit(self, approve: Approve = approve_nothing) -> None:
-        """See to it that no key goes to an address that is new; those of a part's own word are the user's.
+        """Check that no API key is sent to a new address. Addresses in embedders and rerankers that the user typed are
+        allowed.
 
         Raises:
-            PrerequisiteError: one would (see `raggs.app.addresses`).
+            PrerequisiteError: a key would be sent to a new address (see `raggs.app.addresses`).
         """
         parts = [*self.given.embedders.values(), *self.given.rerankers.values(), self.diagnosis.config]
         permit_parts(self.llm, parts, approve)
@@ -197,7 +195,7 @@ class DiagnoseRequest:
 
 @dataclass(frozen=True)
 class DiagnosisResult:
-    """What was found, where it lies, and whether anything was done for it."""
+    """Result of a diagnosis: report, files, and whether a stored result was reused."""
 
     report: DiagnosisReport
     found: DiagnosisFindings
@@ -207,17 +205,17 @@ class DiagnosisResult:
 
     @property
     def verdict(self) -> str:
-        """What was found and what is to be done first: at most two sentences."""
+        """Result and recommended action, in at most two sentences."""
         return self.found.verdict
 
     @property
     def passed(self) -> bool | None:
-        """Whether it holds what was asked of it; None where nothing was, or who knows."""
+        """Whether the limits of the diagnosis are met; None if there is no limit, or if the result is inconclusive."""
         return self.found.passed
 
     @property
     def document(self) -> ReportDocument:
-        """The verdict, sentences and tables."""
+        """Report document: verdict, sentences and tables."""
         return lay_out(self.report)
 
     @property
@@ -227,7 +225,7 @@ class DiagnosisResult:
 
     @property
     def summary(self) -> Summary:
-        """The verdict, its most important table and what it is based on."""
+        """Default output: verdict, main table, and the data that it is based on."""
         found = {file.suffix: file for file in self.files}
         summary = summarise(self.report, found.get(".md"))
         return replace(summary, next=f"raggs run --config {found['.yaml']}") if ".yaml" in found else summary
@@ -252,15 +250,17 @@ def diagnose(
     approve: Approve = approve_nothing,
     **settings: object,
 ) -> DiagnosisResult:
-    """Diagnose one kind; see `DiagnoseRequest`. Works in notebooks too: ``diagnose("names", embedders=["wordllama"])``.
+    """Run one diagnosis, e.g. ``diagnose("names", embedders=["wordllama"])``. This also works in notebooks.
+
+    The other arguments are attributes of `DiagnoseRequest`.
 
     Args:
-        settings: of the kind.
-        listen: hears how far the work is.
-        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+        settings: settings of the kind.
+        listen: progress callback.
+        approve: decides whether an API key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.base.errors`; whatever was measured or paid for is kept.
+        RaggsError: see `raggs.base.errors`. Measurements and paid answers so far are cached.
     """
     request = DiagnoseRequest(
         kind,
@@ -279,7 +279,7 @@ def diagnose(
 def run_diagnosis(
     request: DiagnoseRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> DiagnosisResult:
-    """The same of a request."""
+    """Run the diagnosis of a request; see `diagnose`."""
     if in_loop():
         return run_in_thread(lambda hear: run_diagnosis(request, hear, approve), listen)
     request.permit(approve)
@@ -300,18 +300,18 @@ def run_diagnosis(
 
 @dataclass(frozen=True)
 class DiagnosisForecast:
-    """What a diagnosis would do, in sentences, and a line for each model and task that would be paid for."""
+    """Forecast of a diagnosis: its work in sentences, and one estimate per model and task."""
 
     what: tuple[str, ...]
     estimates: tuple[CostEstimate, ...] = ()
-    about: str = "at most so many: what is asked later depends on the answers"
+    about: str = "upper bound: later calls depend on earlier answers"
 
 
 def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
-    """What `run_diagnosis` would do and cost. Nobody is asked, nothing is measured or written.
+    """Return the work and cost of `run_diagnosis`. No model is called, and nothing is measured or written.
 
     Raises:
-        RaggsError: as `run_diagnosis`, for what can be known before.
+        RaggsError: see `run_diagnosis`; only errors that are known before any work.
     """
     if in_loop():
         return run_in_thread(lambda _: forecast_diagnosis(request), ignore_event)
@@ -320,16 +320,18 @@ def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
         bench.require(kind.needs)
         kind.check(bench)
         if store.unchanged(hash_value(kind.causes(bench))) is not None:
-            return DiagnosisForecast((f"nothing: {store.path} is of the same causes",))
+            return DiagnosisForecast((f"nothing to do: {store.path} is up to date",))
         return DiagnosisForecast(kind.forecast(bench), tuple(lines_of(bench.counting)))
 
 
 @contextmanager
 def opened_inputs(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = False) -> Iterator[Bench]:
-    """The bench of a request, closed at the end of the block.
+    """Yield the opened inputs of a request, and close them at the end of the block.
 
     Args:
-        rehearses: whether its embedders and rerankers only remember what was paid for, and ask nobody.
+        request: the request.
+        listen: progress callback.
+        rehearses: whether embedders and rerankers only use cached results, without model calls.
     """
     with (
         Workspace(request.workspace, request.llm, request.budget, hear=listen) as workspace,
@@ -339,7 +341,7 @@ def opened_inputs(request: DiagnoseRequest, listen: Listener, *, rehearses: bool
 
 
 def _require_keys(kind: Diagnosis[DiagnosisFindings], bench: Bench) -> None:
-    """Find a missing key before the work, unless what was answered before may do."""
+    """Raise if an API key is missing. If any answers are cached, the check is skipped, because they may suffice."""
     if not bench.workspace.has_answers:
         require_keys(kind.models(bench), bench.workspace.settings)
 
@@ -374,14 +376,14 @@ QUICK = "seconds"
 
 @dataclass(frozen=True)
 class DiagnosisOverview:
-    """One kind, and what stands between it and its findings.
+    """Overview of a kind of diagnosis.
 
     Attributes:
-        name, title: of the kind, and the question that it answers.
-        needs, takes: what it cannot do without, and what it uses where it is there.
-        lacks: why it cannot run with what is named, and what helps; empty where it can.
-        time: how long it takes with embedders of this machine.
-        models: that it would pay.
+        name, title: name of the kind, and the question that it answers.
+        needs, takes: required and optional inputs.
+        lacks: reason why it cannot run with the given inputs, and the remedy; empty if it can run.
+        time: run time with local embedders.
+        models: paid models that it would call.
     """
 
     name: str
@@ -394,25 +396,25 @@ class DiagnosisOverview:
 
     @property
     def ready(self) -> bool:
-        """Whether it can run as things are."""
+        """Whether it can run with the given inputs."""
         return not self.lacks
 
     def hindrance(self, *, quick: bool) -> str:
-        """Why it is not among all kinds that are run at once; empty where it is."""
+        """Return the reason why `diagnose_all` skips it; empty if it runs."""
         alone = f"raggs diagnose {self.name}"
         if self.lacks or self.models:
-            return self.lacks or f"would pay {', '.join(self.models)}: {alone}"
+            return self.lacks or f"calls paid models ({', '.join(self.models)}): {alone}"
         return f"takes {self.time}: {alone}" if quick and self.time != QUICK else ""
 
     @property
     def price(self) -> str:
-        """In words."""
+        """ "paid" or "free"."""
         return "paid" if self.models else "free"
 
 
 @dataclass(frozen=True)
 class DiagnosisRounds:
-    """What became of all kinds: those that ran, and by kind why others did not, or could not go on."""
+    """Results of several diagnoses: the finished ones, and the reasons of the skipped and failed ones by kind."""
 
     done: tuple[DiagnosisResult, ...]
     skipped: dict[str, str]
@@ -420,23 +422,23 @@ class DiagnosisRounds:
 
 
 def outlooks(request: DiagnoseRequest) -> tuple[DiagnosisOverview, ...]:
-    """Every kind, looked at with what a request names; its own kind does not matter. Nobody is asked.
+    """Return an overview of every kind for the inputs of a request; its own kind is ignored. No model is called.
 
     Raises:
-        RaggsError: what is named cannot be opened.
+        RaggsError: an input cannot be opened.
     """
     if in_loop():
         return run_in_thread(lambda _: outlooks(request), ignore_event)
     with opened_inputs(request, ignore_event) as bench:
         if request.golden is not None:
-            _ = bench.judgments  # told once, not for each kind
+            _ = bench.judgments  # report an error once, not for each kind
         return tuple(_outlook(name, request, bench) for name in REGISTRY)
 
 
 def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> DiagnosisOverview:
     try:
         kind = replace(request, kind=name, settings={}).diagnosis
-    except RaggsError as error:  # a package that offers it is broken
+    except RaggsError as error:  # the package that provides the kind is broken
         return DiagnosisOverview(name, "", lacks=str(error))
     lacks, models = "", tuple[str, ...]()
     try:
@@ -456,13 +458,16 @@ def diagnose_all(
     *,
     quick: bool = False,
 ) -> DiagnosisRounds:
-    """Run each kind that can run and pays nobody, one after the other; what one cannot do stops no other.
+    """Run each diagnosis that can run and calls no paid model. A failing diagnosis does not stop the others.
 
     Args:
-        quick: whether only those run that take seconds.
+        request: the request; its kind and settings are ignored.
+        listen: progress callback.
+        approve: decides whether an API key may be sent to a new address (see `raggs.app.addresses`).
+        quick: whether to run only kinds that take seconds.
 
     Raises:
-        RaggsError: what is named cannot be opened.
+        RaggsError: an input cannot be opened.
     """
     if in_loop():
         return run_in_thread(lambda hear: diagnose_all(request, hear, approve, quick=quick), listen)
@@ -479,13 +484,13 @@ def diagnose_all(
 
 
 def lines(found: tuple[DiagnosisOverview, ...]) -> Iterator[tuple[str, str]]:
-    """For people: what stands before a text, and the text, a few lines a kind."""
+    """Yield prefix and text of each line of the list of kinds."""
     width = max((len(each.name) for each in found), default=0)
     for each in found:
         state = "ready" if each.ready else "lacks"
         yield f"  {each.name:<{width}}  {state:<5}  {each.time:<8}  {each.price:<4}  ", each.title
         words = [f"needs {', '.join(each.needs)}"] if each.needs else []
-        words += [f"uses, where it is there: {', '.join(each.takes)}"] if each.takes else []
+        words += [f"optional: {', '.join(each.takes)}"] if each.takes else []
         if words:
             yield f"  {'':<{width}}  ", "; ".join(words)
         if each.lacks:

@@ -1,7 +1,4 @@
-"""What making questions of documents needs of the world, and what it would cost.
-
-What came of making questions: what is kept, why the rest went, and the questions with all that is known of each.
-"""
+"""Question generation: inputs, cost estimate, and results with the metadata of each question."""
 
 from __future__ import annotations
 
@@ -41,19 +38,20 @@ from raggs.stages.questions.sample import STAGE as SAMPLE
 from raggs.stages.questions.sample import windows_of
 from raggs.stats.question_filters import DIFFICULTIES, DifficultyLevel, LeakageSummary, difficulties, summarise_leakage
 
-FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
-EARLIER_QUESTION_TOKENS = 20  # tokens of an earlier question
-PLACEHOLDER = "?" * 48  # of so many tokens, for an earlier question that nobody has made yet
-EXCERPTS = 2  # of a question
-EXCERPT = 60  # tokens of an excerpt
+FILE = "runfile"  # retriever that reads a run file, which has no results for new questions
+EARLIER_QUESTION_TOKENS = 20  # assumed tokens of an earlier question in a prompt
+# replaces an earlier question that is not generated yet; has about EARLIER_QUESTION_TOKENS tokens
+PLACEHOLDER = "?" * 48
+EXCERPTS = 2  # assumed excerpts per question
+EXCERPT = 60  # assumed tokens per excerpt
 
 
 class QuestionRunServices(RunServices):
-    """The parts of a run that makes questions (see `raggs.stages.questions.records.QuestionServices`)."""
+    """Services of a run that generates questions (see `raggs.stages.questions.records.QuestionServices`)."""
 
     @cached_property
     def documents(self) -> Sequence[Text]:
-        """All documents that hold a text, or passages where the corpus knows none."""
+        """All documents with text; the passages if the corpus has no documents."""
         found = [_text(each) if isinstance(each, Passage) else Text(each.source, each.body.text, each.begin)
                  for each in self.corpus.documents()]  # fmt: skip
         texts = [each for each in found if each.text.strip()]
@@ -63,12 +61,12 @@ class QuestionRunServices(RunServices):
 
     @cached_property
     def asker(self) -> Asker:
-        """Who asks."""
+        """Asker of the configuration."""
         return self.workspace.asker(self.config.questions.ask.asker)
 
     @cached_property
     def systems(self) -> Mapping[str, Retriever]:
-        """The retrievers of the configuration that pay nobody, and do not read what others have found."""
+        """Retrievers of the configuration, without paid ones and without run files."""
         paid = bool(self.embedder and self.embedder.models)
         specs = []
         for spec in self.config.retrieve.retrievers:
@@ -78,7 +76,7 @@ class QuestionRunServices(RunServices):
         return self.workspace.retrievers(specs, self.passages, (), self.embedder)
 
     def causes(self, part: str, task: Task | None = None) -> object:
-        """As `RunServices.causes`, and of "documents", "asker" and "systems"."""
+        """Return the causes of a part; in addition to `RunServices.causes`, of "documents", "asker" and "systems"."""
         if part == "systems":
             return {name: system.causes() for name, system in self.systems.items()}
         if part == "documents":
@@ -87,27 +85,27 @@ class QuestionRunServices(RunServices):
         return self.asker.causes() if part == "asker" else super().causes(part, task)
 
     def check_inputs(self, stages: Collection[str] = QUESTIONS.order) -> None:
-        """Find what is wrong before anything is asked.
+        """Check the inputs before any model is called.
 
         Raises:
-            RaggsError: there is no document, the asker lacks something, or makes no question of the kinds wanted; or
-                the filter has no embedder that works, or a retriever lacks something.
+            RaggsError: there is no document; the asker is not usable or supports none of the wanted kinds; the filter
+                has no usable embedder; or a retriever is not usable.
         """
         self.asker.check()
         wanted = [kind for kind, share in self.config.questions.sample.types.items() if share]
         if not set(wanted) & set(self.asker.kinds):
             raise UsageError(
-                f"the asker {self.asker.name} makes no questions of the type {' or '.join(wanted)}",
-                remedy=f"name one of {', '.join(self.asker.kinds)} in questions.sample.types, or another asker",
+                f"the asker {self.asker.name} does not generate questions of the type {' or '.join(wanted)}",
+                remedy=f"use one of {', '.join(self.asker.kinds)} in questions.sample.types, or another asker",
             )
-        self.documents  # noqa: B018 - that there are any
+        self.documents  # noqa: B018 - raises if there is none
         if "filter" in stages:
             required_embedder(self).check()
             for system in self.systems.values():
                 system.check()
 
     def models(self, stages: Collection[str] = QUESTIONS.order) -> tuple[str, ...]:
-        """The language models that some stages ask."""
+        """Return the models that these stages call."""
         asked = self.asker.models if "ask" in stages else ()
         if "filter" in stages and self.embedder is not None:
             asked += tuple(self.embedder.models)
@@ -115,7 +113,7 @@ class QuestionRunServices(RunServices):
 
 
 def _text(passage: Passage) -> Text:
-    """A passage as a text to ask about: at its place in its document, where it says so and holds nothing else."""
+    """Return a passage as a text with its position in the document, if the passage is an unchanged part of it."""
     span = passage.span
     if span is not None and span.end - span.start == len(passage.text):
         return Text(span.source, passage.text, span.start)
@@ -123,7 +121,13 @@ def _text(passage: Passage) -> Text:
 
 
 def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks: bool) -> Iterator[CostEstimate]:
-    """What the stages would cost that ask someone. `looks`: leave out what is paid for already."""
+    """Yield the cost estimates of the stages that call models.
+
+    Args:
+        services: services of the run.
+        store: the run directory.
+        looks: whether cached answers count as free.
+    """
     samples = list(SAMPLE.run(StageWork({}), services.config.questions.sample, services))
     answers, count = learn_answer_lengths(services, store), len(samples)
     with services.workspace.rehearsal(remembers=looks) as llm:
@@ -146,7 +150,7 @@ def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks:
 
 
 async def _estimate_asking(asker: Asker, samples: Sequence[SampleRecord], config: AskConfig, llm: DryRunLLM) -> None:
-    """Ask for all questions; a text of the usual length stands for each that nobody has made yet."""
+    """Count the calls for all questions; a placeholder of typical length replaces each question not generated yet."""
     said: list[str] = []
     for batch in rounds(samples, config.round):
         for assignment in [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]:
@@ -156,29 +160,30 @@ async def _estimate_asking(asker: Asker, samples: Sequence[SampleRecord], config
                 said.append(question.text or PLACEHOLDER)
 
 
-PLACEHOLDER_ANSWER = "none"  # the expected answer of a question that has none
+PLACEHOLDER_ANSWER = "none"  # expected answer of unanswerable questions
 
 
 @dataclass(frozen=True)
 class QuestionsResult:
-    """What came of making questions.
+    """Result of question generation.
 
     Attributes:
         run: the run directory.
-        files: that were written: questions, then those without an answer, where there are any.
-        asked, kept: questions.
-        rejected: by reason, how many went.
-        why: by reason, what was told most often of those that went, where anything was.
-        kinds: by kind, how many are kept.
-        parts: how many of them are for choosing (dev) and for reporting (test).
-        difficulties: how many of them are easy, medium, hard or found by none of the systems; empty if not measured.
-        leakage: how far they copy what answers them.
-        systems: that were asked how hard the questions are.
-        usd: what the run has cost in all.
-        short: why fewer were asked for than were wanted; empty where all were.
-        asker: who asked.
-        note: what whoever reads scores over the questions must know.
-        stopped: the error that ended it before the last question, where one did.
+        files: written files: the questions, then the unanswerable ones if there are any.
+        asked, kept: number of generated and kept questions.
+        rejected: number of rejected questions by reason.
+        why: most frequent detail of the rejected questions by reason, if there is one.
+        kinds: number of kept questions by kind.
+        parts: number of kept questions by split: dev and test.
+        difficulties: number of kept questions by difficulty: easy, medium, hard, or found by no system; empty if not
+            measured.
+        leakage: how much the questions copy from the text that answers them.
+        systems: number of systems that measured the difficulty.
+        usd: total cost of the run.
+        short: reason why fewer questions than requested were generated; empty otherwise.
+        asker: name of the asker.
+        note: caveat for scores over these questions.
+        stopped: error that ended the generation early; None otherwise.
     """
 
     run: OpenedRun
@@ -200,12 +205,12 @@ class QuestionsResult:
 
     @property
     def usd_each(self) -> float | None:
-        """What a question that is kept has cost; None where none is."""
+        """Cost in USD per kept question; None if no question is kept."""
         return self.usd / self.kept if self.kept else None
 
 
 def made_by(runner: Runner, stopped: BudgetSpent | None) -> QuestionsResult:
-    """What a runner's run directory holds, whole or in part."""
+    """Return the result of a complete or partial run directory."""
     run = OpenedRun(runner.store, runner.store.manifest())
     kinds = kinds_of(run)
     records = list(run.typed("filter", FilterRecord))
@@ -236,7 +241,7 @@ def made_by(runner: Runner, stopped: BudgetSpent | None) -> QuestionsResult:
 
 
 def _common_details(records: Iterable[FilterRecord]) -> dict[str, str]:
-    """By reason, the detail that most of the questions share."""
+    """Return the most frequent detail by reason, if at least two questions share it."""
     counts = Counter((record.rejected, record.detail) for record in records if record.rejected and record.detail)
     found: dict[str, str] = {}
     for (reason, detail), count in counts.most_common():
@@ -246,19 +251,19 @@ def _common_details(records: Iterable[FilterRecord]) -> dict[str, str]:
 
 
 def _shortfall_reason(asked: int, services: QuestionRunServices) -> str:
-    """Why the sample is smaller than was wanted."""
+    """Return the reason why the sample is smaller than requested; empty if it is not."""
     config = services.config.questions.sample
     if asked >= config.n:
         return ""
     windows = windows_of([each.text for each in services.documents], config.window)
     return (
-        f"{plural(asked, 'question')} asked for, not {config.n:,}: the documents have {plural(windows, 'window')} of "
-        f"{config.window:,} characters, each asked about {config.per_window} times (questions.sample.per_window)"
+        f"{plural(asked, 'question')} instead of {config.n:,}: the documents have {plural(windows, 'window')} of "
+        f"{config.window:,} characters, each used for {config.per_window} questions (questions.sample.per_window)"
     )
 
 
 def difficulty_of(record: FilterRecord, systems: int) -> DifficultyLevel:
-    """How hard a question is that some systems were asked."""
+    """Return the difficulty of a question for this number of systems."""
     found = len(record.found_by or ())
     return difficulties(np.arange(max(1, systems))[None, :] < found)[0].level
 
@@ -269,7 +274,7 @@ def _count_by_level(levels: Iterable[DifficultyLevel]) -> dict[str, int]:
 
 
 def queries_of(made: QuestionsResult) -> Iterator[Query]:
-    """The questions that are kept, with what is known of each."""
+    """Yield the kept questions with their metadata."""
     samples = {sample.qid: sample for sample in made.run.typed("sample", SampleRecord)}
     kinds = kinds_of(made.run)
     for record in made.run.typed("filter", FilterRecord):
@@ -300,6 +305,6 @@ def queries_of(made: QuestionsResult) -> Iterator[Query]:
 
 
 def kinds_of(run: OpenedRun) -> dict[str, QuestionKind]:
-    """Of which kind each question is."""
+    """Return the kind of each question by id."""
     wanted = {sample.qid: sample.kind for sample in run.typed("sample", SampleRecord)}
     return wanted | {record.qid: record.kind for record in run.typed("ask", AskRecord) if record.kind}

@@ -1,7 +1,7 @@
 """Report: a golden set with its systems and sweeps as one HTML file.
 
-Everything is opened and scored here; `raggs.reporting` only says it. An evaluation that was made with another golden
-set is refused, for its numbers would stand beside a set that they say nothing of.
+This module opens and scores the inputs; `raggs.reporting` only renders them. An evaluation of another golden set is
+rejected, because its scores do not apply to this one.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ if TYPE_CHECKING:
     from raggs.parts.reviews import CurrentReviews
     from raggs.sweeps.models import SweepReport
 
-ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
+# in addition to the default analyses
+ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})
 OTHER_SET = "evaluate the systems against this set: raggs report RUN --run FILE"
 
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """A report.
+    """Request for a report.
 
     Attributes:
-        golden: a run directory or a file of labels.
-        runs: ``[NAME=]PATH`` each, as `raggs eval --run`; the run's own retrievers where nothing is named.
-        evaluation: an eval.json in place of `runs`.
-        sweeps: folders of sweeps over the set.
-        diagnoses: the folder of diagnoses; `diagnose` in the run's folder where left out, if it is there.
-        baseline: the system that is shipped now; the first one where left out.
-        measures: what is measured; the first one decides.
-        reviews: a folder of reviews; `reviews` beside the folder of runs where left out.
-        texts: whether passages are shown.
-        out: the file; it names itself in the command that makes it again.
+        golden: run directory or file of labels.
+        runs: systems as ``[NAME=]PATH``, as in `raggs eval --run`; empty for the retrievers of the run.
+        evaluation: eval.json to use instead of `runs`.
+        sweeps: folders of sweeps over the golden set.
+        diagnoses: folder of diagnoses; None for `diagnose` in the run directory if it exists.
+        baseline: system in production; None for the first one.
+        measures: metrics; the first one decides.
+        reviews: folder of reviews; None for `reviews` next to the folder of runs.
+        texts: whether to include the texts of passages.
+        out: output file; the report names it in the command that recreates it.
     """
 
     golden: Path
@@ -67,7 +68,7 @@ class ReportRequest:
 
 @dataclass(frozen=True)
 class _ScoredSystems:
-    """An evaluation, or why there is none; and what its systems returned, where that is at hand."""
+    """An evaluation (or the reason why there is none), and the results of its systems if available."""
 
     report: EvalReport | None = None
     missing: str = ""
@@ -76,26 +77,26 @@ class _ScoredSystems:
 
 
 def report(request: ReportRequest) -> str:
-    """The page.
+    """Return the HTML page.
 
     Raises:
-        UsageError: both systems and an evaluation are named.
-        NotFoundError, DataError: something named is not there, cannot be right, or is of another golden set.
+        UsageError: both systems and an evaluation are given.
+        NotFoundError, DataError: an input is missing, invalid, or belongs to another golden set.
     """
     return report_page(gather(request))
 
 
 def write_report_page(request: ReportRequest) -> Path:
-    """Write the page; it appears whole or not at all.
+    """Write the page atomically, and return its path.
 
     Raises:
-        RaggsError: as `report`; or the file cannot be written.
+        RaggsError: see `report`, or the file cannot be written.
     """
     return keep_page(gather(request), request.out)
 
 
 def keep_page(facts: ReportFacts, file: Path) -> Path:
-    """Write the page of some facts.
+    """Write the page for these facts, and return its path.
 
     Raises:
         ProviderError: the file cannot be written.
@@ -108,13 +109,13 @@ def keep_page(facts: ReportFacts, file: Path) -> Path:
 
 
 def gather(request: ReportRequest) -> ReportFacts:
-    """All that the report may say.
+    """Return the content of the report.
 
     Raises:
-        RaggsError: as `report`.
+        RaggsError: see `report`.
     """
     if request.evaluation is not None and (request.runs or request.baseline):
-        raise UsageError("--eval holds systems and a baseline already", remedy="leave --run and --baseline out")
+        raise UsageError("--eval already contains systems and a baseline", remedy="remove --run and --baseline")
     golden = open_golden(request.golden)
     run = open_run(request.golden) if _is_run(request.golden) else None
     scored = _score_systems(request, golden, run)
@@ -140,11 +141,11 @@ def gather(request: ReportRequest) -> ReportFacts:
 def _diagnoses(
     request: ReportRequest, golden: GoldenSet, run: OpenedRun | None, scored: _ScoredSystems
 ) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
-    """The diagnoses of the set, and a sentence on each file that is none of it."""
+    """Return the diagnoses of the golden set, and one sentence per file that belongs to another set."""
     folder = request.diagnoses or (None if run is None else run.folder / DIAGNOSES)
     if folder is None or (request.diagnoses is None and not folder.is_dir()):
         return (), ()
-    from raggs.diagnosis.store import read_folder  # late: most reports are of no diagnosis
+    from raggs.diagnosis.store import read_folder  # imported lazily: most reports have no diagnoses
 
     judged = run is None or run.file("judge").is_file()
     return read_folder(folder, (scored.judgments or golden.judgments()).digest if judged else None)
@@ -163,7 +164,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _score_systems(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) -> _ScoredSystems:
-    """The evaluation, or why there is none."""
+    """Return the evaluation, or the reason why there is none."""
     if request.evaluation is not None:
         found = _read(request.evaluation, golden)
         files = [f"{each.name}={each.source}" for each in found.systems if Path(each.source).is_file()]
@@ -172,7 +173,7 @@ def _score_systems(request: ReportRequest, golden: GoldenSet, run: OpenedRun | N
         return _ScoredSystems(missing="the set has no grades yet, so nothing can be scored")
     runs = request.runs or ((str(request.golden),) if run is not None else ())
     if not runs:
-        return _ScoredSystems(missing="no system was named (--run), so nothing was scored")
+        return _ScoredSystems(missing="no system is given (--run), so nothing is scored")
     asked = EvalRequest(
         JudgedFiles(request.golden, runs),
         measures=request.measures,
@@ -193,7 +194,7 @@ def _read(path: Path, golden: GoldenSet) -> EvalReport:
 
 
 def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
-    from raggs.app.audit import is_sweep  # late: most reports are of no sweep
+    from raggs.app.audit import is_sweep  # imported lazily: most reports have no sweep
     from raggs.sweeps.config import SweepConfig
     from raggs.sweeps.judgments import of_queries
     from raggs.sweeps.store import SweepStore
@@ -207,14 +208,14 @@ def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
     scale = scale_of(SweepConfig.model_validate(manifest.config))
     if manifest.golden != of_queries(golden.judgments(scale), manifest.questions).digest:
         said = f"was measured on other judgments than those of {golden.source}"
-        raise DataError(said, where=folder, remedy="run the sweep again with `golden` naming this set")
+        raise DataError(said, where=folder, remedy="run the sweep again with this set as `golden`")
     return found
 
 
 def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:
-    """The judge held against people; why not, where nobody graded anything that can be compared."""
+    """Return the comparison of the judge with human labels, or the reason why there is none."""
     if run is None:
-        return JudgeValidation(why="labels from a file: who gave them is not known")
+        return JudgeValidation(why="labels are from a file, so their annotators are unknown")
     from raggs.app.review import reviews_of
     from raggs.parts.reviews import ReviewStore
 
@@ -232,7 +233,7 @@ def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidati
 
 
 def _command(request: ReportRequest) -> Iterator[str]:
-    """The words that make the same report again."""
+    """Yield the words of the command that recreates the report."""
     yield from ("raggs", "report", str(request.golden))
     for run in request.runs:
         yield from ("--run", run)

@@ -196,6 +196,7 @@ def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> 
 MAX_SUMMARY_ROWS = 10  # documents or chunks in the default output
 SUMMARY_NAME, SUMMARY_WORDS = 36, 28  # maximum characters of a file name and of a chunk's first or last words
 MAX_NOTE = 160  # characters of the note in the default output
+MARKUP = "#*->| "  # Markdown at the start of a chunk that is not shown
 
 
 def summarise_cuts(report: CutReport, *, whole: bool, command: str, page: bool = False) -> Summary:
@@ -247,16 +248,16 @@ def _file_rows(files: Sequence[CutFile]) -> tuple[Table | None, str]:
     first = sorted(range(len(files)), key=lambda place: (-files[place].torn, -files[place].lost))[:MAX_SUMMARY_ROWS]
     shown = [files[place] for place in sorted(first)]
     name = (Column("document"), lambda file: _shorten_name(file.file, SUMMARY_NAME))
-    torn = (Column("split", text="{:,}"), lambda file: file.torn)
+    torn = (Column("mid-sentence", text="{:,}"), lambda file: file.torn)
     table = table_of(shown, name, "chunks", torn, "median", "longest", "lost")
-    legend = "split: chunks that end within a sentence; median, longest: tokens (cl100k); lost: characters in no chunk"
+    legend = "mid-sentence: chunks that end within a sentence; median, longest: tokens (cl100k); lost: characters in no chunk"
     return table, legend + _rows_left_out(len(files), "documents", any(file.torn for file in files))
 
 
 def _chunk_rows(chunks: Sequence[ChunkRow]) -> tuple[Table | None, str]:
     """Return one row per chunk, and the legend."""
     first = sorted(range(len(chunks)), key=lambda place: not chunks[place].torn)[:MAX_SUMMARY_ROWS]
-    begins = (Column("begins"), lambda chunk: shorten(chunk.first, SUMMARY_WORDS))
+    begins = (Column("begins"), lambda chunk: shorten(chunk.first.lstrip(MARKUP) or chunk.first, SUMMARY_WORDS))
     ends = (Column("ends"), lambda chunk: shorten(chunk.last, SUMMARY_WORDS) + (f" {TORN}" if chunk.torn else ""))
     table = table_of([chunks[place] for place in sorted(first)], "number", "tokens", begins, ends)
     torn = any(chunk.torn for chunk in chunks)

@@ -96,7 +96,7 @@ def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Su
         f"embedder {embedders}, by {report.unit}."
     )
     return Summary(
-        (_best(ranked, differences),),
+        (_headline(ranked, differences),),
         Table.of(("chunker", "IoU", "difference", "verdict", "recall", "precision"), rows),
         legend + (f"; {left:,} more with --details" if left else ""),
         (shorten(basis, MAX_NOTE), *(f"note: {shorten(note, MAX_NOTE)}" for note in report.notes[:1])),
@@ -123,7 +123,7 @@ def _percent(value: float | None) -> str | None:
     return None if value is None else f"{100 * value:.1f}"
 
 
-def _best(ranked: Sequence[ChunkSystemPart], differences: Mapping[str, Comparison]) -> str:
+def _headline(ranked: Sequence[ChunkSystemPart], differences: Mapping[str, Comparison]) -> str:
     """Return the headline: the best system, or those that are statistically tied with it."""
     first, score = ranked[0].system, ranked[0].scores[DECIDING]
     where = f"IoU at k = {ranked[0].cutoff}"
@@ -131,11 +131,11 @@ def _best(ranked: Sequence[ChunkSystemPart], differences: Mapping[str, Compariso
         interval = (
             "" if score.low is None or score.high is None else f" [{100 * score.low:.1f}, {100 * score.high:.1f}]"
         )
-        return f"{first}: {where} is {_percent(score.mean)} %{interval}; no other chunker to compare with."
+        return f"{first}: {where} is {_percent(score.mean)}%{interval}; no other chunker to compare with."
     worse = [part.system for part in ranked[1:] if differences[part.system].verdict == "loss"]
     tied = [first, *(part.system for part in ranked[1:] if part.system not in worse)]
     if len(tied) == 1:
-        return f"{first} is best on {where} ({_percent(score.mean)} %); {_next_worse(worse, differences)}."
+        return f"{first} is best on {where} ({_percent(score.mean)}%); {_next_worse(worse, differences)}."
     if len(tied) > MAX_NAMED + 1:
         names = f"{', '.join(tied[:MAX_NAMED])} and {len(tied) - MAX_NAMED} others"
     else:

@@ -1,30 +1,30 @@
-"""The command line: arguments in, calls into `raggs.app`, results on the screen.
+"""Command line: parse arguments, call `raggs.app`, and print the results.
 
-The only place that catches `RaggsError`: one sentence to stderr and the exit code of its class.
+Only this package catches `RaggsError`. It prints one sentence to stderr and exits with the code of the error's class.
 
 app                                        the table of commands; each is imported when it is called
-boundary, stopping                         errors to exit codes; signals
+boundary, stopping                         errors to exit codes, and signals
 options, eval_options, diagnose_options    options that several commands share
-screen, plain, render, documents, progress output; nothing else prints
+screen, plain, render, documents, progress output; no other module prints
 runs, evals, sweeps, diagnoses, ...        the commands, one module per group
 """
 
 from __future__ import annotations
 
 STANDARD_ERROR = 2
-# Objects that a command imports and reads stay until it ends: a search for garbage after each 700 objects finds none.
+# Collect garbage after 300,000 new objects, not after 700: what a command imports and reads lives until it ends.
 OBJECTS = 300_000
-# Where the user has not said otherwise.
+# Defaults; variables that the user has set are not changed.
 VARIABLES = {
-    # Threads of BLAS sleep when a product is done (after 2^4 cycles) instead of spinning on a processor for 2^26.
+    # BLAS threads sleep 2^4 cycles after a product instead of spinning on a processor for 2^26.
     "OPENBLAS_THREAD_TIMEOUT": "4",
-    # What listens to pydantic is looked for in all packages there are, and would hear every setting and passage.
+    # Pydantic searches all installed packages for plugins, and a plugin would see every setting and passage.
     "PYDANTIC_DISABLE_PLUGINS": "1",
 }
 
 
 def main() -> None:
-    """The entry point of the `raggs` command."""
+    """Run the `raggs` command."""
     import gc
     import io
     import os
@@ -40,17 +40,17 @@ def main() -> None:
     from raggs.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a question mark; a finished run must not fail over it.
+        # A terminal that cannot display a character shows "?" instead; a finished run must not fail because of it.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
         app()
     finally:
-        gc.freeze()  # the process ends: nobody needs to know which of its objects are garbage
+        gc.freeze()  # no garbage collection while the process exits
 
 
 def _open_streams() -> None:
-    """What a shell has closed (`2>&-`) swallows what it is given, and no file of ours gets its number."""
+    """Open closed standard streams (`2>&-`) on the null device, so that no file of raggs gets their numbers."""
     import os
     import sys
     from pathlib import Path

@@ -1,8 +1,8 @@
-"""The commands of `raggs diagnose`: one for each kind, made from the kind's settings, `list` and `all`.
+"""Commands of `raggs diagnose`: one per kind, created from the settings of the kind, and `list` and `all`.
 
-A kind's help is its docstring with its `EXAMPLES`. Each of its settings is a flag with the setting's description; a
-`Flag` in the setting's annotation says how the flag is written if the setting's name does not. A flag that is left out
-is None, so no default is written here.
+The help of a kind is its docstring with its `EXAMPLES`. Each setting is an option with the description of the setting.
+A `Flag` in the annotation of the setting overrides the name of the option. The value of an omitted option is None, so
+defaults are defined only in the settings.
 """
 
 from __future__ import annotations
@@ -40,34 +40,57 @@ if TYPE_CHECKING:
 
 RunConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="A run's YAML file: its corpus, questions and parts."),
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Configuration file of a run, for its corpus, queries and parts."
+    ),
 ]
 Golden = Annotated[
     Path | None,
-    typer.Option("--golden", "-g", metavar="RUN|FILE", help="A run directory, or labels; the run's own if left out."),
+    typer.Option(
+        "--golden", "-g", metavar="RUN|FILE", help="Run directory or file of labels [default: the run of --config]."
+    ),
 ]
 Embedders = Annotated[
     list[str] | None,
-    typer.Option("--embedder", metavar="LIST", help="type:path or model:key=value; else the run's, or wordllama."),
+    typer.Option(
+        "--embedder",
+        metavar="LIST",
+        help="Embedders, separated by commas, as type:path or type:model:key=value [default: that of --config, else "
+        "wordllama].",
+    ),
 ]
 Rerankers = Annotated[
     list[str] | None,
-    typer.Option("--reranker", metavar="LIST", help="type:path or model:key=value; the run's if left out."),
+    typer.Option(
+        "--reranker",
+        metavar="LIST",
+        help="Rerankers, separated by commas, as type:path or type:model:key=value [default: those of --config].",
+    ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Where reports go; diagnose/ in the run's folder, or here."),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Folder for the reports [default: diagnose/ in the run directory, else ./diagnose].",
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of all that is drawn.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 MaxUsd = Annotated[
     float | None,
-    typer.Option("--max-usd", metavar="USD", min=0, help="What all that goes to --out may cost; 5 without --config."),
+    typer.Option(
+        "--max-usd",
+        metavar="USD",
+        min=0,
+        help="Budget in USD for all diagnoses written to --out [default: that of --config, else 5].",
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class DiagnosisFlags:
-    """What every kind is told."""
+    """Options that all kinds share."""
 
     config: RunConfigFile = None
     overrides: Overrides = None
@@ -104,7 +127,7 @@ class DiagnosisFlags:
 
 
 def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
-    """Diagnose and show, or only say what that would cost."""
+    """Run a diagnosis and print the result, or print only the forecast of its cost."""
     from raggs.app.diagnose import forecast_diagnosis, run_diagnosis
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
@@ -132,18 +155,18 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
 
 
 def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
-    """How to go on under a budget that suffices for what is left to do."""
+    """Return the command that continues, with a budget that covers the remaining work."""
     from raggs.app.diagnose import forecast_diagnosis
     from raggs.runs.manifests.models import total
 
     if error.cap.per_invocation:
-        return "what was paid is cached, to go on: the same command"
+        return "paid answers are cached; to continue, run the same command"
     left = forecast_diagnosis(request).estimates
     value = sufficient_cap(
         error.cap, total(each.usd for each in left) if error.cap.money else sum(each.calls for each in left)
     )
     flag = f"--max-usd {value}" if error.cap.setting == "max_usd" else f"--set budget.{error.cap.setting}={value}"
-    return f"what was paid is cached, to go on: the same command with {flag}"
+    return f"paid answers are cached; to continue, run the same command with {flag}"
 
 
 def _show(result: DiagnosisResult, *, details: bool) -> None:
@@ -242,12 +265,15 @@ def _default_words(default: object) -> str:
 @with_option_groups
 def kinds(
     shared: DiagnosisFlags,
-    kind: Annotated[str | None, typer.Argument(metavar="KIND", help="A kind that a package adds.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="Kind of diagnosis from an installed plugin.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """List the kinds of diagnosis: what each asks and needs, and whether it can run.
+    r"""List the diagnoses: the question that each answers, its inputs, and whether it can run.
 
-    What is named counts: --config, --golden, --embedder, --reranker. A kind that pays nobody is free.
+    To see what is ready with your inputs, pass --config, --golden, --embedder or --reranker. A kind that calls no paid
+    model is listed as free.
 
     \b
     Examples:
@@ -260,7 +286,7 @@ def kinds(
     from raggs.runs.manifests.store import dump_json
 
     if kind is not None:
-        REGISTRY.load(kind)  # a name that nobody has is told
+        REGISTRY.load(kind)  # raises for an unknown name
         run_kind(kind, shared)
         return
     found = outlooks(shared.request("", {}))
@@ -274,12 +300,14 @@ def kinds(
 @with_option_groups
 def all_(
     shared: DiagnosisFlags,
-    quick: Annotated[bool, typer.Option("--quick", help="Only the kinds that take seconds.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run only kinds that take seconds (needs --config or --golden).")
+    ] = False,
     debug: Debug = False,
 ) -> None:
-    """Run every kind that can run and pays nobody.
+    r"""Run every diagnosis that can run and is free.
 
-    What one kind cannot do stops no other; why one was left out is said at the end.
+    A failing diagnosis does not stop the others. Skipped and failed ones are listed at the end with the reason.
 
     \b
     Examples:

@@ -66,7 +66,7 @@ def test_an_evaluation_that_there_is_stands_for_the_systems(project: SweepProjec
     write_report(evaluate(asked).report, tmp_path)
     page = report(ReportRequest(project.folder, evaluation=tmp_path / "eval.json"))
     assert "Replace lexical with dense?" in page
-    with pytest.raises(UsageError, match="--eval holds systems"):
+    with pytest.raises(UsageError, match="--eval already contains systems"):
         gather(ReportRequest(project.folder, lists(project), evaluation=tmp_path / "eval.json"))
 
 

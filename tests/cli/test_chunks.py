@@ -366,5 +366,5 @@ def test_the_default_output_of_a_comparison_is_short_and_names_the_best_chunker(
     following = next(line for line in output.splitlines() if line.startswith("next: "))
     assert following.startswith(f"next: raggs chunks show {config} --set ")
     assert invoke(*shlex.split(following)[2:]).exit_code == 0
-    single = run(folder, "-k", "1", chunkers="paragraphs:20").stdout
+    single = " ".join(run(folder, "-k", "1", chunkers="paragraphs:20").stdout.split())
     assert "no other chunker to compare with" in single and "next: " not in single

@@ -29,7 +29,7 @@ def run(*words: str) -> Result:
 def test_without_a_kind_all_are_listed_with_what_they_need() -> None:
     shown = run().stdout
     assert "tiny  ready  seconds   free  What do vectors add up to?" in shown
-    assert "needs embedder; uses, where it is there: golden set" in shown
+    assert "needs embedder; optional: golden set" in shown
     assert json.loads(run("--json").stdout)["tiny"]["ready"] is True
 
 
@@ -64,7 +64,7 @@ def test_all_runs_what_is_free_and_leaves_out_what_is_paid(
     assert "Vectors add up." in run("all", "--out", "d").stdout
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     paid = run("all", "--out", "d", "--embedder", "litellm:openai/text-embedding-3-small")
-    assert "tiny  not run   would pay openai/text-embedding-3-small: raggs diagnose tiny" in paid.stdout
+    assert "tiny  not run   calls paid models (openai/text-embedding-3-small): raggs diagnose tiny" in paid.stdout
     assert not server.requests
     monkeypatch.setattr(Tiny, "TIME", "minutes")
     assert "tiny  not run   takes minutes: raggs diagnose tiny" in run("all", "--quick", "--out", "e").stdout
@@ -75,7 +75,7 @@ def test_a_budget_that_is_used_up_says_how_to_go_on(monkeypatch: pytest.MonkeyPa
     words = [NAME, "--out", "d", "--embedder", "litellm:openai/text-embedding-3-small:dims=8", "--max-usd"]
     found = run(*words, "0")
     assert found.exit_code == 7
-    assert "to go on: the same command with --max-usd 0.01" in found.stderr
+    assert "to continue, run the same command with --max-usd 0.01" in found.stderr
     again = run(*words, "0.01")
     assert again.exit_code == 0, again.output
 

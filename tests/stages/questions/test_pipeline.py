@@ -123,7 +123,7 @@ def test_every_report_over_questions_made_by_rule_says_so(tmp_path: Path) -> Non
 def test_documents_too_small_for_so_many_questions_are_told(tmp_path: Path) -> None:
     config = make_config(tmp_path, count=1)
     shown = call("questions", "--config", config, "--n", 90, "--set", "questions.sample.window=4000").output
-    assert "10 questions asked for, not 90: the documents have 1 window of 4,000 characters" in " ".join(shown.split())
+    assert "10 questions instead of 90: the documents have 1 window of 4,000 characters" in " ".join(shown.split())
 
 
 def test_a_corpus_of_passages_is_asked_about_passage_by_passage(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_bad_input_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found = refused("questions", "--config", config, "--set", "questions.sample.types={fakt: 1}", code=5)
     assert "did you mean 'fact'" in found
     found = refused("questions", "--config", config, "--set", "questions.sample.types={unanswerable: 1}")
-    assert "makes no questions of the type unanswerable" in found
+    assert "does not generate questions of the type unanswerable" in found
     assert "no such folder" in refused("questions", "nowhere")
     assert "unknown asker 'litelm'" in refused("questions", "--config", config, "--asker", "litelm:m")
     assert "both say what is asked about" in refused("questions", "docs", "--config", config)
