@@ -250,7 +250,7 @@ def _file_rows(files: Sequence[CutFile]) -> tuple[Table | None, str]:
     name = (Column("document"), lambda file: _shorten_name(file.file, SUMMARY_NAME))
     torn = (Column("mid-sentence", text="{:,}"), lambda file: file.torn)
     table = table_of(shown, name, "chunks", torn, "median", "longest", "lost")
-    legend = "mid-sentence: chunks that end within a sentence; median, longest: tokens (cl100k); lost: characters in no chunk"
+    legend = "mid-sentence: chunks that end there; median, longest: tokens (cl100k); lost: characters in no chunk"
     return table, legend + _rows_left_out(len(files), "documents", any(file.torn for file in files))
 
 

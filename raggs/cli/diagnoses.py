@@ -270,7 +270,7 @@ def kinds(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    r"""List the diagnoses: the question that each answers, its inputs, and whether it can run.
+    """List the diagnoses: the question that each answers, its inputs, and whether it can run.
 
     To see what is ready with your inputs, pass --config, --golden, --embedder or --reranker. A kind that calls no paid
     model is listed as free.
@@ -305,7 +305,7 @@ def all_(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    r"""Run every diagnosis that can run and is free.
+    """Run every diagnosis that can run and is free.
 
     A failing diagnosis does not stop the others. Skipped and failed ones are listed at the end with the reason.
 
