@@ -354,7 +354,7 @@ def test_labels_without_places_are_of_no_use_to_other_cuts(project: SweepProject
     project.change(queries={"type": "jsonl", "path": "queries.jsonl"})
     told = project.said(code=5)
     assert "has no position in a document" in told
-    assert "name a run directory" in told
+    assert "--corpus golden=CONFIG" in told
 
 
 def test_documents_that_changed_since_are_told(project: SweepProject) -> None:
