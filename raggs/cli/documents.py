@@ -87,10 +87,14 @@ def show_headline(summary: Summary, screen: Console) -> None:
         _wrapped(sentence, screen, min(screen.width, SUMMARY_WIDTH), "bold")
 
 
+INTERVAL_SPACE = re.compile(r"(?<=[\d,]) (?=[^\[]*\])")  # within an interval, which stays on one line
+
+
 def _wrapped(text: str, screen: Console, width: int, style: str = "") -> None:
     if text:
-        lines = wrap(escape_controls(text), width, break_long_words=False, break_on_hyphens=False)
-        screen.print(Text("\n".join(lines), style=style), soft_wrap=True)
+        whole = INTERVAL_SPACE.sub("\u00a0", escape_controls(text))
+        lines = wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+        screen.print(Text("\n".join(lines).replace("\u00a0", " "), style=style), soft_wrap=True)
 
 
 def _drop_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
