@@ -1,6 +1,6 @@
-"""From a run to another tool's files.
+"""Conversion of golden sets: export a run to another tool's format, and import another tool's files.
 
-From another tool's files to a golden set of raggs, and word of what came through.
+An import reports which parts of the set were converted completely, partly or not at all.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from raggs.runs.manifests.reasons import ungraded
 from raggs.runs.manifests.store import RunStore
 
 CorpusPart = Literal["all", "pool"]
-SPLIT = re.compile(r"\w+(\.\w+)*")  # as the tools name parts of data
+SPLIT = re.compile(r"\w+(\.\w+)*")  # names of splits that the other tools accept
 
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What an export wrote.
+    """Result of an export.
 
     Attributes:
-        files: all of them, the sidecar among them.
-        lost: what the run has and the files do not hold.
+        files: all written files, including the sidecar.
+        lost: data of the run that the files cannot hold.
     """
 
     files: tuple[Path, ...]
@@ -57,22 +57,22 @@ def export_run(
     force: bool = False,
     hear: ProgressListener = ignore_progress,
 ) -> ExportResult:
-    """Write a run's golden set as `format_` into `folder`. What cannot be exported leaves no trace there.
+    """Write a run's golden set as `format_` into `folder`. A failed export leaves no files there.
 
     Args:
-        grades: on which numbers labels are written (see `GradeFormat`).
-        binary_at: the lowest grade that a binary label takes for 1.
-        corpus: for formats with a corpus, all passages where the workspace's cache has them, or those of the pools.
-        split: what the part of the data is called that the questions are, in formats with parts.
-        force: whether the folder may hold other things.
-        hear: is told what the export lacks.
+        grades: numbers that labels are written as (see `GradeFormat`).
+        binary_at: lowest grade that a binary label counts as 1.
+        corpus: for formats with a corpus, either all passages, if they are in the workspace's cache, or the pooled
+            ones.
+        split: name of the split, for formats with splits.
+        force: whether the folder may hold other files.
+        hear: called with notices on data that the export lacks.
 
     Raises:
-        UsageError: an unknown format, a binary scale that divides nothing, a split that is no name, or a folder that
-            holds something else.
-        NotFoundError: the run has no grades, or no ranking and the format needs one.
-        UsageError: the run leaves ranking out, and the format needs it.
-        DataError: the run was made before questions were kept.
+        UsageError: the format is unknown, the binary scale has only one class, the split is not a valid name, or the
+            folder holds other files. Also if the format needs a ranking and the run omits it.
+        NotFoundError: the run has no grades, or has no ranking and the format needs one.
+        DataError: the run was made by a version that did not store questions.
     """
     kind, scale = formats.EXPORTERS.load(format_), GradeFormat(grades, binary_at)
     if not SPLIT.fullmatch(split):
@@ -82,7 +82,7 @@ def export_run(
     if split != TEST and "{split}" not in kind.LABELS:
         hear(Notice(f"{format_} has no parts: the split {split} is not written"))
     golden = RunGolden(run)
-    contents = contents_of(golden)  # says what an older run lacks before a folder is made
+    contents = contents_of(golden)  # reports what an older run lacks before any folder is created
     with (
         claimed(folder, kind, force=force),
         _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "all", hear) as passages,
@@ -95,7 +95,7 @@ def export_run(
 
 
 def _check_order(run: OpenedRun, kind: type[Exporter], hear: ProgressListener) -> None:
-    """An order that was lost is not an order of nothing."""
+    """Report a missing order file if the rank stage has run, so that lost results do not pass for an empty order."""
     if "rank" not in run.manifest.stages or (path := run.file("rank")).is_file():
         return
     if kind.NEEDS_ORDER:
@@ -110,7 +110,7 @@ def _grades_only() -> str:
 
 
 def _strange_lists(files: Sequence[Path]) -> list[Path]:
-    """Lists beside those that were written."""
+    """Return lists in the written folders that this export did not write."""
     folders = {path.parent.parent for path in files if path.parent.name == RUNS}
     return sorted(path for folder in folders for path in lists_in(folder) if path not in files)
 
@@ -134,13 +134,13 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: ProgressListener
         hear(Notice(f"stage {unfinished[0]} has not finished: grades are exported without an order"))
     if "rank" in run.pipeline.left_out:
         if kind.NEEDS_ORDER:
-            run.pipeline.stage("rank")  # says that it is left out
+            run.pipeline.stage("rank")  # raises an error that names the omitted stage
         hear(Notice(f"a set of grades alone: {UNORDERED}"))
 
 
 @contextmanager
 def _whole_corpus(run: OpenedRun, wanted: bool, hear: ProgressListener) -> Iterator[PassageStore | None]:
-    """The passages that the run searched, where its workspace has a copy of them."""
+    """Yield the passages that the run searched, if the workspace's cache has a copy of them."""
     store = _store(run) if wanted else None
     if wanted and store is None:
         hear(Notice("the workspace's cache has no copy of the corpus: corpus.jsonl holds the pooled passages only"))
@@ -165,14 +165,14 @@ ConversionState = Literal["whole", "changed", "partly", "lost", "read"]
 
 @dataclass(frozen=True)
 class ConvertedPart:
-    """What became of one part of a set.
+    """Result of converting one part of a set.
 
     Attributes:
-        part, what: its name, and what it is in words.
-        came: whole: as it was before the export; changed: as much, but other; partly: less; lost: nothing; read: nobody
-            says what there was.
-        count: what was read, in items of `raggs.golden.base`.
-        before: what there was; None where nobody says.
+        part, what: name of the part, and its description.
+        came: whole: unchanged; changed: same number, other content; partly: fewer items; lost: no items; read: the
+            number before the export is unknown.
+        count: number of items that were read (see `raggs.golden.base`).
+        before: number of items before the export; None if unknown.
     """
 
     part: GoldenContent
@@ -183,19 +183,19 @@ class ConvertedPart:
 
     @property
     def counted(self) -> str:
-        """How much came; of how much, where it is not the same."""
+        """Return the number of items, and the number before the export if it differs."""
         return f"{self.count:,}" if self.before in (None, self.count) else f"{self.count:,} of {self.before:,}"
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import wrote.
+    """Result of an import.
 
     Attributes:
-        format: in which the set was read.
-        files: all of them.
-        through: what there is, and what there was and is no more.
-        notes: sentences about what does not fit together, or was not read.
+        format: format of the files that were read.
+        files: all written files.
+        through: result per part of the set.
+        notes: sentences on data that is inconsistent or was not read.
     """
 
     format: str
@@ -213,19 +213,19 @@ def import_set(
     columns: ColumnNames = NO_COLUMNS,
     force: bool = False,
 ) -> ImportResult:
-    """Read a golden set in another's format, and write it into `folder` as JSON lines, which hold everything.
+    """Read a golden set in another tool's format, and write it into `folder` as JSON lines, which hold all parts.
 
     Args:
         path: a folder, or a file of labels.
-        format_: None: as the sidecar of an export says.
-        split: the part of the data to read, in formats with parts; if left out, `test`, or the only one.
-        columns: by role, the name of its column, e.g. ``{"grade": "score"}``.
-        force: whether the folder may hold other things.
+        format_: name of the format; None to take it from the sidecar of an export.
+        split: split to read, for formats with splits [default: `test`, or the only one].
+        columns: names of columns by role, e.g. ``{"grade": "score"}``.
+        force: whether the folder may hold other files.
 
     Raises:
-        UsageError: an unknown format, none that could be told, or a folder that holds something else; a split or a
-            role that the format does not have.
-        NotFoundError, DataError: as `Importer.read`; the set has no labels.
+        UsageError: the format is unknown or cannot be detected, the folder holds other files, or the format has no such
+            split or role.
+        NotFoundError, DataError: as `Importer.read`; also if the set has no labels.
         PrerequisiteError: a package is missing.
     """
     if not path.exists():
@@ -258,7 +258,7 @@ def _check_options(name: str, importer: type[Importer], split: str | None, colum
 
 
 def _format(path: Path, asked: str | None) -> str:
-    """The format that is asked for, or that of the export; they are the same where both are known."""
+    """Return the requested format, or that of the export; raise an error if both are known and differ."""
     found = stated_name((stated_labels(path) or path) if path.is_dir() else path)
     if asked is not None:
         if found in formats.IMPORTERS and asked in formats.IMPORTERS and found != asked:

@@ -1,28 +1,28 @@
-"""What a run would do and cost, before it costs anything: calls, tokens and money by stage, without any network.
+"""Dry run: the work and the cost of a run by stage, in calls, tokens and USD, computed without network access.
 
-The parts of the run do the work with models that ask nobody: what was paid for is answered from the cache and from the
-journal, what is missing is counted (`raggs.runs.forecast`). As long as no pool is known, passages of the corpus stand
-for it: then counts are upper bounds. A ranking is followed until the first answer that is missing; what may come after
-it is bounded by `rank.max_calls`. Each model of a panel has its own line. What a provider is likely to remember of
-prompts is told, and not taken off.
+The run's own parts do the work with models that send no requests. Paid answers are read from the cache and from the
+journal; missing answers are counted (`raggs.runs.forecast`). Until the pools are known, passages of the corpus stand in
+for them, and counts are upper bounds. A ranking is simulated until the first missing answer; the calls after it are
+bounded by `rank.max_calls`. Each model of a panel has its own line. Expected savings by prompt caching are reported,
+but not subtracted.
 
-How long answers are is learned from the run's ledger; until it holds `MIN_LEARNED_ANSWERS` of a kind, answers of models
-that reason are taken to hold `HIDDEN` tokens that nobody sees, or as many as the first ones held.
+The length of answers is learned from the run's ledger. Until it holds `MIN_LEARNED_ANSWERS` of a kind, answers of
+reasoning models are assumed to contain `HIDDEN` reasoning tokens, or as many as the first answers contained.
 
-Grades of the last run that are of no use, since their passages would be graded in other company (`judge.group`). A
-grade that was given beside others is one to that company. Where groups have another size, or a pool holds other
-passages, companies are drawn anew, and all their grades are paid for again; the dry run says so.
+With `judge.group`, several passages are graded in one call, and a grade is valid only for that group. If the group size
+or the pool changes, passages are regrouped at random, and all their grades are paid for again. The dry run reports
+this.
 
-Whether the lists that a judge is to order fit into what its model reads. A list that does not fit is refused by the
-provider, at no cost, each time: a ranking without answers. What is known beforehand is the mean passage, and what
-litellm's list says of the model; passages that are much longer than others may still fail, as any call may.
+The module also checks that lists to order fit into the context of the judge's model. A provider refuses each list that
+is too long, at no cost, so the ranking would have no answers. The check uses the mean length of passages and litellm's
+data on the model; calls with much longer passages may still fail.
 
-How many calls of a model there may be that is asked where another one sends for it: the good judge of a cascade. Before
-the first run only the least and the most are known; after it, the share that was sent for.
+In a cascade, a cheap judge decides when the good judge is called. Before the first run, only the minimum and maximum
+number of such calls are known; later estimates use the share of the last run.
 
-Paid results that a run would replace, because a setting of who is asked, or how, is another one now. What was asked
-before stays cached, so nothing is lost for good; but the same questions would be paid for again. Not meant are retries,
-more questions, deeper pools or more samples, which keep what they can use.
+Finally, it lists paid results that a run would replace because the configuration of the judge has changed. Old answers
+stay cached, but the same questions would be paid for again with the new settings. Retries, more questions, deeper pools
+and more samples are not listed, because they reuse earlier results.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from raggs.stages.waves import ORDERED, most_orders
 
 
 def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]) -> None:
-    """Find out whether the longest lists fit. `texts`: of passages, whose mean length is that of all.
+    """Check that the longest lists fit into the judge's context; the mean length of `texts` stands for all passages.
 
     Raises:
-        ConfigError: they do not, by the model's place in litellm's list.
+        ConfigError: they do not fit, according to litellm's data on the model.
     """
     question = sum(estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries)
     passage = max(1, sum(map(estimate_tokens, texts)) // max(1, len(texts)))
@@ -89,17 +89,17 @@ def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]
 
 
 def _share_sent_for(store: RunStore) -> float | None:
-    """On what share of the passages the good judge of a run's cascade was asked; None where nobody knows."""
+    """Return the share of passages on which a run's cascade called the good judge; None if unknown."""
     lock = store.manifest().stages.get("judge") if store.exists else None
     found = lock.health.cascade if lock is not None and isinstance(lock.health, JudgeHealth) else None
     return None if found is None else found.asked.rate
 
 
 def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
-    """A line of the most calls that there may be, with the least, and with those that the run's share comes to.
+    """Return a line of the maximum number of calls with the minimum and the expected number added.
 
     Args:
-        each: calls for one answer.
+        each: minimum and maximum number of calls for one answer.
     """
     if line.exact or each.least == each.most:
         return line
@@ -107,13 +107,13 @@ def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
     expected = None if share is None else round(share * line.calls / each.most)
     least = round(line.calls * each.least / each.most)
     likely = line.likely_usd
-    if likely is not None and line.calls:  # half of what lies between, until the share is known
+    if likely is not None and line.calls:  # midway between the bounds until the share is known
         likely *= ((least + line.calls) / 2 if expected is None else expected) / line.calls
     return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
-    """What there is to say of such lines among others, and where the model alone would cost less."""
+    """Yield a sentence per line of a cascade, also if its good judge would cost less as the only judge."""
     for line in lines:
         if line.least is None:
             continue
@@ -128,7 +128,7 @@ def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
 
 
 def sent_for_words(line: CostEstimate) -> str:
-    """The calls and the money of such a line, from, to, and as they are to be expected."""
+    """Return the minimum, maximum and expected calls and cost of such a line, as text."""
     least, expected = line.least or 0, line.expected
     usd = [line.usd_for(calls) for calls in (least, line.calls)]
     money = "" if None in usd else f", ${usd[0]:,.4f} to ${usd[1]:,.4f}"
@@ -140,53 +140,53 @@ def sent_for_words(line: CostEstimate) -> str:
 
 
 SAMPLE = 200  # passages whose mean length stands for all
-REPRESENTATIVE_QUERIES = 20  # queries that stand for all where no pool is known
-# What is expected of an upper bound, until the run itself has told.
-# Share of the answers that are asked for once more; measured in the ledger once it holds `MIN_LEARNED_ANSWERS` answers.
+REPRESENTATIVE_QUERIES = 20  # queries that stand for all if the pools are unknown
+# Expected shares of the upper bounds, until the run has measured them. The first is the share of answers that are
+# requested a second time; the ledger replaces it once it holds `MIN_LEARNED_ANSWERS` answers.
 LIKELY_REPAIRED = 0.02
-LIKELY_POOL = 0.75  # of the passages that all retrievers bring: the others are found by several of them
-LIKELY_WALK = 0.6  # of a pool: how far a walk goes that `stop_after` may end
-EMBED = "embed"  # the task of embedders, as the ledger names it
+LIKELY_POOL = 0.75  # share of all retrieved passages; the others are duplicates between retrievers
+LIKELY_WALK = 0.6  # share of a pool that is judged if `stop_after` can end judging early
+EMBED = "embed"  # task name of embedders in the ledger
 JOURNAL_REMEDY = "delete the file to start this stage afresh"
 
-Pool = tuple[str, list[MergeRecord]]  # of a query, after its id
+Pool = tuple[str, list[MergeRecord]]  # query id and passages
 
 
 @dataclass(frozen=True)
 class _Grading:
-    """What the judge stage needs to grade a pool."""
+    """Inputs of the judge stage that are needed to grade a pool."""
 
     queries: Mapping[str, Query]
     judge: Judge
 
 
 def estimate(services: RunServices, standing: RunState, *, looks: bool = False) -> Iterator[CostEstimate]:
-    """The stages that ask someone: judge and rank; embed and retrieve where a model rewrites or embeds.
+    """Yield the cost lines of stages that call models: judge and rank, and embed and retrieve with paid models.
 
     Args:
-        looks: leave out what the cache and the journal hold; takes a while where they hold much.
+        looks: whether to subtract what the cache and the journal hold; slow if they are large.
 
     Raises:
-        ConfigError: lists that are to be ordered do not fit into what the judge's model reads.
+        ConfigError: lists to order do not fit into the context of the judge's model.
     """
     with services.workspace.rehearsal(remembers=looks) as llm:
         yield from _RunForecast(services, standing, llm, looks=looks).lines()
 
 
 class _RunForecast:
-    """The stages of a run, each by the parts that do its work, with models that count."""
+    """Dry run of the stages, each by its own parts, with models that only count calls."""
 
     def __init__(self, services: RunServices, standing: RunState, llm: DryRunLLM, *, looks: bool) -> None:
         self.llm = llm
         self._services, self._config, self._store = services, services.config, standing.store
         self._looks = looks
         self._answers = learn_answer_lengths(services, standing.store)
-        self._merged = standing.store.exists and not standing.plan()["merge"]  # whether the pools are those of today
-        self._journalled = 0  # batches of rankings that the journal answers
-        self._beyond = 0  # calls of rankings that may come after those that were counted
+        self._merged = standing.store.exists and not standing.plan()["merge"]  # whether the stored pools are up to date
+        self._journalled = 0  # ranking batches answered by the journal
+        self._beyond = 0  # possible ranking calls after the counted ones
 
     def lines(self) -> Iterator[CostEstimate]:
-        """A line for each stage and model."""
+        """Yield one line per stage and model."""
         rank = self._config.rank
         if rank is not None:
             require_room(self._services, rank, self._texts)
@@ -202,14 +202,14 @@ class _RunForecast:
 
     @property
     def _depth(self) -> int:
-        """Passages of a pool at most."""
+        """Return the maximum number of passages in a pool."""
         widest = sum(spec.k for spec in self._config.retrieve.deepest)
         return min(self._config.merge.depth, widest, len(self._services.passages))
 
     # --- embed and retrieve ---
 
     def _embed(self) -> Iterator[CostEstimate]:
-        """Rewrites and vectors of the questions, and for dense retrieval vectors of the whole corpus."""
+        """Yield lines for rewrites and vectors of queries and, for dense retrieval, vectors of the whole corpus."""
         services, llm, own = self._services, self.llm, self._services.embedder
         rewriter, queries = services.workspace.rewriter(self._config.embed.rewrite, llm), services.queries.values()
         models = own.models if own is not None else ()
@@ -217,7 +217,7 @@ class _RunForecast:
             return
         llm.turn_to("embed")
         texts = services.workspace.loop.run(rewritten(queries, rewriter, self._config.embed.language))
-        guessed = llm.missing > 0  # a text stands for a rewrite that nobody has made yet
+        guessed = llm.missing > 0  # a placeholder stands for a rewrite that does not exist yet
         if own is not None and models:
             embedder = services.workspace.embedder(own.config, llm)
             for start in range(0, len(texts), BATCH):
@@ -232,7 +232,7 @@ class _RunForecast:
             yield self._line("embed", model, "rewrite")
 
     def _corpus(self, own: Embedder) -> Iterator[CostEstimate]:
-        """Vectors of all passages; where nothing is looked up, as many as there are passages."""
+        """Yield lines for vectors of all passages; without looking into the cache, all of them are counted."""
         services, llm, passages = self._services, self.llm, self._services.passages
         llm.turn_to("retrieve")
         if self._looks and isinstance(passages, PassageStore):
@@ -248,7 +248,9 @@ class _RunForecast:
             yield line_of(llm, "retrieve", model, llm.asked(model, EMBED))
 
     def _retrieve(self) -> Iterator[CostEstimate]:
-        """Retrievers that ask models, at most: what is kept of their answers is not counted."""
+        """Yield lines for retrievers that call models; these are upper bounds, because stored answers are not
+        subtracted.
+        """
         services, asked = self._services, [query.text for query in self._services.queries.values()]
         for number, retriever in enumerate((*services.retrievers.values(), *services.deeper.values())):
             for place, (spec, candidates) in enumerate(retriever.reranks()):
@@ -297,7 +299,7 @@ class _RunForecast:
         return ((qid, list(group)) for qid, group in merged)
 
     def _sizes(self) -> list[int]:
-        """Passages to judge of each query."""
+        """Return the number of passages to judge per query."""
         if not self._merged:
             return [self._depth] * len(self._services.queries)
         return [sum(record.duplicate_of is None for record in pool) for _, pool in self._pools()]
@@ -306,7 +308,7 @@ class _RunForecast:
         return (planned if group == 1 else planned_calls)(self._config.judge.canaries, calls)
 
     def _walk(self, before: PreviousRun | None) -> None:
-        """Grade the pools, and follow the ranking of those whose grades are known."""
+        """Grade the pools, and simulate the ranking of queries whose grades are known."""
         services, spec, judge = self._services, self._config.judge, self._counting_judge
         grading = _Grading(services.queries, judge)
         journal: dict[str, list[JournalRecord]] = {}
@@ -321,7 +323,8 @@ class _RunForecast:
                 await ask_plan(judge, plan)
             elif spec.canaries and judge.reads:
                 for case in make_cases(self._pools, services.queries, spec.canaries, spec.samples):
-                    await judge.grade(case.query, case.passage, sample=case.sample)  # others are asked for the pools
+                    # other calls are made for whole pools
+                    await judge.grade(case.query, case.passage, sample=case.sample)
             for qid, pool in self._pools():
                 missing = self.llm.missing
                 graded = await JUDGE.pool(pool, spec, grading)
@@ -337,7 +340,9 @@ class _RunForecast:
         services.workspace.loop.run(walk())
 
     def _stand_in(self, group: int) -> None:
-        """Grade pools of passages of the corpus, a few for all, and as many of them as there will be canaries."""
+        """Grade pools of corpus passages, a few in place of all, with the same number of control items as a real
+        run.
+        """
         services, spec, judge = self._services, self._config.judge, self._counting_judge
         qids, depth = list(services.queries), self._depth
         count = min(REPRESENTATIVE_QUERIES, len(qids))
@@ -357,7 +362,7 @@ class _RunForecast:
                 services.workspace.loop.run(judge.grades(services.queries[chosen[0]], passages))
 
     def _judge_lines(self, together: Task, share: float) -> Iterator[CostEstimate]:
-        """The judge stage's lines; whether others send for a model is told by their answers."""
+        """Yield the judge stage's lines; the answers show whether a model is called only on demand of others."""
         judge, missing = self._services.judge, 0
         whole = self._config.judge.stop_after is None
         for model, each in judge.calls(together).items():
@@ -374,7 +379,7 @@ class _RunForecast:
 
     @cached_property
     def _order_causes(self) -> object:
-        return self._services.causes("judge", "order")  # once: it may read the code of a Python judge
+        return self._services.causes("judge", "order")  # computed once: it may read the code of a Python judge
 
     async def _follow(
         self,
@@ -384,7 +389,7 @@ class _RunForecast:
         pool: Sequence[MergeRecord],
         journal: Iterable[JournalRecord],
     ) -> int:
-        """Calls that may come after the first answer of a ranking that is missing."""
+        """Return the number of calls that may come after the first missing answer of a ranking."""
         services, judge = self._services, self._counting_judge
         work = StageWork({"judge": lambda: iter(graded)})
         kept = kept_pool(qid, PRUNE.run(work, self._config.prune, services))
@@ -396,11 +401,11 @@ class _RunForecast:
         answers = JournalAnswers(entry for entry in journal if entry.state == state)
         if course is not None and course.informed:
             course.inform(known_entries(blank, known))
-        if course is None or len(course.ids) < 2:  # includes a query without a relevant passage
+        if course is None or len(course.ids) < 2:  # also a query without a relevant passage
             return 0
-        if config.batch_size == "auto" and answers.believed is None:  # what the pilot will teach is not known yet
+        if config.batch_size == "auto" and answers.believed is None:  # the result of the pilot is unknown
             return config.max_calls
-        if config.budget is not None:  # whose turn it is next hangs on all; what is left of the budget bounds it
+        if config.budget is not None:  # the schedule depends on all queries; only the remaining budget bounds the calls
             self._journalled += sum(entry.asked and not entry.failed for entry in answers)
             return 0
 
@@ -434,7 +439,7 @@ class _RunForecast:
             yield line.model_copy(update={"cached": line.cached + self._journalled, "exact": not line.calls})
 
     def _orders(self, config: RankConfig, calls: int) -> None:
-        """Count orders of lists of the usual length."""
+        """Count calls that order lists of the usual length."""
         services, length = self._services, config.list_length
         text = typical([query.text for query in services.queries.values()])
         query = next(query for query in services.queries.values() if query.text == text)
@@ -445,7 +450,7 @@ class _RunForecast:
                 services.workspace.loop.run(self._counting_judge.order(query, shown))
 
     def _rank_share(self, config: RankConfig) -> float:
-        """Of the calls that rankings may take, those that are expected: as many as those of the last run took."""
+        """Return the expected share of the ranking calls allowed, based on the last run if there is one."""
         store = self._store
         if not config.max_calls:
             return 1.0
@@ -457,12 +462,12 @@ class _RunForecast:
     # --- lines ---
 
     def _local(self, stage: str, calls: int, *, exact: bool) -> CostEstimate:
-        """The line of a judge that nobody pays."""
+        """Return the line of a judge without cost."""
         found = CallEstimate(calls=calls, paid=False, guessed=not exact)
         return line_of(self.llm, stage, f"{self._services.judge.name} (local)", found)
 
     def _line(self, stage: str, model: str, task: Task | Literal["rewrite"], share: float = 1.0) -> CostEstimate:
-        """What was asked of a model for this stage. `share`: of the calls, as expected."""
+        """Return the line of a model's calls for one stage; `share` is the expected share of these calls."""
         asked, price = self.llm.asked(model, task), self.llm.price(model)
         line = line_of(self.llm, stage, model, asked, self._answers.length(model, task))
         if price is None:
@@ -475,7 +480,7 @@ class _RunForecast:
 
 
 def _by_batches(share: float, line: CostEstimate) -> CostEstimate:
-    """The line of a model at the price of its batches."""
+    """Return a model's line at the price of its batch interface."""
     usd, less = None if line.usd is None else line.usd * share, line.discount_usd * share
     likely = None if line.likely_usd is None else line.likely_usd * share
     return line.model_copy(
@@ -485,12 +490,12 @@ def _by_batches(share: float, line: CostEstimate) -> CostEstimate:
 
 @dataclass
 class PreviousRun:
-    """What the last run knew by the same judge.
+    """Grades of the last run by the same judge.
 
     Attributes:
-        was, now: passages in a call, then and now.
-        graded: ids of the passages with a grade, by query.
-        lost: how many of them would be asked about again.
+        was, now: passages per call, in the last run and now.
+        graded: ids of graded passages, by query.
+        lost: number of grades that must be requested again.
     """
 
     was: int
@@ -499,13 +504,13 @@ class PreviousRun:
     lost: int = 0
 
     def see(self, qid: str, records: Iterable[JudgeRecord]) -> None:
-        """What is known of a pool now."""
+        """Count the lost grades of a pool, given the records that are valid now."""
         mine = self.graded.get(qid, frozenset())
         self.lost += sum(record.failed and record.doc_id in mine for record in records)
 
     @property
     def sentence(self) -> str:
-        """What cannot be used and why; empty where all can."""
+        """Return a sentence on the number of unusable grades and the reason; empty if all can be used."""
         if not self.lost:
             return ""
         why = f"judge.group was {self.was} and is {self.now}"
@@ -515,14 +520,14 @@ class PreviousRun:
 
     @property
     def guess(self) -> str:
-        """The same where no pool is known yet."""
+        """Return the same sentence for pools that are not known yet."""
         if self.was != self.now:
             return f"most grades of the last run cannot be used: judge.group was {self.was} and is {self.now}"
         return "where a pool changes, none of its grades of the last run can be used: it is cut into other groups"
 
 
 def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
-    """The last run's grades; None where nobody saw several passages at once, then or now, or another judge gave them.
+    """Return the last run's grades; None if no call had several passages, then or now, or if the judge has changed.
 
     Raises:
         RaggsError: they cannot be read.
@@ -541,16 +546,16 @@ def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
 
 
 ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer
-MIN_LEARNED_ANSWERS = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
+MIN_LEARNED_ANSWERS = 8  # answers from which on the ledger's mean replaces the assumption; fewer can only increase it
 
 
 @dataclass(frozen=True)
 class AnswerLengths:
-    """How long answers are, and how many are of no use.
+    """Lengths of answers, and the number of unusable ones.
 
     Attributes:
-        seen: how many the ledger holds by model and task, and their tokens together.
-        unusable: how many of all these could not be used.
+        seen: number of answers in the ledger and their total tokens, by model and task.
+        unusable: number of unusable answers among them.
     """
 
     services: RunServices
@@ -558,12 +563,12 @@ class AnswerLengths:
     unusable: int = 0
 
     def repaired(self, otherwise: float) -> float:
-        """The share of answers that were asked for once more; `otherwise` while too few are known."""
+        """Return the share of answers that were requested again; `otherwise` while too few are known."""
         answers = sum(count for count, _ in self.seen.values())
         return self.unusable / answers if answers >= MIN_LEARNED_ANSWERS else otherwise
 
     def length(self, model: str, task: str) -> tuple[int, int]:
-        """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
+        """Return the tokens of an answer, and the estimated hidden reasoning tokens."""
         count, tokens = self.seen.get((model, task), (0, 0))
         if count >= MIN_LEARNED_ANSWERS:
             return -(-tokens // count), 0
@@ -574,17 +579,17 @@ class AnswerLengths:
         return self._assumed(task) + hidden, hidden
 
     def _assumed(self, task: str) -> int:
-        """Tokens of an answer of which nothing is known yet."""
+        """Return the assumed tokens of an answer before any was measured."""
         return self.services.config.judge.group * ANSWER["grade"] if task == "grades" else ANSWER.get(task, 0)
 
     def _beyond(self, model: str) -> int:
-        """By how much a model's answers of any kind were longer than assumed, in tokens; 0 if they were not."""
+        """Return how many tokens a model's answers of any kind exceed the assumption by; 0 if they do not."""
         kinds = [(*sums, self._assumed(task)) for (who, task), sums in self.seen.items() if who == model]
         return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
 
 def learn_answer_lengths(services: RunServices, store: RunStore) -> AnswerLengths:
-    """What the ledger of a run tells of the length of answers."""
+    """Return the lengths of answers that the ledger of a run recorded."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     unusable = 0
     for line in read_torn(store.ledger, LedgerLine, LEDGER_REMEDY):
@@ -602,7 +607,7 @@ RANKING_SETTINGS = (
     "seed",
     "options",
 )  # settings on which each batch of a ranking depends
-# What of a stage's causes decides what its judge is asked, by the beginning of its name.
+# Prefixes of the recorded causes that determine what the judge is called with, by stage.
 JUDGE_CAUSES: Mapping[str, tuple[str, ...]] = {
     "judge": ("judge", "config.judge", "config.group"),
     "rank": (
@@ -613,13 +618,14 @@ JUDGE_CAUSES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-PANEL = ("type", "rule", "weights", "version", "ask_all")  # what a panel of people and a judge adds to that judge
-HUMAN_FIRST = ("human_first", "judge")  # settings that put people first
+# settings that a panel of humans and a judge adds to that judge
+PANEL = ("type", "rule", "weights", "version", "ask_all")
+HUMAN_FIRST = ("human_first", "judge")  # settings that give human labels priority
 
 
 @dataclass(frozen=True)
 class ReplacedResults:
-    """Results of a stage that would be replaced: why, and what they have cost in USD, cached answers included."""
+    """Results of a stage that would be replaced, the reason, and their cost in USD including cached answers."""
 
     stage: str
     reason: ComponentChanged
@@ -631,7 +637,7 @@ class ReplacedResults:
 
 
 def _machine(components: Mapping[str, object]) -> object:
-    """Return what of a stage's components decides what its judge is asked, without people who come before it."""
+    """Return the components that determine what the judge is called with, without human labels that have priority."""
     judge = dict(as_object(components.get("judge")))
     members = as_list(judge.pop("judges", None))
     if judge.get("type") == "panel" and len(members) == 2 and as_object(members[0]).get("type") == HUMAN_SOURCE:
@@ -644,7 +650,7 @@ def _machine(components: Mapping[str, object]) -> object:
 
 
 def losses(runner: Runner, selection: Selection) -> list[ReplacedResults]:
-    """Paid results that the selected stages would replace. Touches nothing."""
+    """Return the paid results that the selected stages would replace. Nothing is changed."""
     locks = runner.store.manifest().stages if runner.store.exists else {}
     found = []
     for name, beginnings in JUDGE_CAUSES.items():
@@ -653,7 +659,7 @@ def losses(runner: Runner, selection: Selection) -> list[ReplacedResults]:
             continue
         stage = runner.pipeline.stage(name)
         if _machine(lock.components) == _machine(runner.components(stage)):
-            continue  # human labels come first, or no longer: what the model is asked is the same
+            continue  # only the priority of human labels changed: the model's calls stay the same
         reasons = runner.standing.reasons(stage, lock)
         changed = (reason for reason in reasons if isinstance(reason, ComponentChanged))
         if why := next((reason for reason in changed if reason.component.startswith(beginnings)), None):

@@ -1,7 +1,7 @@
-"""What a CI job asks of an evaluation: limits and an earlier result, what tells its golden set from this one's, and how
-that is told: in a sentence, in Markdown, as JUnit XML.
+"""Gates of an evaluation for CI: limits, an earlier result, and a golden.lock.
 
-What a golden.lock says of judgments and measures: made of a set, and held against one that is to be scored with.
+Outcomes are reported as sentences, as Markdown, and as JUnit XML. If the earlier result used another golden set, the
+summary describes the difference.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from raggs.runs.manifests.open_run import OpenedRun
 if TYPE_CHECKING:
     from raggs.evaluation.diff_sets import DiffReport
 
-    Apart = DiffReport | str | None  # what tells two sets apart, or why that cannot be told; None: they are the same
+    Apart = DiffReport | str | None  # difference between two sets, or why it is unknown; None if they are the same
 
 
 @dataclass(frozen=True)
 class GateRequest:
-    """Conditions that the result must hold.
+    """Conditions that the result must meet.
 
     Attributes:
-        limits: by measure, what its mean must reach, or must not exceed where lower is better.
-        before: an earlier eval.json that it must not fall behind.
-        drop: what a mean may lose against it.
-        across: whether it may be one on other judgments.
-        lock: a golden.lock that must mean the judgments, and the measures asked for.
-        inconclusive: whether an outcome that unjudged passages could reverse fails.
+        limits: by measure, the minimum of its mean; the maximum if lower is better.
+        before: earlier eval.json to compare with.
+        drop: maximum loss of a mean against the earlier result.
+        across: whether the earlier result may use other judgments.
+        lock: golden.lock that the judgments and the requested measures must match.
+        inconclusive: whether an outcome fails if unjudged passages could reverse it.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class GateRequest:
 
 
 def keep_earlier(before: Path | None, *outputs: Path | None) -> None:
-    """Refuse to write over the earlier result that a new one is compared with, by whatever path it is named.
+    """Raise an error if an output would overwrite the earlier result, whichever path names it.
 
     If a result replaced it, the same comparison would pass the next time, or lose a little each time.
 
     Args:
-        before: the earlier eval.json; None where nothing is compared.
-        outputs: files that would be written.
+        before: earlier eval.json; None without a comparison.
+        outputs: files to be written.
 
     Raises:
         UsageError: one of them is that file.
@@ -78,33 +78,33 @@ def keep_earlier(before: Path | None, *outputs: Path | None) -> None:
 def _same_file(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
-    except OSError:  # one of both is not there
+    except OSError:  # one of the files does not exist
         return False
 
 
 def open_gates(asked: GateRequest) -> Gates:
-    """The gates, with the earlier result as it is before this one is written, perhaps over it.
+    """Return the gates with the earlier result, which is read before the new one may overwrite it.
 
     Raises:
-        NotFoundError, DataError: the earlier result is missing, or is none.
+        NotFoundError, DataError: the earlier result is missing or invalid.
     """
     before = None if asked.before is None else read_report(asked.before)
     return Gates(asked.limits, before, asked.before, asked.drop, asked.across, asked.inconclusive)
 
 
 def sets_apart(report: EvalReport, gates: Gates, runs: tuple[str, ...]) -> Apart:
-    """What tells the set of the earlier result from this one's; None where it is the same, or may not differ.
+    """Compare the golden set of the earlier result with the current one; None if they are equal or must be.
 
     Args:
-        runs: the systems of the report, as they were named.
+        runs: systems of the report, as they were named.
 
     Returns:
-        A sentence where the earlier set cannot be read any more.
+        The comparison, or a sentence if the earlier set can no longer be read.
     """
     before = gates.before
     if before is None or not gates.across or before.golden.digest == report.golden.digest:
         return None
-    from raggs.app.diff import DiffRequest, diff  # late: most evaluations compare no sets
+    from raggs.app.diff import DiffRequest, diff  # Imported lazily: most evaluations compare no sets.
 
     there, gone = before.golden, f"the judgments of {gates.where} ({before.golden.digest[:12]}) cannot be read any more"
     if not Path(there.source).exists():
@@ -122,12 +122,12 @@ def sets_apart(report: EvalReport, gates: Gates, runs: tuple[str, ...]) -> Apart
 
 @dataclass(frozen=True)
 class GateVerdicts:
-    """What the gates say of a report.
+    """Outcomes of the gates for a report.
 
     Attributes:
-        report: what was held against them.
-        outcomes: one a gate, measure and system.
-        refused: why it could not be held against the earlier result; it is among the outcomes too.
+        report: the report that was checked.
+        outcomes: one per gate, measure and system.
+        refused: error that prevented the comparison with the earlier result; also one of the outcomes.
     """
 
     report: EvalReport
@@ -136,16 +136,16 @@ class GateVerdicts:
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        """A sentence for each outcome that is inconclusive and does not fail."""
+        """Return a sentence for each inconclusive outcome that does not fail, and its remedy."""
         found = [each for each in self.outcomes if each.inconclusive and not each.failed]
         return (*(each.said for each in found), *dict.fromkeys(each.remedy for each in found if each.remedy))
 
     def settle(self) -> None:
-        """Fail where a gate did.
+        """Raise an error if a gate failed.
 
         Raises:
-            GateError: one is not met.
-            DataError: one could not look.
+            GateError: a gate failed.
+            DataError: a gate could not be checked.
         """
         if self.refused is not None:
             raise self.refused
@@ -153,7 +153,7 @@ class GateVerdicts:
 
 
 def check_gates(report: EvalReport, gates: Gates) -> GateVerdicts:
-    """Hold a report against the gates; nothing is raised yet, so that all of it can be written first."""
+    """Check a report against the gates and return the outcomes without raising, so that all can be written first."""
     try:
         return GateVerdicts(report, gates.outcomes(report))
     except DataError as error:
@@ -161,7 +161,7 @@ def check_gates(report: EvalReport, gates: Gates) -> GateVerdicts:
 
 
 def summary(verdicts: GateVerdicts, apart: Apart = None) -> str:
-    """The report in Markdown, the gates before it, and after it what tells the set of the earlier result apart.
+    """Return Markdown: the gates, the report, and the difference between the earlier golden set and this one.
 
     Args:
         apart: see `sets_apart`.
@@ -176,7 +176,7 @@ def summary(verdicts: GateVerdicts, apart: Apart = None) -> str:
 
 
 def _mark(outcome: GateOutcome) -> str:
-    """What a reader sees first; an inconclusive outcome is neither met nor missed."""
+    """Return the symbol of an outcome; an inconclusive one neither passes nor fails."""
     if outcome.inconclusive:
         return "❔"
     return "❌" if outcome.failed else "✅"
@@ -187,18 +187,18 @@ def _set_difference_lines(apart: Apart) -> list[str]:
         return []
     if isinstance(apart, str):
         return ["", f"> {apart}"]
-    from raggs.app.diff import lay_out_diff  # late: most evaluations compare no sets
+    from raggs.app.diff import lay_out_diff  # Imported lazily: most evaluations compare no sets.
 
     return ["", markdown(lay_out_diff(apart))]
 
 
 @contextmanager
 def refusals_told(lock: Path | None, junit: Path | None, append: Callable[[str], None] | None) -> Iterator[None]:
-    """While systems are scored: where that is refused, a CI server hears why, as it hears of gates. The error goes on.
+    """Report an error while systems are scored to the CI server, in the same form as gates, and raise it again.
 
     Args:
-        lock: the golden.lock that the set is held to, if any.
-        junit: the file for JUnit XML.
+        lock: golden.lock that the set must match, if any.
+        junit: file for JUnit XML.
         append: adds Markdown to the summary of the step.
     """
     try:
@@ -213,7 +213,7 @@ def refusals_told(lock: Path | None, junit: Path | None, append: Callable[[str],
 
 
 def write_junit(verdicts: GateVerdicts, file: Path) -> None:
-    """JUnit XML: a case for each gate, and for each measure of each system.
+    """Write JUnit XML with one case per gate and one per measure and system.
 
     Raises:
         ProviderError: the file cannot be written.
@@ -227,11 +227,13 @@ def _write_junit(xml: bytes, file: Path) -> None:
         write_atomic(file, xml)
 
 
-MAX_SHOWN_FINDINGS = 3  # differences; all of them are in the audit
+MAX_SHOWN_FINDINGS = 3  # differences in the message; the audit lists all of them
 
 
 def meaning_of(judgments: Judgments) -> LockDefinitions:
-    """What some judgments are, and what measures make of them."""
+    """Return the definitions that a lock stores: digest and counts of the judgments, and the measures on their
+    scale.
+    """
     qrels = judgments.qrels
     counts = Counter(grade for grade in qrels.grade.tolist() if grade >= 0)
     locked = LockedJudgments(
@@ -245,8 +247,8 @@ def meaning_of(judgments: Judgments) -> LockDefinitions:
 
 
 def meaning_of_run(run: OpenedRun) -> LockDefinitions:
-    """The same of a run; of one that has judged nothing, the measures alone."""
-    from raggs.stages.questions import QUESTIONS  # late: only runs have stages
+    """Return the same definitions for a run; only the measures if it has no judgments."""
+    from raggs.stages.questions import QUESTIONS  # Imported lazily: only runs have stages.
 
     if run.pipeline is QUESTIONS:
         return LockDefinitions()
@@ -257,11 +259,11 @@ def meaning_of_run(run: OpenedRun) -> LockDefinitions:
 
 
 def check_meant(lock: Path) -> None:
-    """Refuse a lock by which judgments cannot be told.
+    """Raise an error if a lock cannot identify judgments.
 
     Raises:
-        NotFoundError: there is no such lock.
-        DataError: it is damaged, or says nothing of judgments.
+        NotFoundError: the lock does not exist.
+        DataError: it is damaged, or contains no judgments.
     """
     if read_lock(lock)[0].judgments is None:
         said = "says nothing of judgments: it is of a run that had none"
@@ -269,14 +271,14 @@ def check_meant(lock: Path) -> None:
 
 
 def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]) -> None:
-    """Refuse judgments, or measures, that a lock does not mean.
+    """Raise an error if judgments or measures differ from those of a lock.
 
     Args:
-        measures: those that are asked for; what others are does not matter.
+        measures: requested measures; other measures of the lock are ignored.
 
     Raises:
-        NotFoundError: there is no such lock.
-        DataError: it is damaged, says nothing of judgments, or means others.
+        NotFoundError: the lock does not exist.
+        DataError: it is damaged, contains no judgments, or contains others.
     """
     check_meant(lock)
     asked = {named.measure.NAME for named in measures}

@@ -1,10 +1,9 @@
-"""What a machine and a configuration need, checked without a paid call.
+"""Checks and maintenance that call no model.
 
-The caches of a workspace: what each holds, and how to empty it.
-
-Is a configuration right, and are its inputs? Reads them; runs nothing, asks no model.
-
-The corpus of a configuration, with its vectors, into the indexes on servers that its retrievers search.
+- Requirements of the machine and of a configuration (`examine`).
+- Caches of a workspace: their contents, and how to clear them (`survey`, `clear`).
+- Validation of a configuration and its inputs (`validate`).
+- Loading a corpus, with its vectors, into the server indexes that retrievers search (`loads`).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ CONNECT_TIMEOUT = 3.0
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """One thing looked at: ok, not ok, or (None) merely told."""
+    """Result of one check: passed, failed, or (None) information only."""
 
     name: str
     ok: bool | None
@@ -63,8 +62,8 @@ class HealthCheck:
 
 
 def examine(config: Path | None) -> list[HealthCheck]:
-    """All checks of the machine, and of a configuration where one is given."""
-    found = [] if config is None else [*_configuration(config)]  # first, since it reads the .env
+    """Return all checks of the machine and, if given, of a configuration."""
+    found = [] if config is None else [*_configuration(config)]  # first, because it reads the .env file
     return [*_machine(), *found]
 
 
@@ -156,7 +155,7 @@ def _key(model: str, config: RunConfig) -> Iterator[HealthCheck]:
 
 
 def _server(url: str) -> HealthCheck:
-    """Whether something listens there; nothing is sent."""
+    """Check whether a server accepts connections at this address; no data is sent."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -172,7 +171,7 @@ LEFT = "left by earlier versions of raggs; nothing reads it"
 
 @dataclass(frozen=True)
 class CachePart:
-    """One cache: its entries (answers, or files), how many others cannot be used, and its size on the disk."""
+    """One cache: number of entries (answers or files), number of unusable ones, and size on disk."""
 
     name: str
     entries: int
@@ -182,10 +181,10 @@ class CachePart:
 
 
 def survey(workspace: Path) -> list[CachePart]:
-    """Every cache of a workspace; those that are not there have no entries.
+    """Return all caches of a workspace; missing ones have no entries.
 
     Raises:
-        UsageError: the workspace, or a cache in it, is no folder.
+        UsageError: the workspace, or a cache in it, is not a folder.
     """
     cache = _cache(workspace)
     parts = [_part(name, [cache.at(name).folder], note) for name, note in CACHE_NOTES.items()]
@@ -194,13 +193,13 @@ def survey(workspace: Path) -> list[CachePart]:
 
 
 def clear(workspace: Path, what: str) -> list[str]:
-    """Empty one cache, or all of them.
+    """Clear one cache, or all of them.
 
     Returns:
-        The names of those that held something.
+        The names of caches that were not empty.
 
     Raises:
-        UsageError: no such cache, a link leads to it, or the workspace is no folder; then nothing is cleared.
+        UsageError: the cache does not exist, is a link, or the workspace is not a folder; then nothing is cleared.
     """
     known = (*CACHE_NOTES, OTHER_CACHES)
     if what != "all" and what not in known:
@@ -213,7 +212,11 @@ def clear(workspace: Path, what: str) -> list[str]:
 
 
 def _cache(workspace: Path) -> Cache:
-    """The cache of a workspace."""
+    """Return the cache of a workspace.
+
+    Raises:
+        UsageError: the workspace, or a cache in it, is not a folder.
+    """
     cache = Cache.of(workspace)
     for path in (workspace, cache.folder, *(cache.at(name).folder for name in CACHE_NOTES)):
         if path.exists() and not path.is_dir():
@@ -236,7 +239,7 @@ def _folders(cache: Cache, name: str) -> list[Path]:
 
 
 def _stay(workspace: Path, folder: Path) -> None:
-    """Refuse a cache that a link puts elsewhere: what lies there may be somebody else's."""
+    """Raise an error if a cache is a link to another folder, whose files may belong to another user."""
     for path in (folder, folder / DATABASE):
         there = path.resolve()
         if path.exists() and (folder.is_symlink() or not there.is_relative_to(workspace.resolve())):
@@ -246,7 +249,7 @@ def _stay(workspace: Path, folder: Path) -> None:
 
 
 def _unknown_folders(cache: Cache) -> list[Path]:
-    """Folders beside the caches that are none of them."""
+    """Return folders in the cache folder that belong to no cache."""
     if not cache.folder.is_dir():
         return []
     return sorted(path for path in cache.folder.iterdir() if path.is_dir() and path.name not in CACHE_NOTES)
@@ -263,7 +266,7 @@ def _part(name: str, folders: list[Path], note: str) -> CachePart:
 
 @dataclass(frozen=True)
 class ConfigInputs:
-    """What a configuration's inputs hold: queries, passages, the retrievers' names, and what was found on the way."""
+    """Contents of a configuration's inputs: queries, passages, names of retrievers, and notes."""
 
     queries: int
     passages: int
@@ -275,7 +278,7 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> ConfigInputs:
     """Check a configuration and its inputs.
 
     Raises:
-        RaggsError: the first thing that is wrong, with file and line.
+        RaggsError: the first error, with file and line.
     """
     settings = load_config(config, overrides).run
     permit(settings, ())
@@ -295,19 +298,19 @@ SHARED_FIELDS = ("id_field", "title_field", "text_field", "metadata_field")
 
 @dataclass(frozen=True)
 class IndexLoad:
-    """One index to be made, and how it stands now."""
+    """One index to load, and its current state."""
 
     loader: Loader
     standing: IndexState
 
 
 def loads(config: RunConfig, services: RunServices) -> Iterator[IndexLoad]:
-    """What there is to do; each index is asked how it stands when its job is taken.
+    """Yield the indexes to load; the state of each is read when the caller reaches it.
 
     Raises:
         UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
-        ConfigError: two retrievers want the same index otherwise, or no index can have such a name.
-        RaggsError: the server cannot say (see `raggs.parts.elastic.server`).
+        ConfigError: two retrievers define the same index differently, or the name of an index is invalid.
+        RaggsError: the server failed (see `raggs.parts.elastic.server`).
     """
     for place in targets(config):
         contents = _contents(services, place)
@@ -319,11 +322,11 @@ def loads(config: RunConfig, services: RunServices) -> Iterator[IndexLoad]:
 
 
 def targets(config: RunConfig) -> list[VectorPlace]:
-    """The indexes that retrievers search, each once, as the first of them that needs vectors describes it.
+    """Return each index that retrievers search, as described by the first retriever that needs vectors.
 
     Raises:
         UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
-        ConfigError: two retrievers want the same index otherwise, or no index can have such a name.
+        ConfigError: two retrievers define the same index differently, or the name of an index is invalid.
     """
     places = [(name_of(spec), retrievers.REGISTRY.of(spec).index_place(spec)) for spec in config.retrieve.retrievers]
     searched = [(name, place) for name, place in places if place is not None]
@@ -353,10 +356,11 @@ def targets(config: RunConfig) -> list[VectorPlace]:
 
 
 def run_load(load: IndexLoad, services: RunServices, overwrite: bool) -> LoadResult:
-    """Make the index and load it.
+    """Create the index and load it.
 
     Raises:
-        RaggsError: see `Loader.prepare` and `Loader.load`; what was sent stays, and the next call goes on from there.
+        RaggsError: see `Loader.prepare` and `Loader.load`. Loaded documents stay, and the next call continues from
+            there.
     """
     load.loader.prepare(overwrite)
     return load.loader.load(_documents(services), services.workspace.building)
@@ -370,7 +374,7 @@ def _contents(services: RunServices, place: VectorPlace) -> Contents:
 
 
 def _documents(services: RunServices) -> Callable[[int, int], Sequence[IndexDocument]]:
-    """The documents by position; vectors are made once and kept, like those of the dense retriever."""
+    """Return a function that reads documents by position; vectors are computed once and stored."""
     store, embedder, workspace = services.corpus.store, services.embedder, services.workspace
     vectors: VectorIndex | None = None
     if embedder is not None:
@@ -387,5 +391,5 @@ def _documents(services: RunServices) -> Callable[[int, int], Sequence[IndexDocu
 
 
 def _values(row: Vectors) -> list[float] | None:
-    """The shortest decimals that read back as the same float32; None for a vector of zeros."""
+    """Return the shortest decimals that read back as the same float32; None for a zero vector."""
     return shortest_floats(row) if row.any() else None

@@ -1,4 +1,4 @@
-"""A starter project: a commented configuration, a small corpus and questions, which run offline at once."""
+"""Starter project: a commented configuration, a small corpus and questions, which run offline."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ STARTER = Path(__file__).parent / "starter"
 
 
 def make_starter(folder: Path, *, force: bool = False) -> list[Path]:
-    """Make a starter project in `folder`, which is made if missing.
+    """Create a starter project in `folder`, which is created if missing.
 
     Args:
-        force: write over files of the same names.
+        force: whether to overwrite files of the same names.
 
     Returns:
-        The files.
+        Paths of the files.
 
     Raises:
-        UsageError: a file of the same name is there already.
+        UsageError: a file of the same name exists.
         ProviderError: the folder cannot be written.
     """
     files = sorted(path for path in STARTER.iterdir() if path.is_file())

@@ -1,13 +1,13 @@
-"""raggs as a provider of ir_measures: its measures by ir_measures' names, and raggs' own measures beside them.
+"""raggs as a provider of ir_measures, for measures of ir_measures and for measures that only raggs has.
 
 Importing this module registers both with ir_measures: `ir_measures.providers.registry["raggs"]` computes them, and
-`ir_measures.parse_measure` knows names such as ``ra_nwg@10``. Nothing else in raggs imports it, so ir_measures is
-loaded only for those who use it.
+`ir_measures.parse_measure` knows names such as ``ra_nwg@10``. No other module of raggs imports it, so ir_measures is
+loaded only on request.
 
-ir_measures' names keep ir_measures' meaning: relevant from grade 1 on, and 0 for a query for which a measure is not
-defined. Equal scores are ordered as trec_eval orders them, by descending id. raggs' own measures keep the meaning of
-`raggs eval`: a query for which one is not defined is NaN, and the mean leaves it out. Those that need the grades 1 to 5
-refuse other grades.
+Measures of ir_measures keep their definition: relevant from grade 1 on, and 0 for a query for which a measure is not
+defined. Equal scores are ordered as trec_eval orders them, by descending id. raggs' own measures are defined as in
+`raggs eval`: an undefined value is NaN, and the mean omits it. Measures that need grades from 1 to 5 refuse other
+grades.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
 from raggs.metrics.names import parse_measure
 
-SEPARATE_PARAMS = frozenset({"judged_only", "dcg", "gains"})  # parameters that are no part of raggs' names
-DEFAULT_MAX_GRADE = 4  # of ir_measures' grades, as gdeval has it; higher ones raise it
+SEPARATE_PARAMS = frozenset({"judged_only", "dcg", "gains"})  # parameters that are not part of raggs' names of measures
+DEFAULT_MAX_GRADE = 4  # highest grade by default, as in gdeval; higher grades raise it
 GOLDEN = (1, 5)
 COUNTS = frozenset({"NumQ", "NumRel", "NumRet"})
 SOME_LEFT_OUT = "Accuracy"  # has no value for a query whose list holds no pair to compare
-NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # facets or answers
+NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # need facets or answers
 
 
 class DefinedMean(measures.MeanAgg):
@@ -43,12 +43,12 @@ class DefinedMean(measures.MeanAgg):
 
 
 class RaggsMeasure(measures.Measure):
-    """A measure that raggs has and ir_measures has not."""
+    """A measure that raggs has and ir_measures lacks."""
 
     DEFAULT = math.nan
 
     def aggregator(self) -> DefinedMean:
-        """Return what the values of the queries are put together by."""
+        """Return the aggregator of the values per query."""
         return DefinedMean()
 
 
@@ -63,7 +63,7 @@ def _as_ir_measure(kind: type[Measure]) -> RaggsMeasure:
 
 
 def _own_measures() -> Iterator[RaggsMeasure]:
-    """Return those of raggs' measures that ir_measures lacks, and that need nothing but grades and lists."""
+    """Yield raggs' measures that ir_measures lacks and that need only grades and lists."""
     theirs = {aliases().get(name.lower(), name.lower()) for name in measures.registry}
     for name in REGISTRY.builtin:
         if name not in theirs and name not in NEEDS_MORE and name.isidentifier():
@@ -73,7 +73,7 @@ def _own_measures() -> Iterator[RaggsMeasure]:
 
 
 class Computation(NamedTuple):
-    """What measures share that are computed together."""
+    """Settings shared by measures that are computed together."""
 
     condensed: bool
     gains: tuple[tuple[int, float], ...]
@@ -81,7 +81,7 @@ class Computation(NamedTuple):
 
 
 class RaggsEvaluator(providers.Evaluator):
-    """Scores runs by raggs.
+    """Evaluator that scores runs with raggs.
 
     Args:
         wanted: the measures.
@@ -150,7 +150,9 @@ def _computation(measure: measures.Measure) -> Computation:
 
 
 def _count(measure: measures.Measure, labels: Mapping[str, int], found: Mapping[str, float]) -> int:
-    """Return the number of queries, of relevant documents or of retrieved ones, of a query with a list."""
+    """Return the count that a measure needs for a query: of queries, of relevant documents or of retrieved
+    documents.
+    """
     rel = measure.params.get("rel")
     if measure.NAME == "NumRel":
         return sum(grade >= (1 if rel is None else rel) for grade in labels.values())
@@ -160,7 +162,7 @@ def _count(measure: measures.Measure, labels: Mapping[str, int], found: Mapping[
 
 
 def _text(measure: measures.Measure) -> str:
-    """Return the name that raggs gives a measure."""
+    """Return raggs' name of a measure."""
     name = str(measure.NAME)
     if measure.params.get("dcg") == "exp-log2":
         name = "ndcg_exp"
@@ -173,7 +175,7 @@ def _text(measure: measures.Measure) -> str:
 
 
 def _supported() -> list[measures.Measure]:
-    """Return ir_measures' measures that raggs computes, by the parameters with which it does."""
+    """Return the measures of ir_measures that raggs computes, with the supported parameters."""
     free, some = base.Any(), base.Any(required=True)
     cut: dict[str, object] = {"cutoff": free, "rel": free, "judged_only": free}
     graded: dict[str, object] = {"min_rel": free, "max_rel": free}
@@ -213,7 +215,7 @@ def _supported() -> list[measures.Measure]:
 
 
 class RaggsProvider(providers.Provider):
-    """Computes ir_measures' measures, and raggs' own ones, by raggs."""
+    """Provider that computes measures of ir_measures and raggs' own measures."""
 
     NAME = "raggs"
     SUPPORTED_MEASURES = _supported()
