@@ -145,7 +145,7 @@ def side_of(judged: RunGrades, judges: Sequence[str]) -> JudgeSide:
     """Return one side of the comparison.
 
     Args:
-        judges: who gave each of the compared grades.
+        judges: name of the judge of each compared grade.
 
     Raises:
         DataError: a line of the ledger is damaged.
@@ -397,7 +397,7 @@ def plan_differing(found: JudgeComparison, file: Path, seed: int = 1) -> int:
     The plan contains no grades. Returns the number of passages; without any, no file is written.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the file cannot be written.
     """
     unread = sorted(found.unread, key=lambda case: case.key)
     if not unread:
@@ -517,7 +517,7 @@ def _settings_sentences(settings: Mapping[str, tuple[str, str]]) -> Iterator[str
 
 
 def verdict(found: JudgeComparison) -> str:
-    """Return which judge to use, as a sentence."""
+    """Return a sentence that recommends one of the judges."""
     near = found.nearer
     if not _differ(found):
         return "both judges give every passage the same grade: use the cheaper one"

@@ -1,7 +1,7 @@
-"""Carry a golden set over to the corpora of systems that are cut in another way: which corpus is whose, and opening it.
+"""Projection of a golden set onto corpora with other chunks: find the corpus of each system, and open it.
 
-A run directory knows its own corpus; of a file of lists somebody must say it. Nothing is scored on a corpus that is not
-the one a run searched.
+A run directory knows its own corpus. For a file of lists, you name the corpus. raggs never scores a system on a corpus
+that differs from the one that it searched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from raggs.parts.workspace import OpenCorpus, Workspace
 from raggs.runs.events import Listener, ignore_event
 from raggs.runs.manifests.store import RunStore
 
-GOLDEN = "golden"  # what --corpus calls the golden set
+GOLDEN = "golden"  # name of the golden set in --corpus
 NAME_IT = "--corpus CONFIG names the configuration whose corpus it is (SYSTEM=CONFIG for one system)"
 
 
@@ -38,13 +38,14 @@ def projected(
     asked: ProjectionRequest,
     listen: Listener = ignore_event,
 ) -> tuple[Judgments, list[NamedSystem]]:
-    """The systems with the golden set on the passages of each one's corpus, and the set without the doubt about its
-    labels, which nobody can carry over.
+    """Return the systems with the golden set projected onto their corpora.
+
+    The returned judgments lack the uncertainty of their labels, because it cannot be projected.
 
     Raises:
-        UsageError: a corpus is named for no system.
-        NotFoundError, DataError: a corpus is not known or not what was judged or searched; passages have no places, or
-            other texts than were judged.
+        UsageError: a corpus is named for an unknown system.
+        NotFoundError, DataError: a corpus is unknown, or differs from the one that was judged or searched. Also if
+            passages have no positions in documents, or other texts than the judged ones.
     """
     named = _corpora_by_system(asked.corpora, [system.name for system in systems])
     places = _find_judged_places(golden, judgments, named.get(GOLDEN), listen)
@@ -65,10 +66,10 @@ def projected(
 def project_corpus(
     places: JudgedPlaces, config: RunConfig, rule: ProjectionRule = DEFAULT_RULE, listen: Listener = ignore_event
 ) -> Projection:
-    """A golden set on the passages of a configuration's corpus, which is read, and cut where that was not done yet.
+    """Project a golden set onto the corpus of a configuration, which is read, and chunked if necessary.
 
     Raises:
-        NotFoundError, DataError: the corpus cannot be read, has no places, or other texts than were judged.
+        NotFoundError, DataError: the corpus cannot be read, has no positions, or has other texts than the judged ones.
     """
     with _opened_corpus(config, listen) as corpus:
         return project_onto(places, corpus.store, corpus.store.content_hash, corpus.place, rule)
@@ -76,7 +77,7 @@ def project_corpus(
 
 @contextmanager
 def _opened_corpus(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
-    """The corpus of a configuration; nobody is paid."""
+    """Open the corpus of a configuration without any paid call."""
     permit(config, ())
     with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
         try:
@@ -87,10 +88,10 @@ def _opened_corpus(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
 
 
 def _find_judged_places(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: Listener) -> JudgedPlaces:
-    """Where judged passages stand, by the set itself or by the corpus that was named for it.
+    """Return the positions of judged passages, from the golden set or from the corpus named for it.
 
     Raises:
-        DataError: the corpus is not the one that was judged.
+        DataError: the corpus differs from the one that was judged.
     """
     if path is None:
         return judged_places(golden, judgments)
@@ -105,10 +106,10 @@ def _find_judged_places(golden: GoldenSet, judgments: Judgments, path: Path | No
 
 
 def _check_same_corpus(projection: Projection, system: NamedSystem) -> Projection:
-    """The projection, where it is onto the corpus that the system searched.
+    """Return the projection if its corpus is the one that the system searched.
 
     Raises:
-        DataError: it is not.
+        DataError: it is another corpus.
     """
     if other := projection.origin.other_corpus(system.origin):
         raise DataError(
@@ -120,10 +121,10 @@ def _check_same_corpus(projection: Projection, system: NamedSystem) -> Projectio
 
 
 def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
-    """The corpora by system, of the golden set by `GOLDEN`; for all others by "".
+    """Return paths of corpora by system; `GOLDEN` is the golden set, and "" is the default of all others.
 
     Raises:
-        UsageError: there is no such system, or two corpora for one.
+        UsageError: a system is unknown, or has two corpora.
     """
     found: dict[str, Path] = {}
     for spec in specs:
@@ -137,7 +138,7 @@ def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str
 
 
 def _run_of_system(system: NamedSystem) -> Path | None:
-    """The run directory that a system is of; None for a file."""
+    """Return the run directory of a system; None for a file."""
     path = Path(system.source)
     return path if path.is_dir() and RunStore(path).exists else None
 

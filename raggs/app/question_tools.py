@@ -1,14 +1,14 @@
-"""What thresholds would take out of questions that are there, and the pairs by which to judge that.
+"""Tools for questions: calibration of filter thresholds, import from logs, and configuration for a folder of documents.
 
-Questions out of logs of real users: cleaned, counted, and without what tells who asked.
+Calibration shows how many questions each threshold would remove, and the pairs of texts to judge it by.
 
-Everything happens on this machine; near-duplicates are told by WordLlama, which asks nobody. Of a log one column is
-read, and of an entry only its text, how often it came and where first are written. Each entry of a log is counted
-once: as a question, as flagged, or under the reason why it is neither.
+The import turns logs of real users into questions: cleaned, counted, and without personal data. It runs locally;
+near-duplicates are found by the local embedder WordLlama. From a log, raggs reads one column and stores only the text
+of an entry, its frequency and its first place. Each entry is counted once: as a question, as flagged, or under
+the reason for which it was dropped.
 
-A configuration for a folder of documents: where a user with nothing but documents begins.
-
-It lies beside the questions, so that `raggs questions`, `raggs run` and `raggs eval` go on with it.
+The configuration is for users who have only documents. It is stored next to the questions, so that `raggs questions`,
+`raggs run` and `raggs eval` use it.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ CORPUS = "corpus_id"
 
 @dataclass(frozen=True)
 class CalibrateRequest:
-    """What to look at.
+    """Input of a calibration.
 
     Attributes:
-        questions: a file of questions, with excerpts where there are any.
-        embedder: as on the command line.
-        corpus: only questions about this one; None for all.
-        workspace: below it lie the caches.
-        max_usd: what the embedder may cost.
+        questions: file of questions, optionally with excerpts.
+        embedder: specification, as on the command line.
+        corpus: name of a corpus, to use only the questions about it; None for all.
+        workspace: folder of the caches.
+        max_usd: cost limit of the embedder, in USD.
     """
 
     questions: Path
@@ -109,12 +109,13 @@ class CalibrateRequest:
 
 @dataclass(frozen=True)
 class ThresholdPairs:
-    """The pairs by which one threshold is judged.
+    """Pairs of texts that a threshold applies to.
 
     Attributes:
-        kind: "duplicate": each question and its nearest before it; "excerpt": each and its furthest excerpt.
-        texts: of both.
-        cosines: of both, shape (pairs,).
+        kind: "duplicate": a question and its most similar predecessor; "excerpt": a question and its least similar
+            excerpt.
+        texts: both texts of each pair.
+        cosines: cosine similarity of each pair, shape (pairs,).
     """
 
     kind: Kind
@@ -123,19 +124,19 @@ class ThresholdPairs:
 
     @property
     def histogram(self) -> tuple[tuple[float, int], ...]:
-        """How many cosines begin where (`raggs.stats.question_filters.histogram`)."""
+        """Return the lower bound and the count of each bin of cosines (`raggs.stats.question_filters.histogram`)."""
         return histogram(self.cosines)
 
 
 @dataclass(frozen=True)
 class ThresholdCalibration:
-    """Questions, embedded.
+    """Embedded questions with their pairs.
 
     Attributes:
-        questions: how many there are.
-        embedder: identity of what embedded them: cosines of another are on another scale.
-        usual: thresholds of that embedder, or of the report's corpus of that name.
-        pairs: by kind.
+        questions: number of questions.
+        embedder: identity of the embedder; cosines of other embedders have another scale.
+        usual: default thresholds for this embedder, or for the corpus if it is one of the report's.
+        pairs: pairs by kind.
     """
 
     questions: int
@@ -146,7 +147,7 @@ class ThresholdCalibration:
     _owner: tuple[int, ...]
 
     def gone(self, thresholds: Thresholds) -> dict[Kind, int]:
-        """How many questions each threshold takes out, of all."""
+        """Return how many of all questions each threshold removes."""
         vectors, excerpts = self._vectors
         return {
             "duplicate": len(duplicates(vectors, thresholds.duplicate)),
@@ -158,7 +159,7 @@ def calibrate(request: CalibrateRequest, listen: Listener = ignore_event) -> Thr
     """Embed questions and excerpts, and pair them. Works in notebooks.
 
     Raises:
-        RaggsError: the file cannot be used, the embedder is unknown or failed, no question is about the corpus.
+        RaggsError: the file is invalid, the embedder is unknown or failed, or no question is about the corpus.
     """
     if in_loop():
         return run_in_thread(lambda hear: calibrate(request, hear), listen)
@@ -170,7 +171,7 @@ def calibrate(request: CalibrateRequest, listen: Listener = ignore_event) -> Thr
 
 
 def _questions_of_corpus(request: CalibrateRequest, queries: list[Query]) -> list[Query]:
-    """The questions about the corpus."""
+    """Return the questions about the corpus."""
     if request.corpus is None:
         return queries
     found = [query for query in queries if request.corpus in _corpora(query)]
@@ -184,7 +185,7 @@ def _questions_of_corpus(request: CalibrateRequest, queries: list[Query]) -> lis
 
 
 def _corpora(query: Query) -> set[str]:
-    """The names by which a question says what it is about."""
+    """Return the names of corpora and documents that a question refers to."""
     named = query.metadata.get(CORPUS)
     spans = {each.span.source for each in query.references if each.span is not None}
     return {*spans, *([named] if isinstance(named, str) else [])}
@@ -207,7 +208,7 @@ def _pair_and_score(queries: list[Query], embedder: Embedder, usual: Thresholds)
     return ThresholdCalibration(len(queries), embedder.identity, usual, pairs, (vectors, held), tuple(owner))
 
 
-DEFAULT_NEAR_COSINE = 0.92  # WordLlama's cosine above which two questions are one
+DEFAULT_NEAR_COSINE = 0.92  # WordLlama's cosine above which two questions count as the same
 LINES_PER_PROGRESS = 5000
 MIN_LANGUAGE_SHARE = 0.05
 NO_TEXT = "no text"
@@ -215,17 +216,17 @@ NO_TEXT = "no text"
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What to read and what to make of it.
+    """Input and options of an import.
 
     Attributes:
-        logs: files, see `raggs.parts.queries.logs.read_log`.
-        out: where the questions go: .jsonl, .csv or .yaml; None: nowhere, only the report is made.
-        column: of tables and JSON lines.
-        allow: kinds of personal data that may stay in questions.
-        mask: whether other kinds are replaced by their name, rather than their questions set aside.
-        near: cosine above which two questions are one; 1 keeps all that differ.
-        language: of all questions; None: each is detected.
-        force: whether files that exist are replaced.
+        logs: files; see `raggs.parts.queries.logs.read_log`.
+        out: file of the questions (.jsonl, .csv or .yaml); None to only report.
+        column: column of tables and JSON lines.
+        allow: kinds of personal data that may remain in questions.
+        mask: whether other personal data is replaced by its kind; otherwise such questions are set aside.
+        near: cosine above which two questions count as the same; 1 keeps all distinct texts.
+        language: language of all questions; None to detect it per question.
+        force: whether to overwrite files.
     """
 
     logs: Sequence[Path]
@@ -240,18 +241,18 @@ class ImportRequest:
 
 @dataclass(frozen=True)
 class QuestionImportResult:
-    """What became of the entries.
+    """Result of an import.
 
     Attributes:
-        entries: of all logs.
-        dropped: entries that are no question, by reason.
-        questions: that were written, the most frequent first.
-        same, near: entries and questions that went into others: same words; near in meaning.
-        flagged: questions set aside, by kind of personal data; one may have several.
-        flagged_questions, flagged_entries: in all.
-        masked: questions in which something was replaced, by kind.
-        languages: questions by language, the most frequent first.
-        files: that were written.
+        entries: number of entries in all logs.
+        dropped: number of entries that are not questions, by reason.
+        questions: written questions, the most frequent first.
+        same, near: entries with the same text as another, and questions merged into a similar one.
+        flagged: questions set aside, by kind of personal data; a question may have several kinds.
+        flagged_questions, flagged_entries: totals.
+        masked: questions with replaced personal data, by kind.
+        languages: number of questions by language, the most frequent first.
+        files: written files.
     """
 
     entries: int
@@ -269,13 +270,13 @@ class QuestionImportResult:
 
 @dataclass
 class _Read:
-    """Entries as they are read, each distinct text once.
+    """Entries read so far, with each distinct text once.
 
     Attributes:
-        entries: read so far.
-        dropped: by reason.
-        asked: distinct texts in the order in which they came first, how often each came.
-        places: of the first.
+        entries: number of entries.
+        dropped: number of dropped entries, by reason.
+        asked: frequency of each distinct text, in order of first occurrence.
+        places: place of the first occurrence.
     """
 
     entries: int = 0
@@ -285,7 +286,7 @@ class _Read:
     places: dict[int, str] = field(default_factory=dict)
 
     def add(self, text: str | None, place: str) -> None:
-        """Take one entry in."""
+        """Add one entry."""
         self.entries += 1
         clean = "" if text is None else one_line(clean_unicode(text))
         reason = NO_TEXT if text is None else fault(clean)
@@ -300,7 +301,7 @@ class _Read:
 
 @dataclass
 class _Sorted:
-    """Distinct texts, told apart by personal data."""
+    """Distinct texts, separated by whether they contain personal data."""
 
     sound: list[QuestionLines] = field(default_factory=list)
     flagged: list[QuestionLines] = field(default_factory=list)
@@ -309,17 +310,17 @@ class _Sorted:
 
 
 def flagged_file(out: Path) -> Path:
-    """Where questions with personal data go: beside the others, never among them."""
+    """Return the path of the file for questions with personal data, next to the file of the other questions."""
     return out.with_name(f"{out.stem}.flagged.jsonl")
 
 
 def import_logs(request: ImportRequest, listen: Listener = ignore_event) -> QuestionImportResult:
-    """Make questions out of logs.
+    """Import questions from logs.
 
     Raises:
-        UsageError: a kind or format that does not exist, or a file stands in the way.
-        NotFoundError, DataError: a log cannot be read, or holds no question.
-        ProviderError: the disk refuses.
+        UsageError: a kind or format is unknown, or a file exists.
+        NotFoundError, DataError: a log cannot be read, or contains no question.
+        ProviderError: the file cannot be written.
     """
     _check(request)
     read = _read(request)
@@ -348,7 +349,7 @@ def import_logs(request: ImportRequest, listen: Listener = ignore_event) -> Ques
 
 
 def _check(request: ImportRequest) -> None:
-    """What can be told before a log is read."""
+    """Check the request before any log is read."""
     for kind in request.allow:
         if kind not in KINDS:
             raise UsageError(f"no kind of personal data is called {kind!r}", remedy=did_you_mean(kind, KINDS))
@@ -368,7 +369,7 @@ def _read(request: ImportRequest) -> _Read:
 
 
 def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
-    """Each distinct text set aside, masked or left as it is."""
+    """Set aside, mask or keep each distinct text."""
     told = _Sorted()
     spoken = {text: request.language or detect_language(text) for text in read.asked}
     usual = _common_languages(Counter(spoken.values()))
@@ -389,8 +390,8 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
 
 
 def _common_languages(languages: Counter[str]) -> list[str]:
-    """The languages of at least a twentieth of the texts: whoever writes in one may have a phone where another is
-    spoken.
+    """Return the languages of at least 5 % of the texts; phone numbers and names of any of them may occur in every
+    text.
     """
     total = languages.total()
     return [language for language, count in languages.most_common() if count >= MIN_LANGUAGE_SHARE * total]
@@ -402,7 +403,7 @@ def _kinds(found: Sequence[PersonalSpan]) -> tuple[personal_Kind, ...]:
 
 
 def _merge_near_duplicates(asked: Sequence[QuestionLines], request: ImportRequest) -> tuple[QuestionLines, ...]:
-    """The questions without those near a more frequent one, which are counted with it."""
+    """Merge questions into a similar, more frequent one, and add up their frequencies."""
     if request.near >= 1 or len(asked) < 2:
         return tuple(asked)
     with Workspace(Path()) as workspace:
@@ -467,17 +468,19 @@ judge:                            # raggs run --config <this file>
 def config_for(
     documents: Path, config: Path | None, out: Path | None, asked: Sequence[str] = (), *, writes: bool = True
 ) -> tuple[Path, bool]:
-    """The configuration for a folder of documents, and whether it is new: one that lies beside the questions, or made.
+    """Return the path of the configuration for a folder of documents, and whether it is new.
+
+    An existing file next to the questions is used; otherwise one is created.
 
     Args:
-        out: where the questions go.
-        asked: settings, as ``key=value``, that a new one says, so that going on by it asks the same.
-        writes: whether it may be made there; else in a folder that is gone with the process.
+        out: file of the questions.
+        asked: settings, as ``key=value``, to store in a new file, so that the next command uses the same ones.
+        writes: whether it may be created there; if not, it is created in a temporary folder.
 
     Raises:
-        UsageError: `config` is given too; or the file that is there is about other documents.
-        ConfigError: what is asked cannot be.
-        NotFoundError: there is no such folder.
+        UsageError: `config` is also given, or the existing file is about other documents.
+        ConfigError: a setting is invalid.
+        NotFoundError: the folder does not exist.
     """
     if config is not None:
         raise UsageError("DOCS and --config both say what is asked about", remedy="leave one out")
@@ -499,29 +502,29 @@ def config_for(
 
 
 def says_otherwise(file: Path, run: RunConfig) -> bool:
-    """Whether going on by the file alone would make other questions than those of `run`."""
+    """Return whether the file without command-line settings would lead to other questions than `run`."""
     told = load_config(file).run
     return (told.questions, told.corpus, told.embed) != (run.questions, run.corpus, run.embed)
 
 
 def _say_what_is_asked(where: Path, text: str, asked: Sequence[str]) -> None:
-    """Put settings into a new file; it stays as it is where they cannot be put in so that it says the same."""
+    """Store settings in a new file; if that would change their meaning, the file stays as it is."""
     try:
         meant = load_config(where, asked).run
     except RaggsError:
-        where.unlink(missing_ok=True)  # or the call that mends it would find a file that says something else
+        where.unlink(missing_ok=True)  # otherwise the corrected command would find a file with other settings
         raise
     write_atomic(where, _with_sections(text, read_source(where, {}).values, asked).encode())
     try:
         same = load_config(where).run == meant
-    except ConfigError:  # a list's entry by its name
+    except ConfigError:  # the setting addresses an entry of a list by its name
         same = False
     if not same:
         write_atomic(where, text.encode())
 
 
 def _with_sections(text: str, values: dict[str, object], asked: Sequence[str]) -> str:
-    """The file's text with sections that say what is asked, their comments kept; each in few lines."""
+    """Return the file's text with updated sections, with comments kept and each value on few lines."""
     for setting in asked:
         key, _, value = setting.partition("=")
         *above, last = split_key(key.strip())
@@ -544,7 +547,7 @@ def _with_sections(text: str, values: dict[str, object], asked: Sequence[str]) -
 
 
 def _flow(value: object) -> str:
-    """On one line, as YAML reads it; names stand bare, and a dollar is no variable."""
+    """Return a value as YAML on one line; names are unquoted, and dollar signs are escaped."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(key)}: {_flow(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
@@ -554,17 +557,17 @@ def _flow(value: object) -> str:
 
 
 def _passing() -> Path:
-    """A folder that is gone with the process."""
+    """Return a temporary folder that is deleted when the process ends."""
     folder = tempfile.mkdtemp(prefix="raggs-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 def asker_setting(text: str) -> str:
-    """The value of `questions.ask.asker` that one word stands for: ``litellm:openai/gpt-5-mini``.
+    """Return the value of `questions.ask.asker` for a short specification such as ``litellm:openai/gpt-5-mini``.
 
     Raises:
-        UsageError: no such asker, or no such setting.
+        UsageError: the asker or the setting is unknown.
     """
     found = parse_spec(text, askers.REGISTRY, AdapterConfig)
     return json.dumps({"type": found.type, **found.model_dump(mode="json", exclude_unset=True)}, ensure_ascii=False)
@@ -581,7 +584,7 @@ def _check_same(file: Path, documents: Path) -> None:
 
 
 def _text(documents: Path, out: Path, beside: Path | None) -> str:
-    """The file's text. `beside`: the folder that its paths start from; None: they are absolute."""
+    """Return the file's text; paths are relative to `beside`, or absolute if it is None."""
     name = re.sub(r"[^\w.-]+", "-", documents.resolve().name).strip(".-") or "documents"
     folder = documents.resolve() if beside is None else Path(os.path.relpath(documents, beside))
     return TEMPLATE.format(

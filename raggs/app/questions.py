@@ -1,8 +1,8 @@
-"""Make questions of documents, or go on with that; or say what it would do and cost.
+"""Generation of questions from documents: start, resume, or estimate the work and the cost.
 
-The questions go to a file that `raggs run`, `raggs chunks eval` and other tools read: those with excerpts, in the order
-in which they were asked for. Questions without an answer on purpose go to a file of their own beside it, since nothing
-can be found for them.
+The questions with excerpts are written to a file that `raggs run`, `raggs chunks eval` and other tools read, in the
+order in which they were generated. Deliberately unanswerable questions go to a separate file next to it, because no
+passage is relevant to them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ UNANSWERABLE = ".unanswerable"
 
 
 def questions_folder(config: RunConfig) -> Path:
-    """Where the run lies that makes a configuration's questions: beside that of the golden set."""
+    """Return the run directory of question generation, next to that of the golden set."""
     folder = run_folder(config)
     return folder.with_name(folder.name + SUFFIX)
 
@@ -57,11 +57,11 @@ def questions_folder(config: RunConfig) -> Path:
 def open_questions(
     config: LoadedConfig | RunConfig, *, folder: Path | None = None, listen: Listener = ignore_event
 ) -> Iterator[Runner]:
-    """A runner that makes questions; its services are closed at the end of the block.
+    """Yield a runner that generates questions; its services are closed at the end of the block.
 
     Raises:
-        ConfigError: the configuration holds a secret.
-        PrerequisiteError: a server is new that a key would be sent to (see `raggs.app.addresses`).
+        ConfigError: the configuration contains a secret.
+        PrerequisiteError: a key would be sent to a new server (see `raggs.app.addresses`).
     """
     settings = config.run if isinstance(config, LoadedConfig) else config
     permit(settings, ())
@@ -89,15 +89,15 @@ def open_questions(
 
 
 def _local_execution() -> LocalExecution:
-    """All work in this process: there are few questions, and each round waits for the one before."""
+    """Return local execution: there are few questions, and each round waits for the previous one."""
     return LocalExecution(LocalExecution.Config(), ExecutionContext(lambda: "", lambda *_: None))
 
 
 def output_of(config: RunConfig, out: Path | None) -> Path:
-    """Where the questions go: to `out`, or to where the configuration reads its questions.
+    """Return the output file: `out`, or the file from which the configuration reads its questions.
 
     Raises:
-        UsageError: there is no such place, or its ending says no format of questions.
+        UsageError: there is no such file, or its extension is not a format of questions.
     """
     found = out or getattr(config.queries, "path", None)
     if not isinstance(found, Path):
@@ -107,10 +107,10 @@ def output_of(config: RunConfig, out: Path | None) -> Path:
 
 
 def check_free(store: RunStore, out: Path, *, force: bool = False) -> None:
-    """See to it that no file is lost that this run has not written.
+    """Raise an error if a file that this run has not written would be overwritten.
 
     Raises:
-        UsageError: there is one, and nobody forces.
+        UsageError: there is such a file, and `force` is false.
     """
     for file in (out, _unanswerable(out)):
         if file.exists() and not force and _written_hashes(store).get(str(file.resolve())) != hash_file(file):
@@ -126,16 +126,16 @@ def questions(
     listen: Listener = ignore_event,
     approve: Approve = approve_nothing,
 ) -> QuestionsResult:
-    """Make questions of a configuration's documents, or go on with that. Works in notebooks too.
+    """Generate questions from a configuration's documents, or resume. Works in notebooks.
 
     Args:
         config: a loaded configuration, or the path of its file.
-        out: where the questions go; None: where the configuration reads them.
-        force: replace a file that the run has not written.
-        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+        out: output file; None for the file from which the configuration reads its questions.
+        force: overwrite a file that the run has not written.
+        approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
+        RaggsError: see `raggs.base.errors`; finished and paid work is kept.
     """
     if in_loop():
         return run_in_thread(lambda hear: questions(config, out, force=force, listen=hear), listen)
@@ -148,16 +148,16 @@ def questions(
 def make_questions(
     runner: Runner, out: Path, *, partial: bool = False, force: bool = False, discard_edits: bool = False
 ) -> QuestionsResult:
-    """Run the pipeline, and write the questions. Where the budget ends, what is done is made use of.
+    """Run the pipeline and write the questions. If the budget is used up, the finished work is written.
 
     Args:
-        out: the file; its ending says the format.
-        partial: go on with the questions that a stopped run has asked, rather than ask more.
-        force: replace a file that the run has not written.
-        discard_edits: replace artifacts of the run that were edited by hand.
+        out: output file; its extension sets the format.
+        partial: use only the questions that a stopped run has generated.
+        force: overwrite a file that the run has not written.
+        discard_edits: replace artifacts that were edited by hand.
 
     Raises:
-        RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
+        RaggsError: see `raggs.base.errors`; finished and paid work is kept.
     """
     check_free(runner.store, out, force=force)
     everything = Selection(QUESTIONS.order, discards_edits=discard_edits)
@@ -177,7 +177,7 @@ def make_questions(
 
 
 def _write(made: QuestionsResult, out: Path) -> QuestionsResult:
-    """Write the files, and note what was written."""
+    """Write the files and record their hashes."""
     if not made.kept:
         return made
     found = list(queries_of(made))
@@ -189,7 +189,7 @@ def _write(made: QuestionsResult, out: Path) -> QuestionsResult:
     store = made.run.store
     before, spare = _written_hashes(store), _unanswerable(out)
     if not none and spare.is_file() and before.pop(str(spare.resolve()), None) == hash_file(spare):
-        spare.unlink()  # of questions that are gone
+        spare.unlink()  # belongs to removed questions
     noted = {**before, **{str(path.resolve()): hash_file(path) for path in places}}
     with disk(store.folder, "choose another workspace"):
         write_atomic(store.folder / WRITTEN_FILES, json.dumps(noted, indent=2).encode() + b"\n")
@@ -201,7 +201,7 @@ def _unanswerable(out: Path) -> Path:
 
 
 def _written_hashes(store: RunStore) -> dict[str, str]:
-    """By path, the hash of each file that the run has written."""
+    """Return the hash of each file that the run has written, by path."""
     try:
         found = json.loads((store.folder / WRITTEN_FILES).read_bytes())
     except (OSError, ValueError):
