@@ -1,11 +1,10 @@
-"""Diff: two golden sets beside each other, and the same systems scored under both.
+"""Comparison of two golden sets, or of two runs.
 
-Both are read first and compared by `raggs.evaluation`; systems are scored as `raggs eval` scores them, by each
-set's own grades. Nothing is written, and nothing is judged: whoever asks decides what a difference is worth.
+`diff` compares the labels of two golden sets and scores the same systems under each, as `raggs eval` does. The
+document lists verdicts that flip, then score changes, then causes. Nothing is written or judged.
 
-What a comparison of two golden sets found, as a document: what flips first, then what moved, then why.
-
-Compare: two runs' configurations, setting by setting, and what each cost. Only their own directories are read.
+`compare_runs` compares the configurations of two runs, setting by setting, and their costs. It reads only the two run
+directories.
 """
 
 from __future__ import annotations
@@ -74,14 +73,14 @@ MAX_SHOWN_IDS = 3
 
 @dataclass(frozen=True)
 class DiffRequest:
-    """A comparison.
+    """Options of a comparison of golden sets.
 
     Attributes:
-        old, new: run directories, folders of files or files of labels.
-        runs: ``[NAME=]PATH`` each, the systems that are scored under both; the runs' retrievers where left out.
-        measures: names; the usual ones where left out.
-        confidence: of intervals, tests, and of what is beyond doubt, inside 0..1.
-        seed: of every draw.
+        old, new: run directories, folders of files, or files of labels.
+        runs: ``[NAME=]PATH`` each, systems to score under both sets [default: the runs' retrievers].
+        measures: names of measures [default: the usual ones].
+        confidence: confidence level of intervals, tests and verdicts, between 0 and 1.
+        seed: random seed.
     """
 
     old: Path
@@ -96,9 +95,9 @@ def diff(request: DiffRequest) -> DiffReport:
     """Compare two golden sets.
 
     Raises:
-        UsageError: both are the same folder or file, or something asked for does not exist.
-        NotFoundError: there is no such set, or it has no grades yet.
-        DataError: a file cannot be right, or the sets have no question in common.
+        UsageError: both are the same folder or file, or a named system or measure does not exist.
+        NotFoundError: a set is missing, or has no grades yet.
+        DataError: a file is invalid, or the sets have no query in common.
     """
     if request.old.exists() and request.old.resolve() == request.new.resolve():
         raise UsageError(f"{request.old} and {request.new} are the same set", remedy="raggs diff OLD NEW")
@@ -133,7 +132,7 @@ def diff(request: DiffRequest) -> DiffReport:
 
 
 def _read(path: Path) -> GoldenSide:
-    """A set; a result of an evaluation is none, and names the one that it was made with."""
+    """Read a golden set; for the result of an evaluation, raise an error that names its golden set."""
     try:
         return read_side(path)
     except DataError as error:
@@ -168,7 +167,7 @@ def _notes(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Iterator[str
 
 
 def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[DecisionsPart | None, tuple[str, ...]]:
-    """What both say of the systems, and why their numbers may say nothing."""
+    """Return the verdicts on the systems under both sets, and warnings on their comparability."""
     given = _systems(request.runs, old, new)
     if not given.old:
         return None, given.warnings
@@ -206,7 +205,7 @@ def _columns(study: Study) -> dict[str, ScoreColumn]:
 
 
 def _column(study: Study, named: MeasureSpec) -> ScoreColumn:
-    """Values of one measure, and what unjudged passages could make of the difference of each pair of systems."""
+    """Return the values of one measure, and the bounds that unjudged passages set for each pair of systems."""
     values = {name: each.column(named.name) for name, each in study.values.items()}
     bounds = {pair: ends_between(named, *map(study.shown, pair)) for pair in combinations(values, 2)}
     ends = {pair: each for pair, each in bounds.items() if each is not None}
@@ -216,7 +215,7 @@ def _column(study: Study, named: MeasureSpec) -> ScoreColumn:
 
 @dataclass(frozen=True)
 class _ScoredSets:
-    """Systems as each set scores them, alike in number and names, and what is to be said of their lists."""
+    """Systems as each set scores them, equal in number and names, with notes and warnings on their lists."""
 
     old: list[NamedSystem]
     new: list[NamedSystem]
@@ -244,7 +243,7 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
 
 
 def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
-    """Retrievers of two runs: by the lists of NEW, and by those of OLD for the questions that only OLD asks."""
+    """Return the retrievers of two runs, with the lists of NEW, and those of OLD for queries that only OLD has."""
     if old[0].origin.other_corpus(new[0].origin):
         said = "the runs search different corpora: with each set, a retriever is scored by the lists of that run"
         return _ScoredSets(old, new, (), (said,))
@@ -255,7 +254,7 @@ def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
 
 
 def _joined_run(old: Run, new: Run) -> Run:
-    """The lists of `new`, and those of `old` for the queries that it lacks."""
+    """Return the lists of `new`, and those of `old` for the queries that it lacks."""
     held = set(new.qids)
     if held.issuperset(old.qids):
         return new
@@ -268,8 +267,8 @@ def _joined_run(old: Run, new: Run) -> Run:
     return Run.from_columns(qids, docs, scores)
 
 
-MAX_NAMED_MOVERS = 3  # questions behind a flip
-MAX_LISTED = 10  # questions, and ids in a sentence
+MAX_NAMED_MOVERS = 3  # queries named per flip
+MAX_LISTED = 10  # queries, and ids in a sentence
 VALUE = 32  # characters of a setting's value
 ORDER_LEGENDS = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 identical, 0 random"),
@@ -279,7 +278,7 @@ ORDER_LEGENDS = (
 
 
 def lay_out_diff(report: DiffReport) -> ReportDocument:
-    """The document of a comparison; nothing is computed here."""
+    """Return the document of a comparison, without computing anything."""
     sections = tuple(section for section in _sections(report) if section.sentences or section.table)
     return ReportDocument(
         "Golden sets: OLD and NEW", _decisions_section(report), sections, report.notes, report.warnings
@@ -298,7 +297,7 @@ def _decisions_section(report: DiffReport) -> Section:
 
 
 def flip_sentences(found: DecisionsPart) -> Iterator[str]:
-    """How many verdicts differ, and each of them."""
+    """Yield the number of verdicts that differ, and a sentence on each."""
     if not found.verdicts:
         yield "one system: no verdicts to compare"
         return
@@ -426,7 +425,7 @@ def _change_text(each: str | ChangedPart) -> str:
 
 
 def _list_clause(names: Sequence[str]) -> str:
-    """`: a, b, … and 3 more`; nothing where there is none."""
+    """Return `: a, b, … and 3 more`; empty without names."""
     more = f", … and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
     return f": {', '.join(names[:MAX_LISTED])}{more}" if names else ""
 
@@ -452,7 +451,7 @@ def _figures(title: str, parts: Sequence[FigurePart]) -> Section:
 
 
 def settings_section(title: str, parts: Sequence[SettingDiffPart], sides: tuple[str, str] = ("OLD", "NEW")) -> Section:
-    """A row for each value that differs."""
+    """Return a table with one row per value that differs."""
     rows = ((_place(part), _value(part, old=True), _value(part, old=False)) for part in parts)
     return Section(title, table=Table.of(("setting", *sides), rows))
 
@@ -469,14 +468,14 @@ def _value(part: SettingDiffPart, *, old: bool) -> str:
 
 
 def format_setting(value: JsonValue) -> str:
-    """A setting as a table shows it; of a hash, its beginning."""
+    """Return a setting as a table shows it; hashes are shortened to their beginning."""
     text = value if isinstance(value, str) else canonical_json(value)
     is_hash = len(text) == 64 and all(char in "0123456789abcdef" for char in text)
     return text[:8] if is_hash else shorten(text, VALUE) or repr(value)
 
 
 def format_share(part: int, whole: int) -> str:
-    """A share in per cent; one that rounds to nothing is not nothing."""
+    """Return a share in per cent; a positive share below 1 % is not shown as 0 %."""
     share = part / whole if whole else 0.0
     return "less than 1%" if 0 < share < 0.01 else f"{share:.0%}"
 
@@ -497,12 +496,12 @@ def _estimate(found: EstimatePart, form: str) -> str:
 
 
 def diff_json(report: DiffReport) -> str:
-    """All that is known, as `raggs schema diff` describes it."""
+    """Return the complete result as JSON, in the schema of `raggs schema diff`."""
     return report.model_dump_json(indent=2)
 
 
 def write_diff(report: DiffReport, folder: Path) -> list[Path]:
-    """diff.json and diff.md in `folder`, made if missing.
+    """Write diff.json and diff.md into `folder`, which is created if missing.
 
     Raises:
         ProviderError: the folder cannot be written.
@@ -510,15 +509,15 @@ def write_diff(report: DiffReport, folder: Path) -> list[Path]:
     return write_texts(folder, {"diff.json": diff_json(report) + "\n", "diff.md": markdown(lay_out_diff(report))})
 
 
-MAX_REASONS = 6  # reasons of a stage in a sentence; all of them are in the JSON
+MAX_REASONS = 6  # reasons of a stage in a sentence; the JSON has all
 
 
 def compare_runs(first: Path, second: Path) -> RunsReport:
     """Compare two runs.
 
     Raises:
-        UsageError: both are the same, or of other pipelines.
-        NotFoundError: there is no such run.
+        UsageError: both are the same run, or have different pipelines.
+        NotFoundError: a run does not exist.
         DataError: a manifest or a ledger is damaged.
     """
     if first.exists() and first.resolve() == second.resolve():
@@ -532,7 +531,7 @@ def compare_runs(first: Path, second: Path) -> RunsReport:
 
 
 def lay_out_runs(report: RunsReport) -> ReportDocument:
-    """The document of a comparison of runs; nothing is computed here."""
+    """Return the document of a comparison of runs, without computing anything."""
     sections = (
         Section("Stages", table=_stages(report)),
         Section("Causes", tuple(_compare_why(report))),

@@ -1,16 +1,12 @@
-"""Which passages of a run a person should read next, so that verdicts between systems become sure soonest.
+"""Plan for human annotation: which passages to grade next, so that verdicts between systems become certain soonest.
 
-The run and the reviews are only read. What was read already is left out; a passage whose text changed since is another
-one, and comes back in. A part is drawn at random, with chances that are known: it alone says how far the judge errs.
+The run and its reviews are only read. Graded passages are omitted; a passage whose text has changed since counts as a
+new one. Part of the plan is a random sample with known probabilities, which is needed to estimate the judge's errors.
+The plan can be written as a document: the expected effect by measure, and the verdicts that are uncertain.
 
-The lines of a plan, from what was chosen for its worth and what chance chose.
-
-What to read next, as a document: what is expected of it, by measure, and the verdicts that are in doubt.
-
-What deciding a passage on which grades differ would do to the verdicts on systems: as a plan of reading weighs it.
-
-For each such passage every grade that somebody gave is as likely to be decided; for all that nobody has read, what a
-plan believes. Runs and reviews are only read.
+The module also computes how much adjudicating a disagreement would change the verdicts, with the same weights as a
+plan. For such a passage, each grade that an annotator gave is equally likely; for ungraded passages, the plan's own
+probabilities of each grade are used.
 """
 
 from __future__ import annotations
@@ -39,13 +35,15 @@ from raggs.runs.manifests.store import dump_json
 from raggs.stats.annotation_value import LabelImpact, VerdictCertainty, believe, choose
 from raggs.stats.correction import FEWEST_WHOLE
 
-OPENING_SECONDS, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
-FEWEST_TIMED, MAX_TIMED_SECONDS = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee
+# seconds to read the query and answer; seconds per character at 240 words per minute
+OPENING_SECONDS, PER_CHARACTER = 8.0, 1 / 24
+# labels needed to estimate an annotator's pace; seconds above which a label counts as interrupted
+FEWEST_TIMED, MAX_TIMED_SECONDS = 10, 600.0
 
 
 @dataclass(frozen=True)
 class ChosenItems:
-    """Numbers among the open entries, in the order of reading, with their worth, and the chance of those drawn."""
+    """Selected entries in reading order, with their worth and, for drawn entries, their probabilities."""
 
     part: RandomDraw
     items: Ints
@@ -54,7 +52,7 @@ class ChosenItems:
 
 
 def interleave_draws(drawn: Ints, others: Ints) -> Ints:
-    """Both, the first spread evenly: who stops early has read as large a part of it as of the rest."""
+    """Merge both, with the first spread evenly, so that stopping early covers the same share of each."""
     place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (drawn, others)])
     found: Ints = np.concatenate([drawn, others])[np.argsort(place, kind="stable")]
     return found
@@ -62,7 +60,7 @@ def interleave_draws(drawn: Ints, others: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class ComparedNames:
-    """Of what is compared."""
+    """Names of the compared systems and measures."""
 
     systems: tuple[str, ...]
     measures: tuple[str, ...]
@@ -71,7 +69,7 @@ class ComparedNames:
 def planned_items(
     pool: RunPools, impact: LabelImpact, open_: Ints, seconds: Floats, chosen: ChosenItems, names: ComparedNames
 ) -> Sequence[PlanItem]:
-    """What is to be read, in its order."""
+    """Return the passages of a plan, in reading order."""
     pulls, part = impact.pulls(chosen.items), chosen.part
     return [
         PlanItem(
@@ -92,7 +90,7 @@ def planned_items(
 
 
 def items_before(pool: RunPools, part: RandomDraw) -> Iterator[PlanItem]:
-    """What chance hit, and somebody had read."""
+    """Yield the drawn passages that already have labels."""
     for number, odds in part.chance.items():
         entry = pool.entries[number]
         if not entry.open:
@@ -121,12 +119,14 @@ def _selection_reason(entry: PoolEntry, drawn: bool, pull: list[int], names: Com
 
 
 def usual_seconds(length: float) -> float:
-    """What reading so many characters takes at the usual pace, with seeing what is asked and answering."""
+    """Return the usual time in seconds to grade a passage of `length` characters."""
     return OPENING_SECONDS + PER_CHARACTER * length
 
 
 def reading_seconds(pool: RunPools, entries: Sequence[PoolEntry]) -> tuple[Floats, float]:
-    """What reading each takes, and people's pace."""
+    """Return the expected reading time of each entry in seconds, and the annotators' pace as a factor of the usual
+    time.
+    """
     told = [(took, length) for took, length in pool.timed if 0 < took <= MAX_TIMED_SECONDS]
     usual = [took / usual_seconds(length) for took, length in told]
     pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0
@@ -134,20 +134,20 @@ def reading_seconds(pool: RunPools, entries: Sequence[PoolEntry]) -> tuple[Float
 
 
 MEASURES = ("ra_nwg@10", "ndcg@10", "recall@10")
-DEFAULT_RANDOM_SHARE = 0.1  # of the time, for what is drawn at random
+DEFAULT_RANDOM_SHARE = 0.1  # share of the time for the random sample
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is asked.
+    """Options of a plan.
 
     Attributes:
-        systems: ``[NAME=]PATH`` each, as of `raggs eval`; the run's own retrievers and their fusion where empty.
-        measures: by which they are compared.
-        minutes: of reading, above 0.
-        share: of the time, for passages drawn at random, in 0..1.
-        whole: whether whole questions are drawn.
-        seed: of the draw.
+        systems: ``[NAME=]PATH`` each, as in `raggs eval` [default: the run's retrievers and their fusion].
+        measures: measures of the comparison.
+        minutes: annotation time, above 0.
+        share: share of the time for randomly drawn passages, in 0..1.
+        whole: whether to draw whole queries.
+        seed: random seed of the draw.
     """
 
     systems: tuple[str, ...] = ()
@@ -160,12 +160,12 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class PlannedVerdict:
-    """Which of two systems is better by a measure, and how likely people's labels would say otherwise.
+    """A verdict between two systems on a measure, and the probability that human labels reverse it.
 
     Attributes:
-        measure, better, worse: which; by the labels as they stand.
-        difference: of their means.
-        turned, after: the probability that all labels by people would turn it: now, and once the plan is read.
+        measure, better, worse: the measure, and the systems in the order of the current labels.
+        difference: difference of their means.
+        turned, after: probability that complete human labels would reverse it, now and after grading the plan.
     """
 
     measure: Annotated[str, Column("measure")]
@@ -178,22 +178,22 @@ class PlannedVerdict:
 
 @dataclass(frozen=True)
 class ReadingPlan:
-    """What to read, and what is expected of it.
+    """A plan and its expected effect.
 
     Attributes:
         run, reviews: the folders.
-        items: in the order of reading.
-        before: what chance hit too, and somebody had read.
-        systems, measures: what is compared.
-        sure, after: by measure, how many verdicts are sure now, and are expected to be once all is read.
-        pairs: verdicts of each measure.
-        verdicts: all of them, the most doubtful first.
-        seconds: that reading is expected to take.
-        pace: how long people take, as a multiple of what is usual; 1 where it is not known.
-        drawn: how many items are drawn at random.
-        learned: passages read at random so far, which say how far the judge errs.
-        read, open: passages of the pools that people have read, and have not.
-        notes: what a reader must know.
+        items: passages in reading order.
+        before: drawn passages that already have labels.
+        systems, measures: the comparison.
+        sure, after: by measure, number of certain verdicts, now and as expected after grading the plan.
+        pairs: number of verdicts per measure.
+        verdicts: all verdicts, the least certain first.
+        seconds: expected reading time.
+        pace: pace of the annotators as a factor of the usual time; 1 if unknown.
+        drawn: number of randomly drawn items.
+        learned: number of randomly drawn passages graded so far, which estimate the judge's errors.
+        read, open: pooled passages with and without a human label.
+        notes: remarks for the reader.
     """
 
     run: str
@@ -216,15 +216,15 @@ class ReadingPlan:
 
 
 def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = None) -> ReadingPlan:
-    """Choose what to read.
+    """Choose the passages to grade.
 
     Args:
-        folder: of the reviews; `reviews` beside the folder of runs if left out.
+        folder: folder of the reviews [default: `reviews` next to the run directories].
 
     Raises:
-        UsageError: no time, a share outside 0..1, one system alone, or an unknown measure.
-        NotFoundError: the judge has not worked yet, or a system's file is not there.
-        DataError: no grades, a system that shares nothing with the run, or everything is read.
+        UsageError: no time, a share outside 0..1, only one system, or an unknown measure.
+        NotFoundError: the judge stage has not run yet, or a system's file is missing.
+        DataError: there are no grades, a system has nothing in common with the run, or all passages are graded.
     """
     _check(request)
     measures = parse_measures(request.measures)
@@ -266,10 +266,10 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
 
 
 def keep_plan(plan: ReadingPlan, file: Path) -> None:
-    """Write the items to a file of JSON lines, whole or not at all.
+    """Write the items to a file of JSON lines, atomically.
 
     Raises:
-        ProviderError: the disk refuses.
+        ProviderError: the file cannot be written.
     """
     write_plan(file, [*plan.items, *plan.before])
 
@@ -282,11 +282,11 @@ def _check(request: PlanRequest) -> None:
 
 
 def hits_of_pool(systems: Sequence[NamedSystem], pool: RunPools) -> list[Hits]:
-    """Where each system put the passages of the pools.
+    """Return the positions of pooled passages in each system's lists.
 
     Raises:
-        UsageError: there is one system alone.
-        DataError: one has nothing in common with the run.
+        UsageError: there is only one system.
+        DataError: a system has nothing in common with the run.
     """
     if len(systems) < 2:
         remedy = "name others, or all: --systems RUN --systems new.trec"
@@ -309,7 +309,7 @@ def _impact(pool: RunPools, hits: Sequence[Hits], measures: Sequence[MeasureSpec
 
 
 def _part(pool: RunPools, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomDraw:
-    """What is drawn in the time that is meant for it."""
+    """Return the random sample that fits into its share of the time."""
     budget = request.share * request.minutes * 60
     usual = _mean_question_seconds(pool, seconds) if request.whole else float(seconds.mean())
     return draw_part(
@@ -361,7 +361,7 @@ def _notes(
 
 
 def _of_questions(part: RandomDraw, pool: RunPools, seconds: Floats, request: PlanRequest) -> Iterator[str]:
-    """How far whole questions reach."""
+    """Yield a sentence on the number of whole queries drawn."""
     if not (request.whole and request.share):
         return
     drawn, there = (
@@ -378,7 +378,7 @@ def _of_questions(part: RandomDraw, pool: RunPools, seconds: Floats, request: Pl
 
 
 def _mean_question_seconds(pool: RunPools, seconds: Floats) -> float:
-    """How long reading a question takes on average, as far as nobody has."""
+    """Return the mean reading time of the ungraded passages of a query, in seconds."""
     return float(seconds.sum()) / len({entry.key[0] for entry in pool.entries if entry.open})
 
 
@@ -390,14 +390,14 @@ TERMS = (
 
 
 def lay_out_plan(plan: ReadingPlan) -> ReportDocument:
-    """The document of a plan; nothing is computed here."""
+    """Return the document of a plan, without computing anything."""
     return ReportDocument(
         "What to read next", _verdict_section(plan), tuple(_sections(plan)), tuple(_assumption_sentences(plan))
     )
 
 
 def plan_json(plan: ReadingPlan) -> str:
-    """All that is known but the items, which are in the file of the plan."""
+    """Return the plan as JSON, with the number of items only; the items are in the plan's file."""
     told = asdict(plan)
     return dump_json({**told, "items": len(plan.items), "before": len(plan.before)})
 
@@ -444,13 +444,13 @@ def _assumption_sentences(plan: ReadingPlan) -> Iterator[str]:
 
 
 class PlanInputs(Frozen):
-    """What is to be weighed.
+    """Input for weighing disagreements.
 
     Attributes:
-        run, folder: whose pools, and where its reviews are; beside the folder of runs where that is None.
-        systems: ``[NAME=]PATH`` each, as of `raggs review plan`; the run's own retrievers and their fusion where empty.
-        measures: by which they are compared.
-        grades: of each difference its item and what somebody gave.
+        run, folder: run directory, and folder of the reviews; None for the one next to the run directories.
+        systems: ``[NAME=]PATH`` each, as in `raggs review plan` [default: the run's retrievers and their fusion].
+        measures: measures of the comparison.
+        grades: item and grades of each disagreement.
     """
 
     run: Path
@@ -461,7 +461,7 @@ class PlanInputs(Frozen):
 
 
 class DecidedVerdict(Frozen):
-    """Two systems, by what they are compared, and how far they are apart as labels stand."""
+    """Two systems, the measure that compares them, and their difference by the current labels."""
 
     one: str
     other: str
@@ -470,15 +470,15 @@ class DecidedVerdict(Frozen):
 
 
 class DifferenceWorth(Frozen):
-    """What differences are worth.
+    """Weights of disagreements.
 
     Attributes:
-        told, impact: as `DisputeWeights` has them.
-        verdicts: on what they are.
-        place: which of the differences that were asked for each row is about; the columns below are as long.
-        worth: 0 and up.
-        verdict: the number of the verdict for which deciding it does most.
-        moves: how far a grade that somebody gave moves that, at most.
+        told, impact: as in `DisputeWeights`.
+        verdicts: the verdicts that are affected.
+        place: index of the disagreement of each row; the columns below have the same length.
+        worth: weight, at least 0.
+        verdict: index of the verdict that adjudication changes most.
+        moves: largest change of that verdict by a grade that was given.
     """
 
     told: str
@@ -491,7 +491,7 @@ class DifferenceWorth(Frozen):
 
 
 def weigh(asked: PlanInputs) -> DifferenceWorth:
-    """Weigh differences in the run's pools; where they cannot be, why."""
+    """Weigh disagreements in the run's pools, or return the reason why that is impossible."""
     try:
         systems = list(open_systems(list(asked.systems) or [str(asked.run)]))
         pool, grades = open_review_pool(open_run(asked.run), asked.folder), dict(asked.grades)
@@ -504,11 +504,11 @@ def weigh(asked: PlanInputs) -> DifferenceWorth:
 
 @dataclass(frozen=True)
 class _ComparedVerdicts:
-    """What verdicts are on, and what the disputed entries of a pool would do to them.
+    """The compared verdicts, and the effect of disputed pool entries on them.
 
     Attributes:
-        entries: numbers of the disputed entries.
-        rows: where these are among the items of `impact`.
+        entries: indices of the disputed entries.
+        rows: their rows among the items of `impact`.
     """
 
     systems: tuple[str, ...]
@@ -557,7 +557,7 @@ def _compared_verdicts(
 
 
 def _shares(grades: Sequence[int]) -> Floats:
-    """How often each grade was given."""
+    """Return the relative frequency of each grade."""
     found: Floats = np.bincount(np.array(grades) - MIN_GRADE, minlength=GRADES) / len(grades)
     return found
 
@@ -572,6 +572,6 @@ def _verdict(compared: _ComparedVerdicts, measure: int, one: int, other: int) ->
 
 
 def _verdict_change(impact: LabelImpact, row: int, measure: int, one: int, other: int) -> float:
-    """How far an item's label moves a verdict."""
+    """Return how much an item's label can change a verdict."""
     effects = impact.effects[row, :, one, measure] - impact.effects[row, :, other, measure]
     return float(np.abs(effects[impact.beliefs[row] > 0]).max(initial=0.0) / impact.queries)

@@ -1,14 +1,12 @@
-"""What a run shows to people: its questions and the passages of its pools, found by their texts or by their ids.
+"""Queries and pooled passages of a run, as annotators see them.
 
-The pools of a run as people's reading sees them: what the judge said of each passage, and what people said since.
+Items are found by their texts or ids. An entry holds the judge's answers and the human labels given since.
+Near-duplicates with a shared grade form one entry, and annotators grade its representative. Passages without a grade
+count as not relevant, as in the measures.
 
-Near-duplicates that share a grade are one entry, which is read by its representative. Passages without a grade count
-as not relevant, as measures have it.
-
-The random part of what people read: which passages, or whole questions, chance chooses, and what of it is noted.
-
-Drawn is among all that the pools hold, whether somebody has read it or not: what chance hits counts, and what was
-chosen for another reason does not. By one seed, a later part holds the earlier ones.
+The module also draws the random sample for annotation, either passages or whole queries. It draws from all entries of
+the pools, graded or not. Labels of drawn entries count; labels of entries selected for other reasons do not. With the
+same seed, a later sample contains the earlier ones.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from raggs.stats.correction import RandomSample, draw, sampling_numbers
 
 
 class PassageItems:
-    """What a run shows: found by what it says, or by its ids."""
+    """Queries and passages of a run, found by their texts or by their ids."""
 
     def __init__(self, run: OpenedRun) -> None:
         self.queries: dict[str, Query] = {record.qid: record for record in run.typed("queries", QueryRecord)}
@@ -59,15 +57,15 @@ class PassageItems:
                 self.ids.setdefault((self.questions[record.qid], passage_digest(passage)), (record.qid, record.doc_id))
 
     def tasks(self) -> Iterator[tuple[Key, Query, Passage]]:
-        """Every passage of the pools, each text once."""
+        """Yield every pooled passage, each text once."""
         for key, (qid, doc_id) in self.ids.items():
             yield key, self.queries[qid], self.pools[qid][doc_id]
 
     def find(self, row: ReviewFileRow) -> tuple[str, str, Key]:
-        """The ids of a row, and what its review is filed under.
+        """Return the ids and the review key of a row.
 
         Raises:
-            DataError: it names nothing that this run has.
+            DataError: the row names no query or passage of this run.
         """
         qid, doc_id = (word_of(row.cells.get(name)) for name in ("qid", "doc_id"))
         query, passage = (word_of(row.cells.get(name)) for name in ("query", "passage"))
@@ -84,12 +82,12 @@ class PassageItems:
 
 
 def text_of(value: object) -> str:
-    """A cell as text; nothing is an empty one."""
+    """Return a cell as text; empty for None."""
     return "" if value is None else str(value)
 
 
 def word_of(value: object) -> str:
-    """A cell as a name or number: clean, on one line."""
+    """Return a cell as a name or number: cleaned, on one line."""
     return one_line(clean_unicode(text_of(value)))
 
 
@@ -98,13 +96,13 @@ GRADES = MAX_GRADE - MIN_GRADE + 1
 
 @dataclass(frozen=True)
 class PoolEntry:
-    """A passage to read, with its near-duplicates.
+    """A passage to grade, with its near-duplicates.
 
     Attributes:
-        qid, doc_id, key, length: which, what its reviews are filed under, and its characters.
-        grade: the machine's; None where there is none.
+        qid, doc_id, key, length: ids, review key, and number of characters.
+        grade: the judge's grade; None without one.
         voices: all answers of the judge, or of the members of a panel.
-        open: whether nobody has read it, and it is not asked for another question of the same words.
+        open: whether it has no human label and is not a duplicate of an entry of another query with the same text.
     """
 
     qid: str
@@ -117,7 +115,7 @@ class PoolEntry:
 
     @property
     def disputed(self) -> bool:
-        """Whether the judge's answers differ."""
+        """Return whether the judge's answers differ."""
         return len(set(self.voices)) > 1
 
 
@@ -126,12 +124,12 @@ class RunPools:
     """All pools of a run.
 
     Attributes:
-        entries: by query, as pooled.
-        qrels: people's grades where they spoke, else the machine's; a row for each passage of the pools.
-        entry_of: shape (m,), the entry of each row.
-        heard: what the machine said of each entry.
-        learned: the entries that people read at random, and the grades that they gave, from 0.
-        timed: of people's words, the seconds they took and the characters of the passage.
+        entries: pool entries, grouped by query.
+        qrels: human grades if they exist, otherwise the judge's; one row per pooled passage.
+        entry_of: entry of each row, shape (m,).
+        heard: the judge's answers on each entry.
+        learned: randomly drawn entries with a human grade, and these grades, counted from 0.
+        timed: seconds and number of characters of each human label.
     """
 
     entries: tuple[PoolEntry, ...]
@@ -146,8 +144,8 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> RunPools:
     """Read the pools, the grades and the reviews.
 
     Raises:
-        NotFoundError: the judge has not worked yet.
-        DataError: there are no grades, or a line of the reviews cannot be right.
+        NotFoundError: the judge stage has not run yet.
+        DataError: there are no grades, or a line of the reviews is invalid.
     """
     if not run.graded:
         raise no_grades(run)
@@ -170,7 +168,7 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> RunPools:
 def _entries(
     run: OpenedRun, judged: Mapping[tuple[str, str], JudgeRecord], held: CurrentReviews
 ) -> tuple[tuple[PoolEntry, ...], dict[tuple[str, str], int]]:
-    """The entries, and the number of that of each passage."""
+    """Return the pool entries, and the index of the entry of each passage."""
     questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
     found: list[PoolEntry] = []
     asked: set[Key] = set()
@@ -209,7 +207,7 @@ def _machine_grades(record: JudgeRecord | None) -> tuple[int, ...]:
 
 
 def _sigma(run: OpenedRun, entries: tuple[PoolEntry, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The ranking's standard error of each entry; 0 where it was not ranked."""
+    """Return the ranking's standard error of each entry; 0 if it was not ranked."""
     ranked: Mapping[tuple[str, str], float] = {}
     if "rank" in run.pipeline.order and run.file("rank").is_file():
         ranked = {(each.qid, each.doc_id): each.sigma for each in run.typed("rank", RankRecord) if each.exposures}
@@ -229,7 +227,7 @@ def _columns(
 
 
 def _learned_entries(entries: tuple[PoolEntry, ...], held: CurrentReviews, drawn: set[Key]) -> tuple[Ints, Ints]:
-    """Entries that chance hit and somebody read, whatever for, and what people say of them."""
+    """Return the randomly drawn entries that were graded blind, for any purpose, and their human grades."""
     found = []
     blind = replace(held, grades=held.blind)
     for number, entry in enumerate(entries):
@@ -252,12 +250,12 @@ def _timed_labels(entries: tuple[PoolEntry, ...], held: CurrentReviews) -> list[
 
 @dataclass(frozen=True)
 class RandomDraw:
-    """What chance chose.
+    """A random sample.
 
     Attributes:
-        unit: what was drawn.
-        seed: of the numbers by which it was.
-        chance: by the number of an entry of the pool, in the order of reading.
+        unit: unit of the draw, passages or whole queries.
+        seed: random seed.
+        chance: probability by index of the pool entry, in reading order.
     """
 
     unit: DrawUnit
@@ -266,11 +264,11 @@ class RandomDraw:
 
 
 def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: bool, seed: int) -> RandomDraw:
-    """Draw until there are so many that nobody has read, and what earlier draws by the same seed hold.
+    """Draw until the sample has `wanted` ungraded units, and include earlier draws with the same seed.
 
     Args:
         before: all draws, oldest first.
-        wanted: passages, or questions where `whole`.
+        wanted: number of passages, or of queries if `whole`.
     """
     unit: DrawUnit = "question" if whole else "passage"
     held = next((each for each in reversed(before) if (each.unit, each.seed) == (unit, seed)), None)
@@ -280,7 +278,7 @@ def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: boo
 
 
 def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
-    """The random part of a plan, as it is noted; None where it has none that names its seed."""
+    """Return the random part of a plan in its stored form; None without a random part that names its seed."""
     drawn = [(item, item.chance) for item in plan if item.chance is not None and item.seed is not None]
     if not drawn:
         return None
@@ -293,7 +291,7 @@ def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
 
 
 def draw_of_sample(keys: Sequence[Key], chances: Sequence[float | None], seed: int) -> Draw:
-    """A sample of passages, as it is noted."""
+    """Return a sample of passages in its stored form."""
     items = tuple(
         DrawnItem(query=query, passage=passage, chance=odds or 1.0)
         for (query, passage), odds in zip(keys, chances, strict=True)
@@ -313,7 +311,7 @@ def _passages(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int)
 
 
 def _questions(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
-    """Whole questions, in the order of their numbers: who stops early has read a smaller draw."""
+    """Draw whole queries, in the order of their random numbers, so that stopping early gives a smaller valid draw."""
     members: dict[str, list[int]] = {}
     for number in _unique_entries(pool).tolist():
         members.setdefault(pool.entries[number].key[0], []).append(number)
@@ -328,13 +326,13 @@ def _questions(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int
 
 
 def _unique_entries(pool: RunPools) -> Ints:
-    """The entries, without those that ask for another question's words once more."""
+    """Return the entries without repetitions of the same query and passage texts."""
     first = {entry.key: number for number, entry in reversed([*enumerate(pool.entries)])}
     return np.array(sorted(first.values()), dtype=np.int64)
 
 
 def _grow_draw(open_: Flags, wanted: int, make: Callable[[int], RandomSample]) -> RandomSample:
-    """The smallest draw with so many open ones; all where there are not."""
+    """Return the smallest draw with `wanted` open units; all units if there are fewer."""
     count = wanted
     while True:
         found = make(count)

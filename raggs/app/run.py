@@ -272,7 +272,7 @@ def run(
     listen: Listener = ignore_event,
     approve: Approve = approve_nothing,
 ) -> RunResult:
-    """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks too.
+    """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks.
 
     Args:
         config: a loaded configuration, a mapping with the keys of the YAML file, or the path of the file.

@@ -233,7 +233,7 @@ class ServeRequest:
 
 @dataclass(frozen=True)
 class ServedReview:
-    """What is being served.
+    """The running server.
 
     Attributes:
         address: URL to open, with the token.
@@ -267,7 +267,7 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
     try:
         import uvicorn
 
-        from raggs.reviewing import server as _  # noqa: F401 - starlette too
+        from raggs.reviewing import server as _  # noqa: F401 - also imports starlette
     except ImportError as error:
         raise PrerequisiteError("the page needs starlette and uvicorn", remedy=INSTALL) from error
     token, aside = request.token or secrets.token_urlsafe(24), BackgroundProcess()
@@ -297,9 +297,9 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
 
 
 def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, which closes a connection whose next request does not arrive in time.
+    """Return uvicorn's protocol, extended to close a connection whose next request does not arrive in time.
 
-    uvicorn itself drops a connection only while it is idle: the first byte of a request ends that timer.
+    uvicorn itself closes only idle connections: the first byte of a request stops its timer.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

@@ -50,7 +50,7 @@ class ConfiguredParts(Services):
     @property
     @abstractmethod
     def passages(self) -> Passages:
-        """The corpus."""
+        """Passages of the corpus."""
 
     def __init__(self, config: RunConfig, workspace: Workspace) -> None:
         self.config = config
@@ -113,7 +113,7 @@ READ = f"hygiene {HYGIENE}"  # version of the normalization of passages
 
 
 class RunServices(ConfiguredParts):
-    """The parts of one run (see `raggs.runs.runner.RunnerServices`).
+    """Parts of one run (see `raggs.runs.runner.RunnerServices`).
 
     Args:
         config: the configuration.
@@ -124,11 +124,11 @@ class RunServices(ConfiguredParts):
         batch = config.judge.batch if config.judge.mode == "batch" else None
         super().__init__(config, Workspace(config.workspace, config.llm, config.budget, batch=batch, hear=hear))
 
-    # --- what stages see ---
+    # --- for stages ---
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """The queries of the run by id.
+        """Queries of the run by id.
 
         Raises:
             UsageError: `query_ids` names an unknown query.
@@ -221,7 +221,7 @@ class RunServices(ConfiguredParts):
             found[model] = charged
         return {"prompt": estimate_tokens(self.prompts["order"].text()), "models": found}
 
-    # --- what the runner sees ---
+    # --- for the runner ---
 
     def check(self, stages: Collection[str]) -> None:
         """Check keys and inputs before any paid call.

@@ -1,11 +1,11 @@
-"""Sweep: measure systems on the questions of a golden set, and choose one under limits.
+"""Sweep: measure systems on the queries of a golden set, and choose one within limits.
 
-A sweep whose inputs and settings have not changed is read, not run. Other limits choose again from what was measured.
+A sweep whose inputs and settings have not changed is read from its folder instead of running again. Other limits
+select again from the existing measurements.
 
-Have the judge of a golden run grade what the systems of a sweep show and nobody judged.
-
-Those passages are asked about first that could change most between the systems. The answers are cached where the
-golden run keeps its own, booked in the sweep's ledger, and kept in the sweep's folder; the golden run stays as it is.
+The judge of the golden run can also grade the unjudged passages that the systems return. Passages that could change
+the comparison most come first. Answers are cached in the golden run's cache, booked in the sweep's ledger and stored
+in the sweep's folder. The golden run does not change.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A sweep's report, where it lies, and whether anything was done for it."""
+    """Report of a sweep, its folder, and whether it was already up to date."""
 
     report: SweepReport
     folder: Path
     unchanged: bool
 
     def to_pandas(self) -> DataFrame:
-        """A row for each system, with the columns of sweep.csv.
+        """Return one row per system, with the columns of sweep.csv.
 
         Raises:
             PrerequisiteError: pandas is not installed.
@@ -78,14 +78,14 @@ class SweepResult:
 
 
 def load_sweep(path: Path | str | Mapping[str, object], overrides: Sequence[str] = ()) -> SweepConfig:
-    """A sweep's configuration from its YAML file, or from a mapping of what that would hold; see `load_config`."""
+    """Load a sweep's configuration from its YAML file or from a mapping of the same content; see `load_config`."""
     return with_run_llm(load_settings(SweepConfig, path if isinstance(path, Mapping) else Path(path), overrides)[0])
 
 
 def with_run_llm(config: SweepConfig) -> SweepConfig:
-    """Return the sweep with the `llm` settings of the run that made its golden set wherever it has none of its own.
+    """Return the sweep with missing `llm` settings taken from the run that made its golden set.
 
-    So a sweep calls the servers that the run called, not the providers themselves with the user's key.
+    So a sweep calls the servers that the run called, and does not send the user's key to the providers instead.
     """
     stored = llm_of(config.golden)
     return config if stored is None else config.model_copy(update={"llm": config.llm.over(stored)})
@@ -97,15 +97,15 @@ def sweep(
     listen: Listener = ignore_event,
     approve: Approve = approve_nothing,
 ) -> SweepResult:
-    """Measure all systems and choose. Works in notebooks too.
+    """Measure all systems and choose. Works in notebooks.
 
     Args:
-        config: a configuration, a mapping as the YAML has it, or the path of its file.
-        listen: hears how far the work is.
-        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+        config: a configuration, a mapping with the content of the YAML file, or the path of the file.
+        listen: called with progress events.
+        approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.base.errors`; whatever was measured or paid for is kept.
+        RaggsError: see `raggs.base.errors`; finished measurements and paid answers are kept.
     """
     if in_loop():
         return run_in_thread(lambda hear: sweep(config, listen=hear, approve=approve), listen)
@@ -120,10 +120,10 @@ def sweep(
 
 
 def plan_sweep(config: SweepConfig, listen: Listener = ignore_event) -> SweepPlan:
-    """What a sweep would do and cost. Nobody is asked, nothing is searched.
+    """Estimate what a sweep would do and cost. No model is called, and nothing is searched.
 
     Raises:
-        RaggsError: as `sweep`, for what can be known before.
+        RaggsError: as `sweep`, for errors that can be detected in advance.
     """
     if in_loop():
         return run_in_thread(lambda hear: plan_sweep(config, hear), listen)
@@ -135,7 +135,8 @@ def plan_sweep(config: SweepConfig, listen: Listener = ignore_event) -> SweepPla
 
 def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContext, grid: SystemGrid) -> SweepResult:
     store = SweepStore(world.folder)
-    SystemScorer(config, world.labels, sheet=_any_sheet(world)).measures()  # a wrong name is told before the work
+    # report an unknown measure before the work starts
+    SystemScorer(config, world.labels, sheet=_any_sheet(world)).measures()
     _require_relevant(world)
     measuring = SystemMeasurement(world, grid.systems, store)
     causes = hash_value(
@@ -143,7 +144,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
             "config": causes_of(config),
             "golden": world.labels.digest,
             "systems": [measuring.fingerprint(system) for system in grid.systems],
-            "raggs": __version__,  # the packages of parts stand among the causes of these
+            "raggs": __version__,  # versions of packages with parts are among the causes of these
         }
     )
     settings = hash_value(
@@ -180,7 +181,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
 
 
 def choose_again(config: SweepConfig, listen: Listener = ignore_event) -> SweepResult:
-    """The choice under the limits of `config`, from what an earlier sweep measured. Nothing is searched or written.
+    """Choose again under the limits of `config`, from an earlier sweep's measurements. Nothing is searched or written.
 
     Raises:
         NotFoundError: there is no finished sweep.
@@ -196,15 +197,15 @@ def choose_again(config: SweepConfig, listen: Listener = ignore_event) -> SweepR
 
 
 def _any_sheet(world: SweepContext) -> ChunkingJudgments | None:
-    """What systems of one of several cuts are scored by; all cuts and documents are known to be right by then."""
+    """Return the judgments of one of several chunkings; opening it validates all chunkings and documents."""
     return None if world.atlas is None else world.atlas.sheet(world.atlas.parts[0].label)
 
 
 def _finished_sweep(store: SweepStore, causes: str, settings: str, hear: ProgressListener) -> SweepResult | None:
-    """Return the sweep that lies there; None if there is none, it is another one, unfinished, or not as it was written.
+    """Return the finished sweep in the folder; None if it is missing, different, unfinished, or was changed.
 
     Raises:
-        UsageError: a run lies there.
+        UsageError: the folder holds a run.
     """
     if not store.exists:
         return None
@@ -223,7 +224,7 @@ def _finished_sweep(store: SweepStore, causes: str, settings: str, hear: Progres
 
 
 def _require_relevant(world: SweepContext) -> None:
-    """Refuse grades by which all systems are worth the same.
+    """Raise an error if the grades cannot distinguish systems.
 
     Raises:
         DataError: no passage has more than the lowest grade.
@@ -242,7 +243,7 @@ HOLES_STAGE = "holes"
 
 @dataclass(frozen=True)
 class UnjudgedGrading:
-    """How many holes there were, how many of them got a grade now, on how many the judge abstained; why it stopped."""
+    """Result of grading: number of unjudged passages, number graded now, and why grading stopped."""
 
     holes: int
     graded: int
@@ -265,12 +266,12 @@ class _Services:
 def judge_holes(
     config: SweepConfig, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> UnjudgedGrading:
-    """Grade holes of a finished sweep, as far as `budget` goes.
+    """Grade unjudged passages of a finished sweep, within the budget.
 
     Raises:
-        UsageError: the golden set is no run of raggs, so it has no judge.
+        UsageError: the golden set is not a run of raggs, so it has no judge.
         PrerequisiteError: a key is missing.
-        RaggsError: the judge cannot be asked; what was paid for is kept.
+        RaggsError: the judge cannot be called; paid answers are kept.
     """
     if in_loop():
         return run_in_thread(lambda hear: judge_holes(config, hear, approve), listen)
@@ -293,10 +294,11 @@ def judge_holes(
 
 
 def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
-    """The systems whose passages are cut as those of the golden set, which alone get grades of their own, and these.
+    """Return the systems with the golden set's own chunking, the only ones whose passages the judge can grade, and
+    these.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such system.
     """
     if world.atlas is None:
         return rows, world.passages
@@ -319,7 +321,7 @@ def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Seque
 def _grade_holes(
     holes: Sequence[UnjudgedPassage], world: SweepContext, run: RunConfig, workspace: Workspace, services: _Services
 ) -> UnjudgedGrading:
-    """Some at a time, in order, so that what the money buys is what matters most."""
+    """Grade passages in batches, in order of importance, so that a limited budget has the largest effect."""
     done = silent = 0
     settings = run.judge.model_copy(update={"stop_after": None})
 
@@ -351,7 +353,7 @@ def _grade_holes(
 
 
 def _golden_run(golden: Path) -> RunConfig:
-    """The configuration of the run that a golden set is."""
+    """Return the configuration of the golden set's run."""
     store = RunStore(golden)
     if not golden.is_dir() or not store.exists:
         remedy = "labels have no judge; make a golden set with raggs run, or judge the passages yourself"

@@ -1,7 +1,7 @@
-"""What a worker of a distributed run does its part with.
+"""Services of a worker in a distributed run.
 
 A worker gets its configuration from the client and its inputs from the shared workspace. It reads no `.env`, holds no
-provider's key, opens no answer cache, spends nothing and writes nothing but its shards' results.
+provider's key, opens no answer cache, makes no paid call, and writes only the results of its shards.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 class AbsentEmbedder(Embedder):
-    """The client's embedder as workers know it: what queries and indexes were embedded by, which the client does.
+    """Stand-in for the client's embedder: identity and dimensions only. The client does all embedding.
 
-    A worker could not tell it by itself: it may depend on the client's environment.
+    A worker could not determine the identity itself, because it may depend on the client's environment.
     """
 
     def __init__(self, identity: str, dims: int) -> None:
@@ -60,10 +60,10 @@ class AbsentEmbedder(Embedder):
 
 
 class WorkerServices(ConfiguredParts):
-    """The world as a worker's stages see it. Kept from shard to shard, since opening indexes takes time.
+    """Services for a worker's stages, reused between shards because opening indexes is slow.
 
-    What the client alone may do (ask a paid judge, embed, spend) it does for the worker; the rest is made here, of
-    the same settings.
+    The client calls paid judges and embedders for the worker. The worker creates all other parts from the same
+    settings.
     """
 
     def __init__(self, job: ShardJob) -> None:
@@ -75,35 +75,35 @@ class WorkerServices(ConfiguredParts):
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """All questions of the run."""
+        """All queries of the run."""
         return {query.qid: query for query in read_records(self.job.queries, Query)}
 
     @cached_property
     def passages(self) -> Passages:
-        """The corpus: the client's copy where it made one."""
+        """Passages of the corpus, from the client's copy if it made one."""
         if self.job.passages is not None:
             return PassageStore.open(self.job.passages)
         return self.workspace.corpus(self.config.corpus).passages(whole=False)
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """The client's, by name only."""
+        """Identity of the client's embedder; None if none is configured."""
         return AbsentEmbedder(self.job.embedder, self.job.dims) if self.job.embedder else None
 
     @cached_property
     def judge(self) -> Judge:
-        """The judge; the one at the client's where it is paid."""
+        """The judge; calls to a paid judge are forwarded to the client."""
         if self.job.asks is not None:
             return RemoteJudge(self.job.asks, self._channel)
         config = self.config
         return self.workspace.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.ordering.prompt))
 
     def causes(self, part: str, task: Task | None = None) -> Any:
-        """As the client found them."""
+        """Return the causes that the client computed."""
         return self.job.causes[task or part]
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the workspace and the passage store."""
         super().close()
         if self.job.passages is not None and "passages" in self.__dict__:
             self.passages.close()
@@ -114,20 +114,20 @@ class WorkerServices(ConfiguredParts):
         return self.channel
 
 
-_thread_state = threading.local()  # a passage store belongs to the thread that opened it
-UNWANTED = ("cancelled", "released", "forgotten", "error")  # states of a task at a worker
+_thread_state = threading.local()  # a passage store must stay in the thread that opened it
+UNWANTED = ("cancelled", "released", "forgotten", "error")  # states in which a worker's task is no longer needed
 
 
 def run_shard(text: str, number: int) -> None:
-    """Work on one shard; called by dask on a worker.
+    """Process one shard; dask calls this on a worker.
 
     Args:
         text: the `ShardJob` as JSON.
-        number: of the shard.
+        number: index of the shard.
 
     Raises:
-        PrerequisiteError: the worker has other versions than the client.
-        NotFoundError: it does not see the workspace.
+        PrerequisiteError: the worker has other package versions than the client.
+        NotFoundError: the worker cannot read the workspace.
         RaggsError: as the stage.
     """
     dask = distributed()
@@ -152,18 +152,18 @@ def run_shard(text: str, number: int) -> None:
 def _send_progress(
     channel: WorkerChannel, number: int, done: int, _total: int, _calls: int = 0, _expected: int = 0
 ) -> None:
-    """That so many queries of a shard, by their ids, ask no more."""
+    """Report how many queries of a shard, in the order of their ids, need no more calls."""
     channel.tell(shard=number, done=done)
 
 
 def _is_wanted(worker: Worker, key: str) -> bool:
-    """Whether a client still waits for what this worker works on."""
+    """Return whether a client still waits for the task of this worker."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state not in UNWANTED
 
 
 def _services(job: ShardJob) -> WorkerServices:
-    """The thread's services if they are still right for the job."""
+    """Return the thread's services, created again if the job needs others."""
     key = hash_value([job.config, str(job.passages), job.asks, job.embedder, job.dims, dict(job.causes)])
     if getattr(_thread_state, "key", None) != key:
         if (old := getattr(_thread_state, "services", None)) is not None:
