@@ -61,7 +61,7 @@ Approve = Callable[[Sequence[Destination]], bool]
 
 
 def approve_nothing(_: Sequence[Destination]) -> bool:
-    """Approve no address (the default without a user at a terminal)."""
+    """Return False, so that no new address is approved (the default without a user at a terminal)."""
     return False
 
 
@@ -139,7 +139,7 @@ def is_known(found: Destination) -> bool:
 
 
 def trust_hosts(hosts: Collection[str]) -> None:
-    """Add hosts to the user's list of trusted hosts; if the list cannot be written, they stay new."""
+    """Store hosts in the user's list of trusted hosts; if the list cannot be written, they stay new."""
     file = settings_file()
     fresh = [host for host in hosts if host not in _listed_hosts()]
     try:

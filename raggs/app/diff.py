@@ -570,7 +570,7 @@ def _stage(part: StageDiffPart) -> tuple[str, ...]:
 
 
 def _compare_why(report: RunsReport) -> Iterator[str]:
-    """As `raggs why` says it: of each stage whose result differs, what it was made from that does."""
+    """Yield a clause on each stage whose result differs, with the causes that differ, as in `raggs why`."""
     for part in report.stages:
         if part.result == "other":
             more = f"; and {len(part.reasons) - MAX_REASONS} more" if len(part.reasons) > MAX_REASONS else ""

@@ -27,9 +27,9 @@ class ProjectionRequest:
     """How grades are projected onto other chunks.
 
     Attributes:
-        corpora: ``[SYSTEM=]PATH`` each: the configuration or run directory whose corpus the system searched. Without a
-            name, it is the corpus of all systems that have none of their own. The name `golden` stands for the corpus
-            of labels in a file.
+        corpora: ``[SYSTEM=]PATH`` each: the configuration or run directory whose corpus the system searched. A path
+            without a name applies to all systems that are not named. The name `golden` stands for the corpus of labels
+            in a file.
         rule: rule by which a chunk gets a grade.
     """
 
@@ -93,7 +93,7 @@ class MeasureRequest:
 
 @dataclass(frozen=True)
 class ScaleRequest:
-    """Meaning of the grades, if it differs from what the labels imply.
+    """Meaning of the grades, if it differs from the meaning implied by the labels.
 
     Attributes:
         ends: lowest and highest grade.

@@ -169,8 +169,8 @@ class ConvertedPart:
 
     Attributes:
         part, what: name of the part, and its description.
-        came: whole: unchanged; changed: same number, other content; partly: fewer items; lost: no items; read: the
-            number before the export is unknown.
+        came: result of the conversion. The values are "whole" (unchanged), "changed" (same number of items, other
+            content), "partly" (fewer items), "lost" (no items) and "read" (number before the export unknown).
         count: number of items that were read (see `raggs.golden.base`).
         before: number of items before the export; None if unknown.
     """

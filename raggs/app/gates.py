@@ -54,7 +54,7 @@ class GateRequest:
 
 
 def keep_earlier(before: Path | None, *outputs: Path | None) -> None:
-    """Raise an error if an output would overwrite the earlier result, whichever path names it.
+    """Raise an error if an output would overwrite the earlier result, even by another path to the same file.
 
     If a result replaced it, the same comparison would pass the next time, or lose a little each time.
 

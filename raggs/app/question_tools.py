@@ -286,7 +286,7 @@ class _Read:
     places: dict[int, str] = field(default_factory=dict)
 
     def add(self, text: str | None, place: str) -> None:
-        """Add one entry."""
+        """Count one entry, and store its text if it is a question."""
         self.entries += 1
         clean = "" if text is None else one_line(clean_unicode(text))
         reason = NO_TEXT if text is None else fault(clean)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class AbsentEmbedder(Embedder):
-    """Stand-in for the client's embedder: identity and dimensions only. The client does all embedding.
+    """Placeholder for the client's embedder: identity and dimensions only. The client does all embedding.
 
     A worker could not determine the identity itself, because it may depend on the client's environment.
     """
