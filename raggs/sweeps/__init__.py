@@ -3,10 +3,10 @@
 config, grid               the YAML, and the systems that its axes describe
 world                      what all systems share: golden set, queries, corpus, chunkings
 parts, part_store          parts of systems, made once and stored; `reranking`: rerankers and fitted weights
-measuring, timing          what is measured of each system: lists, latency, cost, memory
+measuring, timing          measurements per system: lists, latency, cost, memory
 scoring, judgments         scores; unjudged passages, and grades added for them
 halving                    drops systems that are clearly worse before all queries are searched
-deriving                   the report from what the folder holds; `models`: its records
+deriving                   the report, computed from the sweep's folder; `models`: its records
 deciding, effects          the recommendation, main effects of the axes, bounds for unjudged passages
 layout, comparing, words   the report as a document; `plots`: figures and files
 store, audit               the folder of a sweep, and its verification

@@ -28,9 +28,9 @@ from raggs.sweeps.judgments import TERMS, is_reference
 from raggs.sweeps.messages import ms
 from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, SweepReport, SystemRow
 
-MAX_INDEX_LOSS = MAX_LOSS  # of the exact index' quality that an index may lose
+MAX_INDEX_LOSS = MAX_LOSS  # share of the exact index's quality that an index may lose
 MAX_COMPARED = 4
-MIN_SHOWN_FALL = 5e-4  # a fall that three decimals show
+MIN_SHOWN_FALL = 5e-4  # smallest loss that is visible with three decimals
 VERDICTS = {
     "win": "better",
     "loss": "worse",
@@ -241,7 +241,7 @@ def _sentences(report: SweepReport) -> Iterator[str]:
 
 
 def _context(rows: Sequence[SystemRow], label: str) -> Number:
-    """Mean tokens that the generator reads, over the systems of a cut."""
+    """Return the mean number of tokens that the generator reads, over the systems of a chunking."""
     found = [row.cost.context_tokens for row in rows if row.cost and row.levels.get(CHUNKER) == label]
     known = [tokens for tokens in found if tokens is not None]
     return fmean(known) if known else None
@@ -295,7 +295,8 @@ def folded_sentence(report: SweepReport, folded: Mapping[str, SystemRow]) -> str
 
 def _figures(row: SystemRow) -> str:
     cost = None if row.cost is None else row.cost.total
-    own = [item for item in sorted(row.scores.items()) if "proc_" not in item[0]]  # PROC is of its k candidates
+    # PROC depends on the number of candidates
+    own = [item for item in sorted(row.scores.items()) if "proc_" not in item[0]]
     return repr((own, sorted(row.holes.items()), cost))
 
 

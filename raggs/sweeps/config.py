@@ -113,7 +113,7 @@ ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
 
 
 class Axes(Settings):
-    """The grid: every combination that makes sense is a system."""
+    """Axes of the grid: every valid combination is a system."""
 
     chunker: AddedLater[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_chunker_levels)]] = Field(
         (None,),
@@ -192,7 +192,7 @@ class SystemLimits(Settings):
 
 
 class LatencySettings(Settings):
-    """How time is measured."""
+    """Settings of the latency measurement."""
 
     passes: int = Field(
         3, ge=1, le=100, description="rounds, spread over the sweep: p50 is of their medians, p95 of all"
@@ -206,7 +206,7 @@ class LatencySettings(Settings):
 
 
 class HybridSettings(Settings):
-    """How the modes lexical and hybrid search."""
+    """Settings of the modes lexical and hybrid."""
 
     lexical: RetrieverSpec = Field({"type": "bm25"}, validate_default=True, description="the lexical retriever")
     depth: int = Field(100, ge=1, description="hits of each retriever that are fused")
@@ -214,7 +214,7 @@ class HybridSettings(Settings):
 
 
 class SearchSettings(Settings):
-    """Which systems are measured on which questions."""
+    """Settings that select which systems are measured on which queries."""
 
     type: Literal["exhaustive", "halving"] | None = Field(
         None,
@@ -289,7 +289,7 @@ class SweepConfig(Settings):
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """The lowest and the highest grade; None if they follow from the labels."""
+        """Lowest and highest grade; None if they follow from the labels."""
         if self.scale is None:
             return None
         low, _, high = self.scale.replace("..", "-").partition("-")

@@ -75,7 +75,7 @@ class EquivalentSystems:
         self._found: dict[str, frozenset[str]] = {}
 
     def __call__(self, name: str) -> frozenset[str]:
-        """Return the names of the system's peers, its own among them."""
+        """Return the names of the system's peers, including its own name."""
         if name not in self._found:
             self._found[name] = frozenset({name, *self._peers(name)})
         return self._found[name]
@@ -439,7 +439,7 @@ def _steps(
 def _why_open(
     after: str, before: str, values: Mapping[str, Floats], doubts: SweepUncertainty | None
 ) -> UnjudgedPart | None:
-    """Why it is inconclusive whether a step raises quality, lowers it or leaves it; None if that is certain."""
+    """Return why the effect of a step on quality is inconclusive; None if it is certain."""
     if doubts is None or after not in values or before not in values:
         return None
     change = values[after] - values[before]

@@ -90,7 +90,7 @@ def _measured(row: SystemRow, quality: Sequence[str]) -> MeasuredIndex:
     return MeasuredIndex(row.name, means, None if spread is None else spread.p50)
 
 
-UNGROUPED_AXES = ("k", "reranker")  # axes that change no search
+UNGROUPED_AXES = ("k", "reranker")  # axes that do not change the search
 
 
 def unique_contributions(
@@ -148,7 +148,7 @@ def derive(
     hear: ProgressListener = ignore_progress,
     atlas: ChunkingGrades | None = None,
 ) -> SweepReport:
-    """Score, compare and choose.
+    """Score the systems, compare them and choose.
 
     Args:
         config: of the sweep.

@@ -26,7 +26,8 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import is_reference
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow
 
-MAX_PAIRS = 500  # of systems whose bounds are computed for one effect; beyond, unjudged passages count as worst
+# maximum number of pairs whose bounds are computed for one effect; beyond it, the widest bounds are used
+MAX_PAIRS = 500
 OF_RUN = "raggs sweep --judge-holes has them judged"
 OF_LABELS = (
     "judge them in a run of raggs: raggs run, with the sweep's lists as {type: runfile} under retrieve.retrievers"
@@ -124,19 +125,19 @@ class SweepUncertainty:
         return ends is not None and could_reverse(_is_ahead, self._fixed((rival, winner)).low, ends)
 
     def part(self, pairs: Sequence[SystemPair]) -> UnjudgedPart | None:
-        """Why a verdict over some pairs is inconclusive."""
+        """Return why a verdict over some pairs is inconclusive."""
         named = parse_measure(self.measure)
         return self._part(
             [name for pair in pairs for name in pair], self.mean_ends(pairs), 1.0 if named.higher else -1.0
         )
 
     def square_part(self, squares: Sequence[Square]) -> UnjudgedPart | None:
-        """Why a verdict over some squares is inconclusive."""
+        """Return why a verdict over some squares is inconclusive."""
         names = [name for square in squares for pair in square for name in pair]
         return self._part(names, self.square_ends(squares), 1.0 if parse_measure(self.measure).higher else -1.0)
 
     def own_part(self, system: str) -> UnjudgedPart | None:
-        """Why a verdict on the mean of one system is inconclusive."""
+        """Return why a verdict on the mean of one system is inconclusive."""
         return self._part([system], self.own_ends(system), 1.0)
 
     def _part(self, names: Sequence[str], ends: DifferenceBounds | None, sign: float) -> UnjudgedPart | None:
@@ -145,7 +146,9 @@ class SweepUncertainty:
         return None if ends is None else unjudged_part(parts[:2], ends, sign, self.remedy)
 
     def _mean(self, pairs: Sequence[SystemPair], found: Sequence[DifferenceBounds | None]) -> DifferenceBounds:
-        """Over the pairs that have a value; one without unjudged passages keeps its own."""
+        """Return the mean bounds over the pairs with a value; a pair without unjudged passages has its exact
+        difference.
+        """
         ends = [each or self._fixed(pair) for pair, each in zip(pairs, found, strict=True)]
         return DifferenceBounds(*(_mean_of([end[place] for end in ends]) for place in (0, 1)))
 
@@ -158,7 +161,7 @@ class SweepUncertainty:
         return parse_measure(self.measure).values(self.shown[system].hits)
 
     def _widest(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
-        """Bounds that hold whatever the grades: a query with unjudged passages may have any difference."""
+        """Return bounds that are valid for any grades: queries with unjudged passages may have any difference."""
         named = parse_measure(self.measure)
         tops = {name: self.shown[name].top for pair in pairs for name in pair if name in self.shown}
         if not unjudged_in(named, tops):

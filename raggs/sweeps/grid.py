@@ -85,15 +85,15 @@ class RetrievalStack:
 
 @dataclass(frozen=True)
 class SystemGrid:
-    """Systems in the order of the axes, and a sentence for each kind of combination that is none."""
+    """Systems in the order of the axes, and a sentence for each kind of omitted combination."""
 
     systems: tuple[RetrievalStack, ...]
     left_out: tuple[str, ...] = ()
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by axis, in its order
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by axis, in the order of its levels
 
     @property
     def searched(self) -> tuple[RetrievalStack, ...]:
-        """The systems that need a corpus."""
+        """Systems that need a corpus."""
         return tuple(system for system in self.systems if system.run_file is None)
 
 
@@ -163,7 +163,7 @@ def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[RetrievalS
 
 
 def _why_one(system: RetrievalStack, spec: SystemSpec, *, recut: bool) -> str:
-    """Why some combinations are one system."""
+    """Return why some combinations are the same system."""
     if recut and not reads_corpus(spec.mode):
         return CHUNKING_MERGE_NOTE
     return SEARCH if system.run_file is None else TYPED
@@ -306,7 +306,7 @@ EXACT = "flat"
 
 @dataclass(frozen=True)
 class SystemRetriever:
-    """One retriever of a system: its settings, what its questions are, and how its passages are cut."""
+    """One retriever of a system: its settings, rewriter, embedder and chunking."""
 
     retriever: RetrieverConfig
     rewrite: AdapterConfig

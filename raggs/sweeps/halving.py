@@ -65,7 +65,7 @@ def drop_hopeless(
 
 
 class _Race:
-    """What is known of all systems so far: values by question, and what each takes."""
+    """Values of all systems per query so far, and their latencies and costs."""
 
     def __init__(
         self, world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore, rounds: Sequence[int]
@@ -78,7 +78,7 @@ class _Race:
         self._takes = {system.name: Candidate(system.name, None, None, (0.0,), system.k) for system in systems}
 
     def look(self, asked: Sequence[str], dropped: Mapping[str, str]) -> None:
-        """Score the systems that are left on some questions, into the first columns of `values`."""
+        """Score the remaining systems on some queries, into the first columns of `values`."""
         part = self._world.narrowed(asked)
         alive = [system for system in self._systems if system.name not in dropped]
         parts = SystemParts(part, alive)

@@ -55,11 +55,11 @@ def is_reference(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Excerpts:
-    """The references on the passages of one cut.
+    """References on the passages of one chunking.
 
     Attributes:
-        places: the golden set on them.
-        references: by question.
+        places: projection of the golden set onto these passages.
+        references: references by query.
     """
 
     places: Projection
@@ -81,7 +81,7 @@ class Excerpts:
 
     @cached_property
     def marked(self) -> Projection:
-        """The references as if they were all that was judged."""
+        """Projection of the references, as if only they were judged."""
         qids = self.places.judged.golden.qrels.qids
         own = self.places.cut.sources
         sources = {names_of(source)[1]: source for source in own} | {source: source for source in own}
@@ -286,7 +286,7 @@ class ChunkingGrades:
         )
 
     def _since(self, number: Mapping[str, int]) -> Iterator[tuple[int, int, Span]]:
-        """Question, grade and place of passages that got a grade after the golden set was made."""
+        """Yield query, grade and position of passages that were graded after the golden set was made."""
         own = next((cut for part, cut in self._cuts.values() if part.golden), None)
         before = graded_ids(self.judged.golden)
         for qid, grades in graded_ids(self._labels).items():

@@ -75,19 +75,19 @@ QUERIES = 1000
 
 
 class SystemCosts:
-    """Prices and counts, each token counted once.
+    """Costs of systems, from prices and token counts; each text is counted once.
 
     Args:
-        world, parts: of the sweep.
+        world, parts: the sweep's context and parts.
     """
 
     def __init__(self, world: SweepContext, parts: SystemParts) -> None:
         self._world, self._parts = world, parts
-        self._tokens: dict[str, dict[str, int]] = {}  # by cut of the corpus, of each passage
+        self._tokens: dict[str, dict[str, int]] = {}  # tokens of each passage, by chunking
         self._asked = OnceCache[list[int]]()
 
     def cost(self, system: RetrievalStack, final: SystemOutput) -> CostPart:
-        """USD for 1,000 questions of a system."""
+        """Return the cost of a system in USD per 1000 queries."""
         asked = self._asked(system.rewrite, lambda: self._question_tokens(system))
         read = _candidate_tokens(final)
         context = self._context(system, final)
@@ -122,7 +122,7 @@ class SystemCosts:
     def _rerank(self, system: RetrievalStack, final: SystemOutput) -> Iterator[CostLine]:
         if system.own is not None:
             for search in self._parts.searches(system):
-                for model in self._parts.paid(search):  # whose calls are shared with no other system: none is counted
+                for model in self._parts.paid(search):  # no other system shares these calls, so they are not counted
                     yield CostLine(step="rerank", model=model, unit="answers", per_query=1, price=None)
         if system.reranker is None or not final.rerankings:
             return
@@ -147,7 +147,7 @@ class SystemCosts:
             yield CostLine(step="generate", model=GENERATOR, unit="tokens", per_query=context or 0.0, price=known)
 
     def _context(self, system: RetrievalStack, final: SystemOutput) -> Number:
-        """Mean tokens of the passages that the generator reads."""
+        """Return the mean number of tokens of the passages that the generator reads."""
         top = self._world.config.generator
         shown = [[doc for doc, _ in hits[:top]] for hits in final.lists.values()]
         tokens = self._tokens.setdefault(repr(system.chunker), {})
@@ -191,12 +191,12 @@ class MeasuredSystem:
 
 
 class SystemMeasurement:
-    """Measures systems, one after another.
+    """Measurement of all systems in turn.
 
     Args:
-        world: of the sweep.
-        systems: all of them.
-        store: of the sweep.
+        world: context of the sweep.
+        systems: all systems.
+        store: folder of the sweep.
     """
 
     def __init__(self, world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore) -> None:
@@ -208,21 +208,23 @@ class SystemMeasurement:
 
     @cached_property
     def _clock(self) -> StepTimer:
-        """Reads what was timed before, so it is made when the race of `halving` is over."""
+        """Timer, created after halving, because it reads earlier timings."""
         return StepTimer(self._world, self.parts, self._store)
 
     def give_up(self, dropped: Mapping[str, str], undecided: Mapping[str, str]) -> None:
-        """Do not measure some systems; by name, why, and why others are measured although labels call them worse."""
+        """Record the reasons why systems are dropped, and why others are measured although they are worse by the
+        labels.
+        """
         for each in self.measured:
             each.dropped, each.undecided = dropped.get(each.system.name), undecided.get(each.system.name)
 
     def check(self) -> None:
-        """Find what is wrong before anything is paid for.
+        """Check the systems before any paid call.
 
         Raises:
             PrerequisiteError: a key or an extra is missing.
-            ConfigError: a price is not known where money is limited.
-            RaggsError: a part lacks what it needs.
+            ConfigError: a price is unknown, and cost is limited.
+            RaggsError: a part lacks something that it needs.
         """
         models: list[str] = []
         for each in self.measured:
@@ -293,7 +295,7 @@ class SystemMeasurement:
                 self._clock.note_paid(each.system)
                 self._clock.note_reranked(each.system, each.final)
                 self._clock.time([each.system], 1)
-            except (AuthenticationError, ModelError) as error:  # of one provider; the keys of all were there
+            except (AuthenticationError, ModelError) as error:  # one provider failed; all keys were present
                 self._lose(each, error)
             except (ConfigError, PrerequisiteError):
                 raise
@@ -403,8 +405,8 @@ class SystemMeasurement:
 
 
 SAMPLE = 200  # passages whose mean length stands for all
-PROMPT = 200  # tokens of a rewrite's prompt
-SECONDS = 1.0  # that a paid call is taken to last
+PROMPT = 200  # tokens of a rewriting prompt
+SECONDS = 1.0  # assumed latency of a paid call
 
 
 def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) -> SweepPlan:
@@ -442,7 +444,7 @@ def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) ->
 def _count(
     measuring: SystemMeasurement, world: SweepContext, systems: tuple[RetrievalStack, ...], llm: DryRunLLM
 ) -> None:
-    """Count each part once that a provider is asked for and that is not kept."""
+    """Count the provider calls of each part that is not stored, once per part."""
     asked = [query.text for query in world.queries.values()]
     question = round(fmean(count_tokens(asked)))
     seen, length, parts = set[str](), OnceCache[int](), measuring.parts

@@ -1,4 +1,4 @@
-"""The sentences of a sweep: why this system, what would change it, why not that one."""
+"""Sentences of a sweep: why a system is recommended, what would change the choice, and why others were excluded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from raggs.base.text import plural
 from raggs.stats.choice import Choice, Exclusion, LimitTurn
 from raggs.stats.front import Candidate
 
-MIN_SHOWN_CHANGE = 5e-5  # a change of quality that four decimals do not show
+MIN_SHOWN_CHANGE = 5e-5  # smallest change of quality visible with four decimals
 MAX_SHOWN_EQUALS = 4
-BY_WAIT = "slower"  # of equals: their waits differ by less than the jitter
-WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # from where on figures are shown in such steps
-WHOLE_RATIO = 100  # from where on ratios are whole numbers
+BY_WAIT = "slower"  # among equals: latencies differ by less than the jitter
+WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # (threshold, step) for rounding
+WHOLE_RATIO = 100  # ratios from here on are shown as integers
 RULES = {
     "quality": "has less {measure}",
     "slower": "is slower",
@@ -39,12 +39,12 @@ TIE_BREAKS = {
 
 
 def ms(value: float) -> str:
-    """Milliseconds as people write them."""
+    """Return milliseconds as text."""
     return f"{value:,.0f} ms" if value >= WHOLE_MS[0] else f"{value:.2g} ms"
 
 
 def usd(value: float) -> str:
-    """USD for 1,000 questions."""
+    """Return USD per 1000 queries as text."""
     return f"${value:,.2f}" if value >= WHOLE_USD[0] or value == 0 else f"${value:.2g}"
 
 
@@ -78,7 +78,7 @@ def cut_time(seconds: float) -> str:
 
 
 def per_second(ratio: float) -> str:
-    """Quality per second."""
+    """Return quality per second as text."""
     return f"{ratio:,.0f}" if ratio >= WHOLE_RATIO else f"{ratio:.3g}"
 
 
@@ -112,7 +112,7 @@ def choice_sentence(
     """Return which system is recommended, and the rule that chose it.
 
     Args:
-        second: the system that would be chosen without the winner and its `equals`.
+        second: system that would be chosen without the winner and its `equals`.
         separated: whether the data separate the choice from the other systems.
     """
     if chosen.winner is None:
@@ -159,7 +159,7 @@ def _more_equals_clause(equals: Sequence[str]) -> str:
 
 
 def excluded(each: Exclusion, measure: str) -> str:
-    """Why a system was not chosen."""
+    """Return why a system was not chosen."""
     match each.reason:
         case "latency":
             return f"p95 {ms(each.value or 0)}, above {ms(each.bound or 0)}"
@@ -199,7 +199,8 @@ def other_limit_sentences(
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
     what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 queries"
     held = "no other limit" if other is None else "the other limit unchanged"
-    ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
+    # None: no upper end is known
+    ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
     return [
         f"With {what.format(_range(point.limit, end, said, whole))} and {held}: {point.winner}"

@@ -1,6 +1,6 @@
-"""What a sweep found: the records of `timings.jsonl` and `systems.jsonl`, and the report in `sweep.json`.
+"""Records of a sweep: lines of `timings.jsonl` and `systems.jsonl`, and the report in `sweep.json`.
 
-A number that is not known is null, never 0. Fields are added, not renamed.
+An unknown number is null, never 0. Fields are added, not renamed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _is_empty(value: Mapping[str, object]) -> bool:
 
 
 class Timing(ReportPart):
-    """timings.jsonl: one step in one round, timed for some questions one at a time."""
+    """A line of timings.jsonl: one step in one round, timed for some queries one by one."""
 
     step: str = Field(description="hash of what is timed; equal steps of different systems are one")
     kind: StepKind
@@ -46,7 +46,7 @@ class Timing(ReportPart):
 
 
 class LatencySpread(ReportPart):
-    """Milliseconds that a query waits. The usual wait of a query is the median of its rounds, summed over steps."""
+    """Latency of queries in milliseconds. The usual latency of a query is the median over rounds, summed over steps."""
 
     p50: Annotated[float, Column("p50", text=ms)] = Field(description="median over queries of their usual waits")
     p95: Annotated[float, Column("p95", text=ms)] = Field(
@@ -78,7 +78,7 @@ class LatencyPart(ReportPart):
 
 
 CostStep = Literal["embed", "rerank", "generate"]
-UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 1000}  # that a price is for
+UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 1000}  # units per price
 
 
 class CostLine(ReportPart):
@@ -91,12 +91,12 @@ class CostLine(ReportPart):
     price: Number = Field(description="USD for 1M tokens, 1,000 searches or 1,000 answers; null where it is not known")
 
     def usd(self) -> Number:
-        """USD for 1,000 queries."""
+        """Return USD per 1000 queries."""
         return None if self.price is None else 1000 * self.per_query * self.price / UNITS[self.unit]
 
 
 class CostPart(ReportPart):
-    """USD for 1,000 questions."""
+    """USD per 1000 queries."""
 
     embed: Number = Field(description="rewriting and embedding the question; null where a price is not known")
     rerank: Number
@@ -146,7 +146,7 @@ class MemoryPart(ReportPart):
 
 
 class CutPart(ReportPart):
-    """cuts.jsonl: one way in which systems have the corpus cut."""
+    """A line of cuts.jsonl: one chunking of the corpus."""
 
     label: Annotated[str, Column("chunking")] = Field(description="as the axis `chunker` has it")
     chunker: Annotated[str, Column("chunker")] = Field(description="the chunker with its settings, in words")
@@ -161,7 +161,7 @@ class CutPart(ReportPart):
 
 
 class FitPart(ReportPart):
-    """How the weight of a `boosted` reranker was chosen: on half of the questions for the other half, and back."""
+    """Fit of the weight of a `boosted` reranker: chosen on each half of the queries for the other half."""
 
     measure: str = Field(description="whose mean was the greatest")
     seed: int = Field(description="by which the halves were drawn")
@@ -174,7 +174,7 @@ class FitPart(ReportPart):
 
 
 class SystemRow(ReportPart):
-    """systems.jsonl: one system and all that was measured of it."""
+    """A line of systems.jsonl: one system and all of its measurements."""
 
     name: Annotated[str, Column("system")]
     levels: Mapping[str, str] = Field(description="by axis, the level")
@@ -238,22 +238,22 @@ class SystemRow(ReportPart):
 
     @property
     def plain(self) -> bool:
-        """Whether all questions have the same number of candidates."""
+        """Whether all queries have the same number of candidates."""
         return self.levels.get("k", "0").isdigit()
 
     @property
     def p50(self) -> Annotated[Number, Column("p50", text=ms, legend=MEDIAN_LEGEND)]:
-        """Of the whole wait."""
+        """Median of the total latency, in milliseconds."""
         return None if self.latency.total is None else self.latency.total.p50
 
     @property
     def p95(self) -> Annotated[Number, Column("p95", text=ms, legend=TAIL_LEGEND)]:
-        """Of the whole wait."""
+        """95th percentile of the total latency, in milliseconds."""
         return None if self.latency.total is None else self.latency.total.p95
 
     @property
     def price(self) -> Annotated[Number, Column("per 1,000", text=usd, legend=PRICE)]:
-        """USD for 1,000 questions."""
+        """USD per 1000 queries."""
         return None if self.cost is None else self.cost.total
 
     @property
@@ -263,7 +263,7 @@ class SystemRow(ReportPart):
 
 
 class EffectPart(ReportPart):
-    """What an axis buys: the change from one level to another, over pairs of systems that differ in nothing else."""
+    """Main effect: the change from one level of an axis to another, over pairs of otherwise equal systems."""
 
     axis: Annotated[str, Column("axis")]
     level: str
@@ -291,12 +291,12 @@ class EffectPart(ReportPart):
 
     @property
     def doubt(self) -> str:
-        """The sign of an effect that may be chance."""
+        """Mark of an effect that may be due to chance."""
         return "" if self.clear else UNCERTAIN_MARK
 
 
 class InteractionPart(ReportPart):
-    """How far the gain of one axis depends on the level of another."""
+    """Interaction: how much the effect of one axis depends on the level of another."""
 
     axes: tuple[str, str]
     strength: Number
@@ -364,7 +364,7 @@ class StepPart(ReportPart):
 
     @property
     def doubt(self) -> str:
-        """The sign of a step that unjudged passages could reverse."""
+        """Mark of a step that unjudged passages could reverse."""
         return "" if self.unjudged is None else UNCERTAIN_MARK
 
 
@@ -392,7 +392,7 @@ class UniqueContributionPart(ReportPart):
 
 
 class ChoicePart(ReportPart):
-    """Which system to ship under the limits, and why."""
+    """Recommended system under the limits, and the reasons."""
 
     winner: str | None
     best: str | None = Field(
@@ -413,7 +413,7 @@ class ChoicePart(ReportPart):
 
 
 class FrontierPart(ReportPart):
-    """The systems that keep one limit on latency: the frontier among them, and the choice."""
+    """Systems within one limit on latency: the frontier among them, and the choice."""
 
     slo_ms: Number = Field(description="limit on p95 in milliseconds; null: none")
     allowed: int = Field(description="systems that keep it")
@@ -428,7 +428,7 @@ class FrontierPart(ReportPart):
 
 
 class SweepReport(ReportPart):
-    """sweep.json."""
+    """Content of sweep.json."""
 
     v: Literal[2] = 2
     raggs: str = __version__
@@ -508,7 +508,7 @@ class OutcomePart(ReportPart):
 
 
 class PlanLine(ReportPart):
-    """Something that is paid for."""
+    """A paid part of a sweep."""
 
     what: Annotated[str, Column("part")]
     model: Annotated[str, Column("model")]
@@ -520,7 +520,7 @@ class PlanLine(ReportPart):
 
 
 class SweepPlan(ReportPart):
-    """A dry run."""
+    """Plan of a dry run."""
 
     name: str
     systems: tuple[str, ...]

@@ -19,7 +19,7 @@ Lists = Mapping[str, Sequence[DocWithScore]]
 
 @dataclass(frozen=True)
 class SystemOutput:
-    """What a system returns. `rerankings`: by query, what its reranker did; None without one."""
+    """Output of a system; `rerankings` holds its reranker's results by query, or None without one."""
 
     lists: Lists
     rerankings: Mapping[str, Reranking] | None = None
@@ -32,7 +32,7 @@ class SystemOutput:
 
 
 class ListRow(Frozen):
-    """A query's list, best first, as it is kept."""
+    """Stored list of a query, best first."""
 
     qid: str
     hits: tuple[DocWithScore, ...]
@@ -46,7 +46,7 @@ class RerankRow(Frozen):
 
 
 class TimeRow(Frozen):
-    """How long a provider took for a question when it was paid, as it is kept."""
+    """Stored latency of a paid call for a query."""
 
     qid: str
     ms: float
