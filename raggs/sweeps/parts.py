@@ -33,16 +33,16 @@ from raggs.sweeps.reranking import Router, composed, fit, is_fitted, require_who
 from raggs.sweeps.scoring import run_of
 from raggs.sweeps.world import SweepContext
 
-# as the ledger books them
+# names in the ledger
 PREPARING, EMBEDDING, PASSAGES, RERANKING = "rewrite", "embed questions", "retrieve", "rerank"
 
 
 class SystemParts:
-    """Makes the parts of a sweep's systems.
+    """Creates and stores the parts of a sweep's systems.
 
     Args:
-        world: of the sweep.
-        systems: all of them, which decides how deep exact searches are.
+        world: context of the sweep.
+        systems: all systems, which determine the depth of exact searches.
     """
 
     def __init__(self, world: SweepContext, systems: Sequence[RetrievalStack]) -> None:
@@ -54,13 +54,13 @@ class SystemParts:
         self._routers = OnceCache[Router]()
         self._boosts, self._fits = OnceCache[Mapping[float, Mapping[str, Reranking]]](), OnceCache[FitPart]()
 
-    # --- what a system is made of ---
+    # --- searches of a system ---
 
     def searches(self, system: RetrievalStack) -> tuple[SystemRetriever, ...]:
         """Return the retrievers of a system with their depths."""
         return searches_of(system, self._systems, self._world.config.hybrid)
 
-    # --- parts that do the work ---
+    # --- components ---
 
     def embedder(self, spec: EmbedderConfig) -> Embedder:
         """Return the embedder of these settings; one instance each."""
@@ -85,7 +85,7 @@ class SystemParts:
         plain = spec.model_copy(update={"weight": 0.0}) if is_fitted(spec) else spec
         return self._rerankers(plain, lambda: self._world.workspace.reranker(plain))
 
-    # --- parts that are values ---
+    # --- stored values ---
 
     def prepared(self, rewrite: AdapterConfig) -> Sequence[EmbedRecord]:
         """Return the cleaned and rewritten queries, without vectors."""
@@ -330,18 +330,18 @@ class SystemParts:
     def _by_id(self, system: RetrievalStack) -> Mapping[str, EmbedRecord]:
         return {record.qid: record for record in self.prepared(system.rewrite)}
 
-    # --- keeping ---
+    # --- storage ---
 
     def times(self, step: str) -> dict[str, float]:
-        """By question, the milliseconds that a paid step took; empty where nobody timed it."""
+        """Return the latency of a paid step in milliseconds, by query; empty if it was never timed."""
         return {row.qid: row.ms for row in self.store.find(["times", step], TimeRow) or ()}
 
     def keep_times(self, step: str, ms: Mapping[str, float]) -> None:
-        """Keep milliseconds by question."""
+        """Store milliseconds by query."""
         self.store.keep(["times", step], (TimeRow(qid=qid, ms=one) for qid, one in ms.items()))
 
     def _rewriting(self, rewrite: AdapterConfig) -> Causes:
-        """All that can change the questions that are searched for."""
+        """Return everything that can change the rewritten queries."""
         world = self._world
         return {
             "rewriter": world.workspace.rewriter(rewrite).causes(),
@@ -350,7 +350,7 @@ class SystemParts:
         }
 
     def causes(self, search: SystemRetriever) -> Causes:
-        """All that can change the hits of a search."""
+        """Return everything that can change the hits of a search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
         folded = {"quotes": FOLDING} if self._world.passages_of(search.chunker).folded else {}
         asked = {} if embedder is None else quotes_folded(self._world.queries.values())

@@ -80,7 +80,7 @@ def _quality(measure: str) -> Figure:
     return lambda row: None if measure not in row.scores else row.scores[measure].mean
 
 
-# --- the front ------------------------------------------------------------------------------------------------
+# --- the frontier ---------------------------------------------------------------------------------------------------
 
 
 def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
@@ -123,7 +123,7 @@ def _limits(drawing: Drawing, across: AxisScale, up: AxisScale, limit: float | N
 
 
 def _front_line(drawing: Drawing, places: Sequence[tuple[float, float]]) -> None:
-    """Steps from the fastest (or cheapest) to the best, over those that are the best so far."""
+    """Draw the frontier as steps from the fastest or cheapest system to the best."""
     best: list[tuple[float, float]] = []
     for x, y in sorted(places):
         if not best or y < best[-1][1]:
@@ -257,7 +257,7 @@ def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
 
 
 def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]]:
-    """Titles and numbers of a row."""
+    """Yield the titles and numbers of a row."""
     for measure in report.measures:
         score = row.scores.get(measure, UNKNOWN_SCORE)
         yield from ((measure, score.mean), (f"{measure} low", score.low), (f"{measure} high", score.high))

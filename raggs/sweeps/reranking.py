@@ -78,10 +78,10 @@ async def rerank_all(
 
 
 def require_whole(found: Mapping[str, Reranking]) -> None:
-    """Refuse lists of which a part stayed in its old order because a question to the model failed.
+    """Raise an error if part of a list kept its old order because a call failed.
 
     Raises:
-        ProviderError: there is one; its score would say nothing of the reranker.
+        ProviderError: there is such a list, and its score would not measure the reranker.
     """
     if lost := {qid: each.problems[0] for qid, each in found.items() if each.problems}:
         qid, problem = next(iter(lost.items()))
@@ -146,16 +146,17 @@ def scorer_for(
 
 
 def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[float], Run]) -> FitPart:
-    """Choose the weights.
+    """Fit the weights.
 
     Args:
-        scorer: of the system.
-        name: of the system; `k`: its candidates.
-        seed: of the halves.
-        run_of: the lists of a weight.
+        scorer: scorer of the system.
+        name: name of the system.
+        k: number of its candidates.
+        seed: random seed of the halves.
+        run_of: returns the lists of a weight.
 
     Raises:
-        DataError: a half has no question on which the measure is defined.
+        DataError: in one half, the measure is not defined on any query.
     """
     measure, qids = scorer.quality[0], scorer.judgments.qrels.qids
     values: Floats = np.array([scorer.score(name, run_of(weight), k).values[measure] for weight in WEIGHTS])
@@ -192,8 +193,8 @@ def fit_faults(row: SystemRow, folder: Path, scorer: SystemScorer) -> Iterator[s
     """Yield what is wrong with a fitted weight, by the stored lists of each weight.
 
     Args:
-        row: with a fit and a file.
-        folder: of the sweep.
+        row: row with a fit and a file.
+        folder: folder of the sweep.
 
     Raises:
         DataError: a file cannot be read.
@@ -225,12 +226,12 @@ SignalsByQuery = Mapping[str, tuple[str, ...]]  # Signals by query; empty for qu
 
 
 class Router:
-    """Decides for one system.
+    """Router that sets the search depth per query, for one system.
 
     Args:
-        parts: of the sweep.
-        system: with a depth that is routed.
-        depth: that depth.
+        parts: parts of the sweep.
+        system: system with a routed depth.
+        depth: rule of the depth.
     """
 
     def __init__(self, parts: SystemParts, system: RetrievalStack, depth: RoutedDepth) -> None:
@@ -267,7 +268,7 @@ class Router:
 
     @cached_property
     def fired(self) -> SignalsByQuery:
-        """By question, the signals that reach their thresholds."""
+        """Signals that reach their thresholds, by query."""
         when = self._depth.when.thresholds
         return {qid: fired_signals(found, when) for qid, found in self.signals(when).items()}
 
@@ -279,12 +280,12 @@ class Router:
 
     @property
     def share(self) -> float:
-        """Of the questions that go deep."""
+        """Share of queries that are searched deeper."""
         return sum(map(bool, self.fired.values())) / len(self.fired)
 
     @cached_property
     def lists(self) -> Lists:
-        """The candidates of each question."""
+        """Candidates of each query."""
         return {qid: self._deep[qid] if self.fired[qid] else hits for qid, hits in self._shallow.items()}
 
     def rounds(self) -> Iterator[Lists]:

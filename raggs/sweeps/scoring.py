@@ -1,6 +1,6 @@
-"""What systems are worth: every list scored as `raggs eval` scores it, one system in memory at a time.
+"""Scores of systems: every list is scored as in `raggs eval`, with one system in memory at a time.
 
-The ceilings (PROC) are those of a system's own candidates: the best order of its first k.
+The ceilings (PROC) use a system's own candidates: the best order of its first k.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class ScoredSystem:
 
 
 class SystemScorer:
-    """Scores systems against a golden set.
+    """Scorer of systems against a golden set.
 
     Args:
-        config: of the sweep.
+        config: configuration of the sweep.
         judgments: the grades.
         many: whether only deciding measures get intervals, because there are many systems.
         sheet: judgments of the systems' chunking; None with a single chunking.
@@ -83,10 +83,10 @@ class SystemScorer:
 
     @property
     def quality(self) -> tuple[str, ...]:
-        """The measures that decide, canonical, most important first; by all of them efficiency is the mean.
+        """Deciding measures by canonical name, most important first; efficiency is their mean.
 
         Raises:
-            UsageError: one is not known.
+            UsageError: a measure is unknown.
         """
         named = self._config.quality
         if not named:
@@ -120,7 +120,7 @@ class SystemScorer:
         """Score one system.
 
         Args:
-            name: of the system, for messages.
+            name: name of the system, for messages.
             run: its lists.
             k: number of its candidates.
 
@@ -203,7 +203,7 @@ class SystemScorer:
 
     @property
     def ceilings(self) -> tuple[str, ...]:
-        """The measures that have one."""
+        """Measures that have a ceiling."""
         return CEILINGS if self._graded else ()
 
     def _named(self, told: str, k: int) -> MeasureSpec:

@@ -45,7 +45,7 @@ REMEDY = "choose another `folder`, or check its permissions"
 
 
 class SweepManifest(ReportPart):
-    """manifest.json."""
+    """Content of manifest.json."""
 
     v: Literal[2] = 2
     kind: Literal["sweep"] = "sweep"
@@ -75,7 +75,7 @@ class SweepStore:
     """The folder of one sweep.
 
     Args:
-        folder: made when something is written.
+        folder: path; created on the first write.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -143,9 +143,10 @@ class SweepStore:
         return list(read_torn(self.folder / TIMINGS, Timing, "delete the line; the step is timed again"))
 
     def drop_edited_timings(self) -> bool:
-        """Delete `timings.jsonl` if its beginning is not what the finished sweep wrote; whether it was.
+        """Delete `timings.jsonl` if its beginning differs from what the finished sweep wrote, and return whether it was
+        deleted.
 
-        A later sweep that was killed may have appended lines: they stay.
+        Lines that a later, interrupted sweep appended are kept.
         """
         path = self.folder / TIMINGS
         try:
@@ -178,7 +179,7 @@ class SweepStore:
         return read_foreign(path, row.sha256, row.k)
 
     def keep_run(self, name: str, lists: Lists) -> str:
-        """Write a system's lists; returns the file's name below the folder."""
+        """Write a system's lists and return the file's path relative to the folder."""
         path = self.folder / RUNS / f"{quote(name, safe='+')}.trec"
         with disk(path, REMEDY):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -249,7 +250,7 @@ class SweepStore:
         return kept
 
     def hashes(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """sha256 of files that are there."""
+        """Yield the sha256 of existing files."""
         yield from ((name, hash_file(self.folder / name)) for name in names if (self.folder / name).is_file())
 
     def changed(self) -> list[str]:
@@ -273,7 +274,7 @@ def utc_now() -> datetime:
 
 
 def _trec(lists: Lists, tag: str) -> Iterator[str]:
-    """Lines in the order of the lists. The score is what rank counts down: no reader breaks a tie in another way."""
+    """Yield TREC lines; scores decrease with the rank, so that no reader finds ties."""
     for qid, hits in lists.items():
         for at, (doc, _) in enumerate(hits):
             yield f"{qid} Q0 {doc} {at + 1} {len(hits) - at} {tag}\n"

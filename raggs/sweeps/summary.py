@@ -99,7 +99,7 @@ def _headline(report: SweepReport, nearest: tuple[SystemRow, Sequence[BrokenLimi
 
 
 def _rivals(report: SweepReport) -> Iterator[str]:
-    """The systems that, with the choice, are chosen in nearly all resamples, each with its share."""
+    """Yield the systems that, with the choice, are chosen in nearly all resamples, each with its share."""
     total = chosen_share(report) or 0.0
     for part in report.wins:
         if part.system not in (report.choice.winner, *report.choice.tied) and total < report.confidence:
@@ -108,7 +108,9 @@ def _rivals(report: SweepReport) -> Iterator[str]:
 
 
 def _tied_sentence(report: SweepReport, winner: SystemRow) -> Iterator[str]:
-    """Systems that are statistically tied with the recommended one, and whether they are cheaper or faster."""
+    """Yield a sentence on systems that are statistically tied with the recommended one, and whether they are cheaper
+    or faster.
+    """
     others = [row for row in report.systems if row.name in report.choice.tied and row.name != winner.name]
     cheaper = [row.name for row in others if _is_less(row.price, winner.price)]
     faster = [row.name for row in others if row.name not in cheaper and _is_less(row.p95, winner.p95)]
@@ -127,7 +129,7 @@ def _is_less(one: float | None, other: float | None) -> bool:
 
 
 def _nearest(report: SweepReport) -> tuple[SystemRow, Sequence[BrokenLimit]] | None:
-    """The system that misses the limits by the smallest share of a limit, and the limits that it misses."""
+    """Return the system that misses the limits by the smallest share, and the limits that it misses."""
     found = [(row, broken) for row in report.systems if (broken := list(_broken_limits(report, row)))]
     known = [(row, broken) for row, broken in found if all(math.isfinite(each.excess) for each in broken)]
     return min(known, key=lambda pair: (max(each.excess for each in pair[1]), pair[0].name)) if known else None
@@ -146,7 +148,7 @@ def _broken_limits(report: SweepReport, row: SystemRow) -> Iterator[BrokenLimit]
 
 
 def _texts(name: str, measure: str, value: float, limit: float) -> tuple[str, str, str]:
-    """Value, limit and the value that the option needs."""
+    """Return the value, the limit, and the value that the option needs, as text."""
     if name == "latency_ms":
         return f"p95 {ms(value)}", ms(limit), f"{_round_up(value):g}ms"
     if name == "usd_per_1k":
@@ -155,7 +157,7 @@ def _texts(name: str, measure: str, value: float, limit: float) -> tuple[str, st
 
 
 def _round_up(value: float) -> float:
-    """The value rounded up to two significant digits."""
+    """Return the value rounded up to two significant digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return math.ceil(round(value / step, 6)) * step
 
@@ -182,7 +184,7 @@ def _table(report: SweepReport, rows: Sequence[SystemRow]) -> Table | None:
 
 
 def _limits(report: SweepReport) -> Iterator[str]:
-    """Sentences on what limits the choice."""
+    """Yield sentences on the limits of the data for this choice."""
     share = chosen_share(report)
     if report.choice.winner is not None and is_separated(report) and share is not None:
         claim = f"; a claim needs {MIN_CLAIM_QUERIES} queries" if report.questions < MIN_CLAIM_QUERIES else ""

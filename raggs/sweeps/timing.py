@@ -45,7 +45,7 @@ from raggs.sweeps.world import SweepContext
 
 TAIL_QUANTILE = 0.95
 BOOTSTRAP_DRAWS = 1000
-MAX_DRAW_CELLS = 2_000_000  # single searches of all draws that are weighed at a time
+MAX_DRAW_CELLS = 2_000_000  # maximum number of single searches weighted at a time, over all draws
 
 
 def sample(qids: Sequence[str], count: int) -> list[str]:
@@ -118,7 +118,7 @@ def _spread(
 
 
 def _median_latencies(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Floats:
-    """Return the usual wait of each query; one that a step was not timed for counts at the step's median."""
+    """Return the usual latency of each query; a query without a timing of a step counts at the step's median."""
     total: Floats = np.zeros(len(questions))
     for rounds in steps:
         ms = _by_question(rounds)
@@ -130,8 +130,7 @@ def _median_latencies(steps: Sequence[Sequence[Timing]], questions: Sequence[str
 def _singles(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Floats:
     """Return the single searches, shape (rounds, queries timed in every step).
 
-    A step that was timed in fewer rounds than others, as what is paid is, counts in the rounds that it lacks at each
-    query's median.
+    Paid steps are timed in fewer rounds than others. In the missing rounds, each query counts at its median.
     """
     numbers = sorted({timing.round for rounds in steps for timing in rounds})
     total: Floats = np.zeros((len(numbers), len(questions)))
@@ -152,7 +151,7 @@ def _by_question(rounds: Sequence[Timing]) -> dict[str, float]:
 
 
 def tail_latency(searches: Floats) -> float:
-    """Return the least time within which 95% of single searches ended."""
+    """Return the least time within which 95 % of single searches ended."""
     return float(np.quantile(searches, TAIL_QUANTILE, method="inverted_cdf"))
 
 
@@ -224,11 +223,11 @@ class TimedStep:
 
 
 class StepTimer:
-    """Times the steps of systems, each step once for all systems that share it.
+    """Timer of steps, each timed once for all systems that share it.
 
     Args:
-        world, parts: of the sweep.
-        store: of the sweep, where timings are kept.
+        world, parts: context and parts of the sweep.
+        store: folder of the sweep, where timings are stored.
     """
 
     def __init__(self, world: SweepContext, parts: SystemParts, store: SweepStore) -> None:
@@ -248,7 +247,7 @@ class StepTimer:
             self._world.hear(BuildProgress(f"timed, round {number}", len(missing), len(missing)))
 
     def note_paid(self, system: RetrievalStack) -> None:
-        """Take down what the ledger knows of the calls that a system's questions took."""
+        """Store the latencies of paid calls for a system's queries, as recorded in the ledger."""
         for key, kind, what, stage, model in self._paid(system):
             if (key, 1) in self._known:
                 continue
@@ -276,7 +275,7 @@ class StepTimer:
                 yield f"timing: {what}", model, self.timed
 
     def note_reranked(self, system: RetrievalStack, final: SystemOutput) -> None:
-        """Take down how long a reranker took for each question, when it did the work."""
+        """Store a reranker's latency for each query, as measured when it was called."""
         key = self._reranking(system)
         if key is None or final.rerankings is None or (key, 1) in self._known or system.reranker is None:
             return
@@ -284,7 +283,7 @@ class StepTimer:
         paid = bool(self._parts.reranker(system.reranker).models)
         ms |= self._parts.times(key) if paid else {}
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
-        if paid and len(ms) < PROBES and lacking:  # scores are kept by passage, and were paid for at another k
+        if paid and len(ms) < PROBES and lacking:  # scores are stored by passage, and were paid for with another k
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
             passages = self._world.passages_of(system.chunker)
             self._world.book(RERANKING)

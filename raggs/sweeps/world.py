@@ -75,7 +75,7 @@ def sha256_of(path: Path) -> str:
 
 
 def check_known(lists: Lists, passages: Passages, path: Path) -> None:
-    """Refuse lists of another corpus than the one that the other systems search.
+    """Raise an error if lists come from another corpus than that of the other systems.
 
     Raises:
         DataError: the corpus lacks a passage.
@@ -154,7 +154,7 @@ class SweepContext:
 
     @cached_property
     def judgments(self) -> Judgments:
-        """Its grades, of all questions that it knows.
+        """Grades of all queries of the golden set.
 
         Raises:
             DataError: the labels have no grade that can be scored.
@@ -207,7 +207,7 @@ class SweepContext:
 
     @cached_property
     def corpus(self) -> OpenCorpus:
-        """The corpus, not yet read.
+        """The corpus, not read yet.
 
         Raises:
             DataError: its location is unknown.
@@ -231,7 +231,7 @@ class SweepContext:
         """Passages of the corpus, after checking that they are those of the golden set.
 
         Raises:
-            DataError: they are not.
+            DataError: it is about others.
         """
         found = self.corpus.passages(whole=True)
         refuse_foreign(found, self.judgments, self.golden.source, self.corpus.place)
@@ -239,7 +239,7 @@ class SweepContext:
 
     @cached_property
     def cuts(self) -> CorpusChunkings:
-        """The corpus in every way in which systems have it cut."""
+        """All chunkings of the corpus that systems use."""
         return CorpusChunkings(self)
 
     def passages_of(self, chunker: ChunkerConfig | None) -> Passages:
@@ -307,7 +307,7 @@ class SweepContext:
         return self.folder / LEDGER_FILE
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the workspace."""
         self.workspace.close()
 
 
@@ -333,13 +333,14 @@ def _priced(config: SweepConfig) -> LLMSettings:
 
 
 def refuse_foreign(found: Passages, judgments: Judgments, source: str, place: Path | str) -> None:
-    """Refuse passages that are not those that a golden set is about.
+    """Raise an error if a golden set is about other passages.
 
     Args:
-        source: of the golden set; `place`: of the corpus.
+        source: source of the golden set.
+        place: location of the corpus.
 
     Raises:
-        DataError: they are not.
+        DataError: it is about others.
     """
     known = judgments.origin.corpus
     how = None
@@ -360,10 +361,10 @@ def refuse_foreign(found: Passages, judgments: Judgments, source: str, place: Pa
 
 
 def llm_of(golden: Path) -> LLMSettings | None:
-    """Return how the run that made a golden set called language models; None if it was not made by a run.
+    """Return the `llm` settings of the run that made a golden set; None if it was not made by a run.
 
     Raises:
-        DataError: its manifest holds no such settings any more.
+        DataError: its manifest no longer holds valid settings.
     """
     store = RunStore(golden)
     if not golden.is_dir() or not store.exists:
@@ -400,7 +401,7 @@ class CorpusChunkings:
     """All chunkings of one corpus.
 
     Args:
-        world: of the sweep.
+        world: context of the sweep.
     """
 
     def __init__(self, world: SweepContext) -> None:
