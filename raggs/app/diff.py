@@ -475,7 +475,7 @@ def format_setting(value: JsonValue) -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """Return a share in per cent; a positive share below 1 % is not shown as 0 %."""
+    """Return a share in per cent; a positive share below 1% is not shown as 0%."""
     share = part / whole if whole else 0.0
     return "less than 1%" if 0 < share < 0.01 else f"{share:.0%}"
 

@@ -390,7 +390,7 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
 
 
 def _common_languages(languages: Counter[str]) -> list[str]:
-    """Return the languages of at least 5 % of the texts; phone numbers and names of any of them may occur in every
+    """Return the languages of at least 5% of the texts; phone numbers and names of any of them may occur in every
     text.
     """
     total = languages.total()

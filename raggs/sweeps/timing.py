@@ -151,7 +151,7 @@ def _by_question(rounds: Sequence[Timing]) -> dict[str, float]:
 
 
 def tail_latency(searches: Floats) -> float:
-    """Return the least time within which 95 % of single searches ended."""
+    """Return the least time within which 95% of single searches ended."""
     return float(np.quantile(searches, TAIL_QUANTILE, method="inverted_cdf"))
 
 
