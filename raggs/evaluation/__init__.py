@@ -2,11 +2,11 @@
 
 study, report              the scores of every system, and the report that each analysis extends
 models                     eval.json
-analyses                   one question about the systems each: comparisons, losses, ties, unjudged passages
+analyses                   one module per question: comparisons, losses, ties, unjudged passages
 document, layout, svg      the report as sections, tables and figures; eval.csv and eval.md
 gates                      conditions of CI jobs, and JUnit XML
 diff_sets, diff_results    two golden sets compared
 samples                    expected passages and outputs in two files
 
-It knows neither a configuration nor a terminal.
+The package depends on neither a configuration nor a terminal.
 """

@@ -44,7 +44,7 @@ SHOWN_HASH_DIGITS = 12  # digits of a fingerprint
 CUTOFF = re.compile(r"@\d+")
 EARLIER_LABEL = "the earlier {}"
 Inconclusive = Literal["fail", "pass"]
-UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")  # not how good a system is
+UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")  # do not measure quality
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class Gates:
         return tuple(found)
 
     def judge(self, report: EvalReport) -> None:
-        """Hold a result against all of them.
+        """Check a result against all gates.
 
         Raises:
-            GateError: one is not met; all that are not are named.
-            DataError: it cannot be compared with the earlier one.
+            GateError: gates failed; all of them are named.
+            DataError: the result cannot be compared with the earlier one.
         """
         settle(self.outcomes(report), report)
 
@@ -117,10 +117,10 @@ class GateOutcome:
 
 
 def settle(outcomes: Iterable[GateOutcome], report: EvalReport) -> None:
-    """Fail where a gate did.
+    """Raise an error if a gate failed.
 
     Raises:
-        GateError: all that are not met are named.
+        GateError: gates failed; all of them are named.
     """
     if failed := [each for each in outcomes if each.failed]:
         remedies = dict.fromkeys(each.remedy for each in failed if each.remedy)
@@ -133,7 +133,7 @@ def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | 
     If grades for unjudged passages could move a score across its limit, the outcome is inconclusive.
     """
     for measure, limit in limits.items():
-        if measure not in report.measures:  # samples have cutoffs of their own
+        if measure not in report.measures:  # samples may have individual cutoffs
             measure = CUTOFF.sub("@k", measure)
         for system in report.systems:
             found = _limited(system, measure, limit, higher=report.higher_is_better[measure])
@@ -310,7 +310,7 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
 
 @dataclass(frozen=True)
 class _Change:
-    """One measure of one system, now and in the earlier result."""
+    """One measure of one system, in the new and in the earlier result."""
 
     report: EvalReport
     name: str
@@ -323,7 +323,7 @@ class _Change:
 
     @property
     def sign(self) -> float:
-        """-1 where lower is better."""
+        """Sign that makes larger values better: -1 if lower is better."""
         return 1.0 if self.report.higher_is_better[self.measure] else -1.0
 
     @property
@@ -397,7 +397,7 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
     ours = None if change.study is None else change.study.shown(change.name)
     try:
         named = parse_measure(change.measure)
-    except UsageError:  # samples have cutoffs of their own
+    except UsageError:  # samples may have individual cutoffs
         return (), None
     if ours is None or change.study is None:
         return (), None
@@ -417,9 +417,9 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
             if theirs
             else _unknown_list_bounds(named, ours, earlier, change)
         )
-    except DataError:  # the measure needs more of the earlier lists than is held
+    except DataError:  # the measure needs deeper earlier lists than are stored
         ends = _unknown_list_bounds(named, ours, earlier, change)
-    if change.apart:  # queries of one set alone are not compared
+    if change.apart:  # queries in only one set are not compared
         ends = DifferenceBounds(*(np.where(np.isnan(stands), np.nan, end) for end in ends))
     return parts, ends if change.sign > 0 else -ends
 

@@ -105,7 +105,7 @@ RESULT = "eval.json"
 
 
 def write_report(report: EvalReport, folder: Path) -> list[Path]:
-    """Write all files into `folder`, made if missing; each appears whole or not at all.
+    """Write all files into `folder`, which is created if missing; each file is written atomically.
 
     Raises:
         ProviderError: the folder cannot be written.

@@ -68,7 +68,7 @@ def would_tell(part: ComparisonPart) -> str:
 
 
 def inconclusive(part: UnjudgedPart) -> str:
-    """Why a verdict is none: ``inconclusive: 20% of the top 10 of new is unjudged``."""
+    """Return why a verdict is inconclusive: ``inconclusive: 20% of the top 10 of new is unjudged``."""
     return f"{VERDICTS['unjudged']}: {unjudged_tops(part.tops)}"
 
 

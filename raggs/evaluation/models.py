@@ -24,7 +24,7 @@ def _is_none(value: object) -> bool:
 
 
 class ReportPart(BaseModel):
-    """A piece of the report: frozen, and without numbers that JSON has not."""
+    """A part of the report: frozen, and without numbers that JSON cannot hold."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -43,7 +43,7 @@ class GoldenPart(ReportPart):
 
 
 class ScorePart(ReportPart):
-    """One measure of one system, over queries."""
+    """Score of one system on one measure, over queries."""
 
     mean: Number
     low: Number = Field(description="bound of the bootstrap interval")
@@ -75,7 +75,7 @@ class TiePart(ReportPart):
 
     @property
     def width(self) -> Annotated[Number, Column("range", "score")]:
-        """From the least to the most."""
+        """Difference between the largest and the smallest value."""
         return None if self.most is None or self.least is None else self.most - self.least
 
 
@@ -106,7 +106,7 @@ class BottleneckPart(ReportPart):
 
 
 class RobustnessPart(ReportPart):
-    """The distribution of recall over queries."""
+    """Distribution of recall over queries."""
 
     measure: Annotated[str, Column("recall")]
     mean: Annotated[Number, Column("mean", "score")]
@@ -125,7 +125,7 @@ class RobustnessPart(ReportPart):
 
 
 class AnswersPart(ReportPart):
-    """Acc|Hit: answers given that all evidence was shown."""
+    """Acc|Hit: accuracy of answers on queries whose whole evidence was retrieved."""
 
     measure: Annotated[str, Column("evidence by")]
     accuracy: Annotated[Number, Column("accuracy", "score")]
@@ -140,12 +140,12 @@ class AnswersPart(ReportPart):
 
     @property
     def interval(self) -> Annotated[str, Column("interval")]:
-        """Of the accuracy."""
+        """Interval of the accuracy."""
         return f"[{score(self.low)}, {score(self.high)}]"
 
 
 class ProjectionPart(ReportPart):
-    """The golden set as it falls on the passages of a system that are cut in another way."""
+    """Projection of the golden set onto a system's passages with another chunking."""
 
     corpus: str | None = Field(description="hash of the content of the system's corpus")
     judged_corpus: str | None = Field(description="hash of the content of the corpus that was judged")
@@ -197,7 +197,7 @@ class UnjudgedPart(ReportPart):
 
 
 class ComparisonPart(ReportPart):
-    """A system against the baseline on one measure."""
+    """Comparison of a system with the baseline on one measure."""
 
     system: Annotated[str, Column("system")]
     baseline: str
@@ -223,22 +223,22 @@ class ComparisonPart(ReportPart):
 
     @property
     def interval(self) -> Annotated[str, Column("interval")]:
-        """Of the difference."""
+        """Interval of the difference."""
         return f"[{signed(self.low)}, {signed(self.high)}]"
 
     @property
     def turns(self) -> Annotated[str, Column("w/t/l")]:
-        """On how many queries it is better, equal and worse."""
+        """Numbers of queries on which it is better, equal and worse."""
         return f"{self.wins}/{self.ties}/{self.losses}"
 
     @property
     def holm(self) -> Annotated[Number, Column("p (Holm)", "score")]:
-        """The corrected p value of the randomisation test."""
+        """Corrected p value of the randomisation test."""
         return self.corrected.get("randomisation")
 
 
 class PoolPart(ReportPart):
-    """Systems under test that the golden set was pooled from."""
+    """Systems under test that contributed to the golden set's pool."""
 
     makers: Annotated[tuple[str, ...], Column("pooled from", text=", ".join)]
     stated: bool = Field(
@@ -253,7 +253,7 @@ class PoolPart(ReportPart):
 
     @property
     def share(self) -> Annotated[Number, Column("share", text="{:.0%}")]:
-        """Of the relevant passages, those that only one of them found."""
+        """Share of the relevant passages that only one of these systems found."""
         return None if self.alone is None or not self.relevant else self.alone / self.relevant
 
 
@@ -295,7 +295,7 @@ class FoundPart(ReportPart):
 
 
 class InputPart(ReportPart):
-    """A file or folder that an evaluation was made from."""
+    """Input file or folder of an evaluation."""
 
     role: Literal["golden", "run", "samples", "outputs", "facets", "correct", "reviews", "corpus"]
     name: str = Field("", description="name given to the system; empty if the file name is used")
@@ -328,7 +328,7 @@ class OptionsPart(ReportPart):
 
 
 class SourcesPart(ReportPart):
-    """What an evaluation was made from: `raggs audit eval.json` evaluates it again and compares."""
+    """Inputs and options of an evaluation; `raggs audit eval.json` evaluates them again and compares."""
 
     inputs: tuple[InputPart, ...]
     options: OptionsPart
@@ -336,7 +336,7 @@ class SourcesPart(ReportPart):
 
 
 class EvalReport(ReportPart):
-    """eval.json."""
+    """Content of eval.json."""
 
     v: Literal[1] = 1
     raggs: str = __version__

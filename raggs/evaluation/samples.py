@@ -1,14 +1,12 @@
-"""Samples with their expected passages, and what a system returned for them, as two files.
+"""Samples with expected passages, and a system's outputs for them, in two files.
 
 Samples (YAML or JSON): ``samples: [{id, expected_output: [ids] or {id: gain}, metadata: {k, answer}}]``. Outputs
-(JSON lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``; the output may be the bare array, its
-items bare ids. The cutoff of a sample is its own `metadata.k`, else the one asked for.
+(JSON lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``. The output may also be the array itself,
+and its items may be ids. The cutoff of a sample is its `metadata.k`, otherwise the requested one. Samples with
+different cutoffs are scored separately, and the values are joined.
 
-Samples with cutoffs of their own: each is scored at its own, and the values are joined again.
-
-Small files that say something of passages or of queries: facets, and whether answers were right.
-
-Whether an expected answer stands in a text: Unicode, case and white space do not matter.
+The module also reads facets of passages and the correctness of answers, and finds expected answers in texts. Matching
+ignores Unicode form, case and white space.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def merged_by_cutoff(
         DataError, UsageError: as `make_report`.
     """
     labels: dict[str, MeasureSpec] = {}
-    for named in scoring.measures:  # of several cutoffs of a measure the first is that of samples without their own
+    for named in scoring.measures:  # of several cutoffs, the first applies to samples without an individual one
         labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
     whole, hits = make_report(judgments, [system], scoring, analyses), hits_of(judgments, system, scoring)
@@ -160,7 +158,7 @@ def _by_system(path: Path) -> dict[str, dict[str, bool]]:
 
 
 def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
-    """Number, key and value of each line."""
+    """Yield number, key and value of each line."""
     seen = set()
     with replayable(path) as file:
         for line, text in raw_lines(file):
@@ -175,7 +173,7 @@ def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
 
 
 def fold_text(text: str) -> str:
-    """`text` in NFKC, case-folded, with each run of white space as one blank."""
+    """Return `text` in NFKC, case-folded, with each run of white space replaced by one blank."""
     return one_line(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
 
 
@@ -192,7 +190,7 @@ def answer_rank(answer: str, texts: Iterable[str]) -> float:
 
 
 DEFAULT_K = 5
-MAX_K = 10**9 - 1  # as with --k
+MAX_K = 10**9 - 1  # as for --k
 OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
 OUTPUT_FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
 
@@ -227,7 +225,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
     """Read both files.
 
     Raises:
-        NotFoundError, DataError: a file is missing, or something in it cannot be right.
+        NotFoundError, DataError: a file is missing or invalid.
     """
     wanted = dict(_samples(samples))
     if not wanted:
@@ -259,7 +257,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
 
 
 def _qrels(samples: Mapping[str, ExpectedSample]) -> Qrels:
-    """Gains become grades: the number of the gain among all gains, 0 for none."""
+    """Convert gains to grades: the index of the gain among all gains, 0 for none."""
     levels = [0.0, *sorted({gain for sample in samples.values() for gain in sample.gains.values() if gain > 0})]
     high = max(len(levels) - 1, 1)
     scale = GradeScale.of(0, high, 1, dict(enumerate(levels if len(levels) > 1 else [0.0, 1.0])))

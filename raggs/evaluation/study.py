@@ -65,10 +65,10 @@ def unjudged_in(named: MeasureSpec, tops: Mapping[str, TopPassages]) -> tuple[Un
 
 
 def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: DifferenceBounds, sign: float, remedy: str) -> UnjudgedPart:
-    """Why a verdict is inconclusive.
+    """Return why a verdict is inconclusive.
 
     Args:
-        sign: -1 where differences were turned round, since lower is better.
+        sign: -1 if differences were reversed because lower is better.
     """
     low, high = sorted((sign * _mean(ends.low), sign * _mean(ends.high)))
     return UnjudgedPart(tops=tuple(tops), low=finite_or_none(low), high=finite_or_none(high), remedy=remedy)
@@ -156,17 +156,17 @@ class Study:
 
     @property
     def cutoff(self) -> int:
-        """The largest cutoff."""
+        """Largest cutoff."""
         return max(self.scoring.cutoffs)
 
     @property
     def evidence(self) -> str:
-        """The measure that is 1 for a query whose evidence is in the top K, for Acc|Hit."""
+        """Measure that is 1 for a query with its whole evidence in the top K, for Acc|Hit."""
         return f"hit_all@{self.cutoff}" if self.graded else f"hit@{self.cutoff}"
 
     @property
     def graded(self) -> bool:
-        """Whether the grades are 1 to 5, which RA-nWG and its kin need."""
+        """Whether the grades are 1 to 5, which RA-nWG and related measures need."""
         return self.judgments.qrels.scale.golden
 
 
@@ -174,7 +174,7 @@ def study_systems(judgments: Judgments, systems: Sequence[NamedSystem], scoring:
     """Score every system.
 
     Raises:
-        DataError: no query in common, or a measure that the labels do not allow.
+        DataError: there is no common query, or the labels do not allow a measure.
     """
     hits = {system.name: hits_of(judgments, system, scoring) for system in systems}
     values = {
@@ -244,7 +244,8 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
         hits = replace(hits, reading=projection.reading(system.run, scoring.ties, system.source))
     if (facet := judgments.facets_of(scoring.facets)) is not None:
         hits = replace(hits, facet=facet)
-    if hits.facet is not None and any(named.measure.FACETS for named in scoring.measures):  # others read no whole list
+    # only facets need complete lists
+    if hits.facet is not None and any(named.measure.FACETS for named in scoring.measures):
         hits = with_first(hits, system.run, {**judgments.facets, **scoring.facets}, scoring.ties)
     if scoring.answer_rank is not None:
         ranks = [scoring.answer_rank.get(qid, math.nan) for qid in judgments.qrels.qids]
@@ -278,10 +279,10 @@ RECUT = "both are chunks of the same documents: --project maps the grades by pos
 
 
 def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
-    """Refuse lists from another corpus than the judgments are about.
+    """Raise an error if lists come from another corpus than the judgments.
 
     Raises:
-        DataError: both are known, and differ.
+        DataError: both corpora are known, and differ.
     """
     if other := system.origin.other_corpus(judgments.origin):
         recut = same_documents(judgments.source, system.source)

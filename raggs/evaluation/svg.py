@@ -16,12 +16,12 @@ from raggs.base.text import escape_controls
 from raggs.base.types import Number
 
 WIDTH = 760
-LETTER = 6.3  # about the width of a letter, in units of the drawing
-LINE = 17  # between two lines of text
-SCALE_MARGIN = 0.07  # of a scale, beyond its values
-MIN_LOG_TICKS = 3  # ticks that a logarithmic scale needs
+LETTER = 6.3  # approximate width of a letter, in drawing units
+LINE = 17  # distance between lines of text
+SCALE_MARGIN = 0.07  # share of a scale beyond its values
+MIN_LOG_TICKS = 3  # minimum number of ticks of a logarithmic scale
 LOG_SCALE_FROM = 20  # ratio of values from which a scale is logarithmic
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # forbidden in XML 1.0
 STYLE = """
 .page{fill:#fff} text{fill:#222;font:12px system-ui,sans-serif} .title{font-weight:600;font-size:14px}
 .soft{fill:#666} .strong{font-weight:600} .grid{stroke:#e4e4e4} .axis{stroke:#888}
@@ -69,7 +69,7 @@ class AxisScale:
         return self.start + (own - low) / (high - low) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round values between the ends, some five of them."""
+        """Return about five round values between the ends."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             for steps in ((1,), (1, 2, 5)):
@@ -88,11 +88,11 @@ def _round_step(raw: float) -> float:
 
 
 class Drawing:
-    """One figure, drawn from top to bottom.
+    """A figure, drawn from top to bottom.
 
     Args:
-        title: above it.
-        height: of all, in units of which `WIDTH` are its width.
+        title: title at the top.
+        height: total height, in units in which the width is `WIDTH`.
     """
 
     def __init__(self, title: str, height: float) -> None:
@@ -101,7 +101,7 @@ class Drawing:
         self.text(16, 26, title, "title")
 
     def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> None:
-        """Words; `kind` is a class of the style."""
+        """Draw text; `kind` is a class of the style."""
         end = "" if anchor == "start" else f' text-anchor="{anchor}"'
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{_class(kind)}{end}>{clean(words)}</text>')
 
@@ -121,7 +121,7 @@ class Drawing:
     def frame(
         self, across: AxisScale, up: AxisScale, titles: tuple[str, str], at: Sequence[float] | None = None
     ) -> None:
-        """Ticks with their values, and what the two scales are; `at`: ticks across."""
+        """Draw ticks with values and the titles of both axes; `at` sets the horizontal ticks."""
         left, right, foot, top = across.start, across.end, up.start, up.end
         for value in across.ticks() if at is None else at:
             self.line(across.at(value), foot, across.at(value), top, "grid")
@@ -165,7 +165,7 @@ def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
-# --- labels that do not overlap -------------------------------------------------------------------------------
+# --- labels that do not overlap -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -216,17 +216,17 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300
-MAX_LINE_LETTERS = 100  # letters of a line of text
-COLOURS = 6  # that a page has classes for
+MAX_LINE_LETTERS = 100  # letters per line of text
+COLOURS = 6  # number of colour classes of a page
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line.
+    """One line of a plot.
 
     Attributes:
-        names: of all things whose line this is; the first is shown.
-        points: at least one (x, y), by growing x.
+        names: names of all systems with this line; the first is shown.
+        points: at least one (x, y), by increasing x.
     """
 
     names: tuple[str, ...]
@@ -265,8 +265,8 @@ def curves(
 
 
 FOREST_LEFT, FOREST_RIGHT, FOREST_TOP = 300, WIDTH - 24, 66
-ROW_HEIGHT = LINE * 1.3  # between two rows
-MAX_LABEL_LETTERS = 42  # of a name
+ROW_HEIGHT = LINE * 1.3  # distance between rows
+MAX_LABEL_LETTERS = 42  # letters of a name
 
 
 @dataclass(frozen=True)
