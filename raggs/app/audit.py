@@ -86,7 +86,7 @@ def _relative_path(path: Path, cache: Cache) -> str:
     return str(path.relative_to(cache.folder.parent))
 
 
-# Properties that a run directory alone cannot prove.
+# Checks that need more than the run directory.
 UNCHECKED = (
     "whether the corpus and the queries changed after the run",
     "whether the recorded answers and vectors are those of the model",

@@ -1,9 +1,10 @@
 """Human grades of randomly drawn passages of a run, which are used to correct scores.
 
 A grade counts only if the annotator had not seen a model's grade and the probability of the draw is known. It is known
-for draws that were graded completely (`raggs.parts.reviews.Draw`); without a recorded draw, reviews that store a
+for draws that were graded completely (`raggs.parts.reviews.Draw`). Without a recorded draw, reviews that store a
 probability count. Near-duplicates get the grade and the probability of their representative, which annotators grade.
-A run whose own grades include human labels cannot be corrected, because its judge is always right on those passages.
+A run whose own grades include human labels cannot be corrected. Its grades agree with the labels on exactly these
+passages, which says nothing about the judge's errors on the others.
 """
 
 from __future__ import annotations

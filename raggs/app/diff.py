@@ -312,7 +312,7 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
 
 
 def _verdict_text(verdict: Verdict, unjudged: str | None) -> str:
-    """A verdict; of an inconclusive one, whether queries are too few or passages unjudged."""
+    """Return a verdict; for an inconclusive one, add whether queries are too few or passages unjudged."""
     if verdict == "unresolvable":
         return f"{VERDICTS[verdict]} (too few queries)"
     return f"{VERDICTS[verdict]} ({unjudged})" if unjudged else VERDICTS[verdict]

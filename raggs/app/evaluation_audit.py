@@ -45,7 +45,7 @@ RELATIVE_TOLERANCE = 1e-9  # rounding may differ between processors
 SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})
 FIELDS_COMPARED_IN_DETAIL = frozenset(
     {"golden", "systems", "comparisons", "per_query"}
-)  # fields of the report with a comparison of their own
+)  # fields of the report that are compared separately
 MISSING_FILE = "is not there, so nothing of it can be compared"
 
 
@@ -62,7 +62,7 @@ def is_evaluation(path: Path) -> bool:
 
 
 def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
-    """Return the findings, the number of compared values, and notes on what could not be checked.
+    """Return the findings, the number of compared values, and notes on checks that were not possible.
 
     Raises:
         DataError: the file is not an eval.json of this version.
@@ -248,7 +248,7 @@ def _is_equal_json(one: object, other: object) -> bool:
 
 
 def _pages(report: EvalReport, folder: Path) -> Iterator[AuditFinding]:
-    """Yield a finding if eval.csv or eval.md in the same folder differs from what the report gives."""
+    """Yield a finding if eval.csv or eval.md in the same folder does not match the report."""
     for name, text in (("eval.csv", per_query_csv(report)), ("eval.md", markdown(lay_out(report)))):
         page = folder / name
         if page.is_file() and page.read_text(encoding="utf-8") != text:

@@ -154,7 +154,7 @@ Pool = tuple[str, list[MergeRecord]]  # query id and passages
 
 @dataclass(frozen=True)
 class _Grading:
-    """Inputs of the judge stage that are needed to grade a pool."""
+    """Inputs for grading a pool, as in the judge stage."""
 
     queries: Mapping[str, Query]
     judge: Judge

@@ -336,7 +336,7 @@ def import_reviews(
 
 
 def _identity(review: Review) -> Identity:
-    """Return what identifies a label, whichever line it replaces."""
+    """Return the identity of a label, which does not depend on the line that it replaces."""
     said = (review.kind, review.who.casefold(), review.at, review.query)
     if isinstance(review, Withdrawal):
         return (*said, review.replaces)

@@ -119,7 +119,7 @@ def _selection_reason(entry: PoolEntry, drawn: bool, pull: list[int], names: Com
 
 
 def usual_seconds(length: float) -> float:
-    """Return the usual time in seconds to grade a passage of `length` characters."""
+    """Return the usual grading time of a passage in seconds, given its length in characters."""
     return OPENING_SECONDS + PER_CHARACTER * length
 
 

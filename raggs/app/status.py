@@ -106,7 +106,7 @@ class RunStatus:
 
     @cached_property
     def bought(self) -> BudgetCoverage | None:
-        """What the budget covered, if it was used up; else None."""
+        """Queries that the budget covered, if it was used up; otherwise None."""
         return budget_coverage(self.run)
 
     def _begun(self, stage: str) -> str:

@@ -622,7 +622,7 @@ def order_move(
 
 
 def _draw_overlaps(score: Floats, doubt: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Shape (draws,): the share of the head of k, whose passages come first, that each draw has too."""
+    """Return the share of the original top k that is also in each draw's top k, shape (draws,)."""
     drawn = score + rng.normal(size=(ORDER_DRAWS, len(score))) * doubt
     heads: Ints = np.argpartition(-drawn, k - 1, axis=1)[:, :k]
     found: Floats = (heads < k).mean(axis=1)
@@ -655,7 +655,7 @@ def _mean(values: Sequence[float]) -> Number:
 
 @dataclass(frozen=True)
 class GradeMoves:
-    """What moved: in all, and by question."""
+    """Changes of grades and orders, in total and by query."""
 
     grades: GradesPart | None
     orders: OrdersPart | None

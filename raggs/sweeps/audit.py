@@ -34,7 +34,7 @@ OF_VERSION = frozenset({"raggs"})  # Fields that depend on the version of raggs.
 
 
 def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
-    """Return all findings, the number of checked records, and what could not be checked."""
+    """Return all findings, the number of checked records, and notes on checks that were not possible."""
     store = SweepStore(folder)
     try:
         manifest = store.manifest()
@@ -73,7 +73,7 @@ def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
 
 
 def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
-    """Yield what is wrong with a system's cost, by its tokens and prices."""
+    """Yield the errors in a system's cost, given its tokens and prices."""
     if (cost := row.cost) is None:
         return
     again = CostPart.of(cost.lines, **{name: getattr(cost, name) for name in TOKENS})

@@ -356,5 +356,5 @@ def _deepest_k(system: RetrievalStack, systems: Sequence[RetrievalStack]) -> int
 
 
 def _search_key(system: RetrievalStack) -> tuple[object, ...]:
-    """Return what systems with the same search share."""
+    """Return a key that is equal for systems with the same search."""
     return system.mode, system.rewrite, system.embedder, system.index, system.chunker

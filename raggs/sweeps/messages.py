@@ -190,10 +190,10 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
 def other_limit_sentences(
     points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None
 ) -> list[str]:
-    """Return what other limits on one axis would choose, if not a system equal to the choice.
+    """Return sentences on the systems that other limits on one axis would choose, except those equal to the choice.
 
     Args:
-        other: the limit on the other axis, which stays.
+        other: the limit on the other axis, which is unchanged.
     """
     said = ms if axis == "latency" else usd
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD

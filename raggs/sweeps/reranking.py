@@ -190,7 +190,7 @@ def composed(part: FitPart, by_weight: Mapping[float, Mapping[str, V]]) -> dict[
 
 
 def fit_faults(row: SystemRow, folder: Path, scorer: SystemScorer) -> Iterator[str]:
-    """Yield what is wrong with a fitted weight, by the stored lists of each weight.
+    """Yield the errors in a fitted weight, given the stored lists of each weight.
 
     Args:
         row: row with a fit and a file.

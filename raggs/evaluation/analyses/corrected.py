@@ -94,11 +94,11 @@ def poolable(named: MeasureSpec) -> Recall | None:
 
 @dataclass(frozen=True)
 class SampledSums:
-    """What passages that were drawn say of a system: a mean, or a ratio of two.
+    """Sums over drawn passages of a system, which estimate a mean or a ratio of two means.
 
     Attributes:
-        above: the sums whose mean is asked for, or is divided by that of `below`.
-        below: None for a mean.
+        above: sums of the estimated mean, or of the numerator.
+        below: sums of the denominator; None for a mean.
     """
 
     above: QueryTotals
@@ -164,7 +164,9 @@ class SampledGrades:
 
 @dataclass(frozen=True)
 class MeasureValues:
-    """A system's values of a measure, each of shape (queries,): by the judge, by people, and the chances of these."""
+    """Values of a system on a measure, by the judge's and by human labels, and probabilities, each of shape
+    (queries,).
+    """
 
     judge: Floats
     people: Floats
@@ -237,7 +239,7 @@ class CorrectedPart(ReportPart):
 
     @property
     def people_interval(self) -> Annotated[str, Column("interval ")]:
-        """Of people's value."""
+        """Interval of the value by human labels."""
         return _interval_text(self.people_low, self.people_high)
 
 
@@ -265,7 +267,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
     PART = CorrectedPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Refuse to work without labels, or on another scale than people's.
+        """Raise an error without human labels, or if the judgments use another scale than these.
 
         Raises:
             UsageError: there are none, or the scale is not 1 to 5.

@@ -130,7 +130,7 @@ def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
 
 
 DIGITS = 6  # of the losses of single queries
-MIN_NAMED_LOSS = 0.01  # points; a smaller loss asks for nothing
+MIN_NAMED_LOSS = 0.01  # points; smaller losses need no action
 
 
 class WaterfallPart(ReportPart):
