@@ -1,14 +1,17 @@
 """Sweeps: retrieval systems from a grid, measured on the same queries, compared, and one of them recommended.
 
 config, grid               the YAML, and the systems that its axes describe
-world                      what all systems share: golden set, queries, corpus, chunkings
-parts, part_store          parts of systems, made once and stored; `reranking`: rerankers and fitted weights
+world                      context shared by all systems: golden set, queries, corpus, chunkings
+parts, outputs             parts and outputs of systems, created once and stored
+reranking                  rerankers, fitted weights, and routed depth
 measuring, timing          measurements per system: lists, latency, cost, memory
-scoring, judgments         scores; unjudged passages, and grades added for them
+scoring, judgments         scores, unjudged passages, and their later grades
 halving                    drops systems that are clearly worse before all queries are searched
-deriving                   the report, computed from the sweep's folder; `models`: its records
+deriving, models           the report, computed from the sweep's folder, and its records
 deciding, effects          the recommendation, main effects of the axes, bounds for unjudged passages
-layout, comparing, words   the report as a document; `plots`: figures and files
+layout, comparing          sections of the report as a document
+summary, messages          the default output of `raggs sweep`, and sentences
+plots                      figures and files
 store, audit               the folder of a sweep, and its verification
 
 Scores are computed by `raggs.evaluation`, choices by `raggs.stats`.
