@@ -129,7 +129,7 @@ def grade_plan(project: Path) -> None:
     )
 
 
-TUTORIALS = ("first-golden-set.md", "evaluate-your-retriever.md", "human-labels.md")
+TUTORIALS = ("first-golden-set.md", "evaluate-your-retriever.md", "human-labels.md", "compare-two-systems.md")
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
