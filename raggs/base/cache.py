@@ -47,19 +47,19 @@ from raggs.base.types import Notify, ignore_notice
 
 CACHE_NOTES: Mapping[str, str] = {  # the caches of a workspace, and the cost of clearing them
     "llm": "paid answers: clearing them means paying again",
-    "corpora": "passages as read; made again from the corpus",
-    "cuts": "where paid chunkers cut; made again from the paid answers",
-    "vectors": "embeddings of passages and indexes over them; made again by the embedder",
-    "rerank": "scores of rerankers of this machine; made again by the model",
-    "bm25": "lexical indexes; made again from the passages",
-    "sweeps": "lists of the parts of sweeps; made again by searching",
-    "diagnoses": "parts of diagnoses; made again by measuring",
+    "corpora": "corpus passages; read again from the corpus",
+    "cuts": "chunks of paid chunkers; rebuilt from the paid answers",
+    "vectors": "embeddings of passages and their indexes; recomputed by the embedder",
+    "rerank": "scores of local rerankers; recomputed by the model",
+    "bm25": "lexical indexes; rebuilt from the passages",
+    "sweeps": "result lists of sweeps; recomputed by searching",
+    "diagnoses": "parts of diagnoses; recomputed",
 }
 FORMAT = 2  # version of the row format
 HEADER, LOCK, VERIFIED_FILE = "entry.json", "lock", "verified.json"  # stored next to the files of one result
-TICK_NS = 2_000_000_000  # some file systems have a coarse time resolution
+TICK_NS = 2_000_000_000  # file systems may record times only to the nearest 2 seconds
 KEYS_PER_STATEMENT = 500  # keys per SQL statement
-PATIENCE_S = 30.0  # seconds that another process may write to a table
+PATIENCE_S = 30.0  # seconds to wait while another process writes to a table
 TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value BLOB, sum BLOB) WITHOUT ROWID"
 FOLDER_REMEDY = "check the folder's permissions, or choose another workspace"
 
@@ -328,7 +328,7 @@ class CacheTable:
         found = {key: value for key, value, known in rows if isinstance(value, bytes) and known == _row_sum(key, value)}
         if lost := len(rows) - len(found):
             said = f"{plural(lost, 'row')} {'is' if lost == 1 else 'are'} not what raggs stored there"
-            self._notify(f"{self.file}: {said}, so what was kept is made again")
+            self._notify(f"{self.file}: {said}, so the results are computed again")
         return found
 
     def put(self, rows: Mapping[str, bytes]) -> None:
@@ -352,7 +352,7 @@ class CacheTable:
                     database.execute(TABLE)
                     yield database
         except sqlite3.Error as error:
-            raise disk_fault(error, self.file, "delete it; what it holds is made again") from error
+            raise disk_fault(error, self.file, "delete it; raggs computes its contents again") from error
 
 
 def _row_sum(key: str, value: bytes) -> bytes:

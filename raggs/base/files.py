@@ -63,7 +63,7 @@ def regular_file(path: Path) -> Path:
         return path
     for is_kind, name in KINDS:
         if is_kind(mode):
-            raise DataError(f"is {name}, not a file", where=path, remedy="write what it gives into a file first")
+            raise DataError(f"is {name}, not a file", where=path, remedy="write its output to a file first")
     return path
 
 
@@ -116,7 +116,7 @@ def read_whole(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise unreadable(error, path) from error
     if len(data) > most:
-        raise DataError(f"holds more than {most:,} bytes", where=path, remedy="split it, or make it smaller")
+        raise DataError(f"contains more than {most:,} bytes", where=path, remedy="split it, or make it smaller")
     return data
 
 
@@ -154,11 +154,11 @@ def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
                 total += len(text)
                 if len(text) > most:
                     said = f"a line of more than {most:,} bytes"
-                    raise DataError(said, where=path, line=line, remedy="break it into lines")
+                    raise DataError(said, where=path, line=line, remedy="split it into lines")
                 if bound is not None and (total > bound or line > lines):
-                    more = f"{RATIO} times its size" if total > bound else f"{LINES} lines for each of its bytes"
+                    more = f"{RATIO} times its size" if total > bound else f"{LINES} lines per byte"
                     said = f"unpacks to more than {more}"
-                    raise DataError(said, where=path, line=line, remedy="unpack it yourself, if it is what you meant")
+                    raise DataError(said, where=path, line=line, remedy="if the file is correct, unpack it yourself")
                 yield text
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise unreadable(error, path) from error

@@ -195,7 +195,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, value
     except jsonlines.InvalidLineError as error:
         said = "not a JSON object" if error.__cause__ is None else f"not valid JSON ({error.__cause__})"
-        raise DataError(said, where=path, line=number, remedy="each line is one JSON object") from error
+        raise DataError(said, where=path, line=number, remedy="write one JSON object per line") from error
 
 
 def decode_unique(text: str | bytes) -> object:
@@ -239,7 +239,7 @@ def _int(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError(f"{shorten(text, 20)} is larger than any number")
+        raise ValueError(f"{shorten(text, 20)} is too large for a number")
     return value
 
 
@@ -282,8 +282,8 @@ def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: in
     """Return the error for a line that is not a record of the model, or has another version of its format."""
     first = error.errors(include_url=False)[0]
     if first["loc"] == ("v",):
-        message = f"form {first['input']} of a {model.__name__}, which this raggs does not read"
-        return DataError(message, where=path, line=line, remedy="raggs run --config CONFIG writes it anew")
+        message = f"format {first['input']} of a {model.__name__}, which this version of raggs does not read"
+        return DataError(message, where=path, line=line, remedy="to write the file again: raggs run --config CONFIG")
     return DataError(first_fault(error), where=path, line=line, remedy=f"expected a {model.__name__}")
 
 

@@ -59,7 +59,7 @@ class _Composer(yaml.SafeLoader):
         found = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(found, yaml.ScalarNode) and not _encodable(found.value):
-            raise _NotPlainError("half of a surrogate pair, which is no character", line)
+            raise _NotPlainError("a lone surrogate, which is not a character", line)
         return found
 
 
@@ -91,10 +91,10 @@ class PlainYaml:
         except ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             said = f"not valid YAML (character {error.character:#04x})"
-            raise self.fault(said, line, "take it out, or write it as an escape between double quotes") from error
+            raise self.fault(said, line, "remove it, or write it as an escape in double quotes") from error
         except _NotPlainError as error:
             said, line = error.args
-            raise self.fault(f"not valid YAML here ({said})", line, "write it plainly") from error
+            raise self.fault(f"not valid YAML here ({said})", line, "use plain values") from error
         except yaml.MarkedYAMLError as error:
             line = 0 if error.problem_mark is None else error.problem_mark.line + 1
             said = f"not valid YAML ({shorten(error.problem or str(error), 160)})"
@@ -117,9 +117,9 @@ class PlainYaml:
         self._left -= 1
         if depth > MAX_YAML_DEPTH:
             said = f"nested more than {MAX_YAML_DEPTH} levels deep by an alias, which cannot be written as JSON"
-            raise self.fault(said, line, "write out what it stands for")
+            raise self.fault(said, line, "write the value out")
         if self._left < 0:
-            raise self.fault(f"aliases stand for more than {MAX_ALIAS_VALUES:,} values", line, "use fewer of them")
+            raise self.fault(f"aliases expand to more than {MAX_ALIAS_VALUES:,} values", line, "use fewer of them")
         return line
 
     def pairs(self, node: yaml.MappingNode, merged: int | None = None) -> Iterator[tuple[str, int, yaml.Node]]:
@@ -137,13 +137,13 @@ class PlainYaml:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise self.fault("not valid YAML (a key is a list or a mapping)", line, "keys are texts")
+                raise self.fault("not valid YAML (a key is a list or a mapping)", line, "write keys as texts")
             if key.tag == f"{CORE}merge":
                 others += value.value if isinstance(value, yaml.SequenceNode) else [value]
                 continue
             name = str(key.value)
             if name in seen:
-                raise self.fault(f"key {shorten(name, 60)!r} stands twice", line, "keep one of them")
+                raise self.fault(f"key {shorten(name, 60)!r} occurs twice", line, "remove one of them")
             seen.add(name)
             yield name, line, value
         for other in others:
@@ -154,7 +154,9 @@ class PlainYaml:
         if merged is None:
             raise self.fault("YAML merge keys are not supported", line, "write the keys out")
         if not isinstance(other, yaml.MappingNode):
-            raise self.fault("not valid YAML (a merge key stands for mappings)", line, "write the keys out")
+            raise self.fault(
+                "not valid YAML (a merge key refers to something other than mappings)", line, "write the keys out"
+            )
         yield from self.pairs(other, merged + 1)
 
     def scalar(self, node: yaml.Node) -> bool | int | float | str | None:
@@ -169,12 +171,12 @@ class PlainYaml:
         if kind in ("int", "float") and len(text) > MAX_NUMBER_CHARS:
             raise self.fault(f"a number of {len(text):,} characters", node.start_mark.line + 1, "quote it, or round it")
         digits = text.replace("_", "")
-        if kind == "int" and digits.lstrip("+-").isdecimal():  # 010 is ten, as in YAML 1.2; in YAML 1.1 it is eight
+        if kind == "int" and digits.lstrip("+-").isdecimal():  # 010 is ten, as in YAML 1.2; YAML 1.1 reads it as eight
             return int(digits)
         try:
             value: bool | int | float | None = self._composer.construct_object(node)
         except (ValueError, OverflowError) as error:
-            raise self.fault(f"{shorten(text, 60)!r} is no number", node.start_mark.line + 1, "quote it") from error
+            raise self.fault(f"{shorten(text, 60)!r} is not a number", node.start_mark.line + 1, "quote it") from error
         return value
 
     def value(self, node: yaml.Node | None, texts: Collection[str] = (), depth: int = 0) -> Json:

@@ -170,7 +170,7 @@ class Registry(Generic[A]):
         found: type[A] = plugin.load()
         base = self._resolve(self._base)
         if not (isinstance(found, type) and issubclass(found, base)):
-            raise plugin.broken(f"{plugin.target} is no {base.__module__}.{base.__qualname__}")
+            raise plugin.broken(f"{plugin.target} is not a subclass of {base.__module__}.{base.__qualname__}")
         check = getattr(base, "fault", None)  # requirements of the base class for its subclasses
         if check is not None and (problem := check(found, name)):
             raise plugin.broken(problem)

@@ -1,11 +1,11 @@
 """Detect secrets in texts and settings, and mask them.
 
-A key is read from the environment where it is used. It is never written to a file of a run, a message or the screen. A
-text is a secret in three cases: its variable has a name such as ``OPENAI_API_KEY``; its setting has such a name; or it
-has the form of a well-known provider's key. Values are compared with the current environment. Only secrets from other
-sources must be registered (`add_secrets`).
+A key is read from the environment only when it is used. It is never written to a file of a run, a message or the
+screen. A text is a secret if its variable or its setting has a name such as ``OPENAI_API_KEY``, or if it looks like a
+key of a well-known provider. Values are compared with the current environment. Only secrets from other sources must be
+registered (`add_secrets`).
 
-This module raises nothing and logs nothing: callers report a secret in their own words, without its value.
+This module raises and logs nothing. Callers report a secret in their own messages, without its value.
 """
 
 from __future__ import annotations
@@ -113,17 +113,17 @@ def _secret_reason(place: Sequence[str | int], value: object, known: Mapping[str
     """Return why a value is a secret, or None."""
     texts = [value] if isinstance(value, str) else []
     if QUERY_TEMPLATE not in place and _weighs(value) and any(is_secret_name(part) for part in _key_names(place)):
-        return "a key does not belong into a file"
+        return "a key must not be in a file"
     for text in (*texts, *_key_names(place)):
         for name, secret in known.items():
             if text.strip() == secret or (
                 len(secret) >= MIN_SUBSTRING_CHARS and (secret in text or _url_quoted(secret) in text)
             ):
-                return f"it holds the value of {name}, which does not belong into a file"
+                return f"it contains the value of {name}, which must not be in a file"
         if (why := _address(text) if "://" in text else None) is not None:
             return why
         if SECRET_VALUE.search(text):
-            return "it looks like a key, which does not belong into a file"
+            return "it looks like a key, which must not be in a file"
     return None
 
 
@@ -133,9 +133,9 @@ def _address(text: str) -> str | None:
     except ValueError:
         return None  # not an address; the code that needs one reports this
     if "@" in parts.netloc:
-        return "a password does not belong into a file"
+        return "a password must not be in a file"
     if any(is_secret_name(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
-        return "a key does not belong into an address"
+        return "a key must not be in an address"
     return None
 
 

@@ -1,18 +1,18 @@
 """Base of every configuration model, and the selection of settings that are causes of results.
 
-A setting belongs to a fingerprint if changing it can change the bytes of an artifact. Two things do not belong:
+A setting belongs to a fingerprint if changing it can change the bytes of an artifact. These settings do not belong:
 
-- how the work is done: the fields marked `Effort` (concurrency, time-outs, retries);
-- where a file is: a field of type `InputPath` counts by the content of the file, not by its path. A `SourcePath` does
-  so, too, but its reader states the content.
+- settings of speed and reliability (concurrency, time-outs, retries): fields marked `Effort`;
+- locations of files: for a field of type `InputPath`, the content of the file counts and its path does not. A
+  `SourcePath` works in the same way, but its reader provides the content.
 
-A setting that is newer than some runs is marked `AddedLater`: at its default it does not count, so that those runs need
-not run again.
+A setting that is newer than some runs is marked `AddedLater`. Its default does not count, so the earlier runs stay
+valid.
 
-`http_address` checks addresses of servers when they are read. It makes no name lookup and no request.
+`http_address` validates addresses of servers when the configuration is read. It makes no name lookup and no request.
 
-`Pattern` searches regular expressions of users with a time limit, so that catastrophic backtracking blocks nothing. The
-syntax is that of `re`, whose compiler validates a pattern. The search uses the package `regex`, which supports
+`Pattern` searches users' regular expressions with a time limit, so that catastrophic backtracking cannot block raggs.
+The syntax is that of `re`, whose compiler validates a pattern. The search uses the package `regex`, which supports
 time-outs. Matches are not interpreted.
 """
 
@@ -59,11 +59,11 @@ AddedLater = Annotated[T, ADDED_LATER]
 def _anchor(path: Path, info: ValidationInfo) -> Path:
     base = (info.context or {}).get(BASE_FOLDER)
     if "\0" in str(path):
-        raise ValueError("a path holds no NUL")
+        raise ValueError("a path must not contain a NUL character")
     try:
         expanded = path.expanduser()
     except RuntimeError as error:
-        raise ValueError(f"{path.parts[0]} is nobody's folder here") from error
+        raise ValueError(f"{path.parts[0]} is not the home folder of a user of this machine") from error
     return expanded if base is None or expanded.is_absolute() else Path(base) / expanded
 
 
@@ -129,12 +129,12 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _take_no_truth_for_a_number(cls, values: object) -> object:
-        """Reject true and false for numbers: `k: yes` must not mean a depth of 1. Each error has the key's place."""
+        """Reject booleans for numbers, because `k: yes` must not mean a depth of 1. Each error has the key's place."""
         given, fields = values if isinstance(values, Mapping) else {}, cls.model_fields
         known = [name for name, value in given.items() if _holds_truth(value) and name in fields]
         wrong = [name for name in known if _only_numbers(fields[name].annotation)]
         if wrong:
-            problem = PydanticCustomError("no_number", "a number belongs here, not true or false")
+            problem = PydanticCustomError("no_number", "expected a number, not true or false")
             found = [InitErrorDetails(type=problem, loc=(name,), input=given[name]) for name in wrong]
             raise ValidationError.from_exception_data(cls.__name__, found)
         return values
@@ -146,7 +146,7 @@ class Settings(BaseModel):
             name: value for name, value in self if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER
         }
         if wide:
-            problem = PydanticCustomError("too_wide", "a whole number is within 64 bits")
+            problem = PydanticCustomError("too_wide", "the number does not fit in 64 bits")
             found = [InitErrorDetails(type=problem, loc=(name,), input=value) for name, value in wide.items()]
             raise ValidationError.from_exception_data(type(self).__name__, found)
         return self
@@ -257,12 +257,12 @@ def http_address(text: str) -> str:
     if parts.scheme not in ("http", "https"):
         raise ValueError(f"{EXAMPLE} (it begins with neither http:// nor https://)")
     if ADDRESS_FORBIDDEN.search(text) or parts.fragment:
-        raise ValueError(f"{EXAMPLE} (a character in it is none of an address)")
+        raise ValueError(f"{EXAMPLE} (it contains a character that is not allowed)")
     labels = host.removesuffix(".").split(".")
     if len(host) > 253 or not (":" in host or all(LABEL.fullmatch(label) for label in labels)):
-        raise ValueError(f"{EXAMPLE} (it names no host)")
+        raise ValueError(f"{EXAMPLE} (it has no host)")
     if port == 0 or parts.netloc.rpartition("@")[2].endswith(":"):
-        raise ValueError(f"{EXAMPLE} (a port is a number in 1 to 65535)")
+        raise ValueError(f"{EXAMPLE} (the port must be a number from 1 to 65535)")
     return text
 
 
@@ -304,4 +304,4 @@ class Pattern:
         except TimeoutError as error:
             raise SlowPatternError(f"a search took longer than {PATIENCE_S:g} s") from error
         except MemoryError as error:
-            raise SlowPatternError("a search took more memory than there is") from error
+            raise SlowPatternError("a search ran out of memory") from error

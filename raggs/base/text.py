@@ -149,15 +149,15 @@ def id_problem(name: str, *, first: bool = False) -> str | None:
         first: whether the id starts lines, as query ids do.
     """
     if any(char.isspace() for char in name):
-        return "holds white space, which TREC files cannot carry"
+        return "contains white space, which TREC files cannot represent"
     if any(unicodedata.category(char) == "Cc" for char in name):
-        return "holds a control character, which files cannot carry"
+        return "contains a control character, which files cannot represent"
     if LONE_SURROGATE.search(name):
-        return "holds half of a surrogate pair, which is no character"
+        return "contains a lone surrogate, which is not a character"
     if BYTE_ORDER_MARK in name:
-        return "holds a byte order mark, which files lose"
+        return "contains a byte order mark, which files do not keep"
     if first and name.startswith("#"):
-        return "begins with #, which TREC files take for a comment"
+        return "starts with #, which TREC files treat as a comment"
     return None
 
 

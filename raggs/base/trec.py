@@ -1,8 +1,8 @@
-"""TREC files: qrels (``qid 0 docid grade``) and runs (``qid Q0 docid rank score tag``).
+"""Read TREC files: qrels (``qid 0 docid grade``) and runs (``qid Q0 docid rank score tag``).
 
-Columns are separated by white space; lines that begin with ``#`` are comments, save those that read as a row: whether
-such a query counts is nothing to be guessed. A ``.gz`` file is read as it is.
-Reading is one pass; what stays in memory is each (qid, docid) seen, to find what stands twice.
+Columns are separated by white space. Lines that start with ``#`` are comments. A comment that could also be a row is an
+error, because it is unclear whether its query counts. Files that end in ``.gz`` are decompressed.
+A file is read in one pass. Each (qid, docid) pair is kept in memory, to detect duplicates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raggs.base.errors import DataError
 from raggs.base.jsonl import raw_lines
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-FEW_SWAPS = 0.05  # of neighbouring pairs whose ranks and scores may disagree without a word
+FEW_SWAPS = 0.05  # maximum share of neighbouring pairs whose ranks and scores disagree without a warning
 UPSIDE_DOWN = (
     "higher scores must be better. Negate distances: awk '{$5 = -$5; print}'. If the scores are right, set the ranks "
     "to 0: awk '{$4 = 0; print}'"
@@ -45,35 +45,35 @@ class ScoredPassage(NamedTuple):
 
 
 class SeenPairs:
-    """The line of each (qid, docid) of a file.
+    """Line number of each (qid, docid) pair of a file.
 
-    Two ids that look the same are refused too: they differ by their Unicode form alone, or by characters without width.
+    Two ids that look the same are an error, too. They differ only in their Unicode form or in zero-width characters.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lines: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._forms: dict[str, tuple[str, int]] = {}  # of ids that are not plain ASCII
+        self._forms: dict[str, tuple[str, int]] = {}  # first id and line by visible form, for ids that are not ASCII
 
     def note(self, qid: str, doc_id: str, number: int) -> None:
-        """Take in one pair.
+        """Record one pair.
 
         Raises:
-            DataError: the pair occurs twice, or an id looks the same as another one.
+            DataError: the pair is a duplicate, or an id looks the same as another one.
         """
         for name in (qid, doc_id):
             if not name.isascii():
                 self.note_form(name, number)
         first = self._lines[qid].setdefault(doc_id, number)
         if first != number:
-            message = f"query {qid} and passage {doc_id} stand twice (first in line {first})"
+            message = f"query {qid} and passage {doc_id} occur twice (first in line {first})"
             raise DataError(message, where=self._path, line=number, remedy="keep one")
 
     def note_form(self, name: str, number: int) -> None:
-        """Take in one id that is not plain ASCII; line 0 where the file has no lines.
+        """Record one id that is not ASCII. The line is 0 if the file has no lines.
 
         Raises:
-            DataError: it looks the same as another one.
+            DataError: the id looks the same as another one.
         """
         known, first = self._forms.setdefault(same_looks(name), (name, number))
         if known != name:
@@ -84,17 +84,17 @@ class SeenPairs:
 
 
 def same_looks(name: str) -> str:
-    """A form that ids share if they differ by their Unicode form alone, or by characters without width."""
+    """Return a form that is the same for ids that differ only in their Unicode form or in zero-width characters."""
     plain = unicodedata.normalize("NFC", name)
     return "".join(each for each in plain if unicodedata.category(each) != "Cf")
 
 
 class RankOrder:
-    """Whether the ranks of a run agree with its scores, of which the higher one must be the better one.
+    """Agreement between the ranks and the scores of a run; higher scores must be better.
 
-    Each two neighbouring rows of a query count, unless their ranks or scores are equal. A few that disagree are normal,
-    as scores are rounded. Where most disagree, the scores are distances or the ranks are of another order; either way
-    the result would be upside down, so that the file is refused.
+    Every two neighbouring rows of a query count, unless their ranks or scores are equal. A few disagreements are
+    normal, because scores are rounded. If most pairs disagree, the scores are distances or the ranks belong to another
+    order. The result would be reversed, so such a file is an error.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class RankOrder:
         self._last: tuple[str, float, float] = ("", math.nan, math.nan)
 
     def note(self, qid: str, rank: str, score: float) -> None:
-        """Take in one row."""
+        """Record one row."""
         place = as_number(rank)
         before, above, better = self._last
         self._last = (qid, place, score)
@@ -111,10 +111,10 @@ class RankOrder:
             self.agree += (place - above) * (score - better) < 0
 
     def checked(self, path: Path) -> str:
-        """A sentence about ranks that disagree here and there; empty if the ranks agree.
+        """Return a warning if some ranks and scores disagree, else an empty text.
 
         Raises:
-            DataError: most disagree.
+            DataError: most pairs disagree.
         """
         pairs = self.agree + self.disagree
         if self.disagree > self.agree:
@@ -124,38 +124,39 @@ class RankOrder:
             raise DataError(f"{said} score", where=path, remedy=UPSIDE_DOWN)
         if self.disagree > FEW_SWAPS * pairs:
             share = f"{self.disagree / pairs:.0%}"
-            return f"{path}: ranks and scores disagree in {share} of the neighbouring pairs; the scores count"
+            return f"{path}: ranks and scores disagree in {share} of the neighbouring pairs; raggs uses the scores"
         return ""
 
 
 def read_qrels(path: Path) -> Iterator[Label]:
-    """The labels of a qrels file, in its order.
+    """Yield the labels of a qrels file in file order.
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not UTF-8, not 4 columns, a NUL, a grade that is no integer, a (qid, docid) twice, or a comment that
-            reads as a label; with file and line.
+        DataError: the file is not UTF-8, or a line is invalid: not 4 columns, a NUL character, a grade that is not an
+            integer, a duplicate (qid, docid), or a comment that could be a row. The error names file and line.
     """
     seen = SeenPairs(path)
     for number, (qid, _, doc_id, grade) in _read_columns(path, "qid 0 docid grade", lambda row: _is_grade(row[3])):
         if not _is_grade(grade):
             message = f"grade {grade!r} is not an integer"
-            raise DataError(message, where=path, line=number, remedy="grades are whole numbers")
+            raise DataError(message, where=path, line=number, remedy="write grades as whole numbers")
         seen.note(qid, doc_id, number)
         yield Label(number, qid, doc_id, int(grade))
 
 
 def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[ScoredPassage]:
-    """The hits of a run file, in its order; its rank column is only compared with the scores.
+    """Yield the hits of a run file in file order. Ranks are only compared with the scores.
 
     Args:
-        path: the file.
-        order: takes in ranks and scores, for a caller who asks it afterwards; else most must agree.
+        path: the run file.
+        order: records ranks and scores, and the caller evaluates it. By default, raise an error if most pairs disagree.
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not UTF-8, not 6 columns, a NUL, a score that is no finite number, a (qid, docid) twice, or a comment
-            that reads as a hit, with file and line; scores that rise with the rank.
+        DataError: the file is not UTF-8, its scores rise with the rank, or a line is invalid: not 6 columns, a NUL
+            character, a score that is not a finite number, a duplicate (qid, docid), or a comment that could be a row.
+            The error for a line names file and line.
     """
     seen, ranks = SeenPairs(path), order or RankOrder()
     form = "qid Q0 docid rank score tag"
@@ -174,7 +175,9 @@ def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[ScoredPa
 
 
 def as_number(text: str) -> float:
-    """The value of `text`, or NaN where it is none; digits of other scripts, which other tools read as 0, are none."""
+    """Return `text` as a number, or NaN if it is not one. Digits of other scripts count as NaN: other tools read
+    them as 0.
+    """
     try:
         return math.nan if "_" in text or not text.isascii() else float(text)
     except ValueError:
@@ -186,19 +189,25 @@ def _is_grade(text: str) -> bool:
 
 
 def _read_columns(path: Path, form: str, counts: Callable[[list[str]], bool]) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a file in columns as `form` names them; `counts`: whether such columns hold the number they need."""
+    """Yield the line number and the columns of each row.
+
+    Args:
+        path: the file.
+        form: names of the columns, separated by spaces.
+        counts: returns whether the columns contain a valid number, to find comments that could be rows.
+    """
     count = len(form.split())
     for number, text in raw_lines(path):
         columns = text.split()
         if text.startswith("#"):
             if columns[0] != "#" and len(columns) == count and counts(columns):
-                message = f"begins with # as a comment does, and reads as a row of query {columns[0]!r}"
+                message = f"starts with # like a comment, but could be a row of query {columns[0]!r}"
                 remedy = "rename the query, or write a space after the # of a comment"
                 raise DataError(message, where=path, line=number, remedy=remedy)
             continue
         if "\0" in text:
-            raise DataError("holds NUL, which is no part of an id", where=path, line=number, remedy="remove it")
+            raise DataError("contains a NUL character", where=path, line=number, remedy="remove it")
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
-            raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids hold no spaces")
+            raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids must not contain spaces")
         yield number, columns

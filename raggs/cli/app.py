@@ -70,7 +70,7 @@ class UsualGroup(TyperGroup):
     usual = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the default command if none is named."""
+        """Add the default command if no command is named."""
         named = bool(args) and args[0] in self.commands
         return super().parse_args(ctx, args if named else [self.usual, *args])
 

@@ -1,7 +1,7 @@
-"""Documents on the screen: of evaluations the scores and sentences, of others every section with its table.
+"""Print report documents on the screen: scores and findings of evaluations, or every section with its table.
 
-A table that is too wide is first read without its last columns, which are the least needed, then with long names broken
-into lines; a number is never cut, and what is not shown is named.
+If a table is too wide, its last columns, which are needed least, are hidden first. Then long names are broken into
+lines. Numbers are never truncated, and hidden columns are named.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from raggs.cli.screen import hanging
 if TYPE_CHECKING:
     from raggs.evaluation.models import EvalReport
 
-GAP = 2  # between columns
+GAP = 2  # columns between two columns of a table
 SUMMARY_WIDTH = 80
-MIN_WRAPPED_WIDTH = 24  # characters of a last column whose words are wrapped
-MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts
+MIN_WRAPPED_WIDTH = 24  # minimum width at which the text of a last column is wrapped
+MIN_COLUMN_WIDTH = 8  # minimum width of a folded column; on a narrower screen it is truncated
 
 
 def show(report: EvalReport, screen: Console, digits: int | None = None) -> None:
     """Print the full document of an evaluation.
 
     Args:
-        digits: decimals of the tables; None: four for scores, three for intervals.
+        digits: decimals in tables; None: four for scores and three for intervals.
     """
     from raggs.evaluation.layout import lay_out  # imported lazily: raggs run prints summaries only
 
@@ -57,9 +57,9 @@ DIGITS = 3  # decimals of scores, unless --precision sets another number
 
 
 def show_summary(summary: Summary, screen: Console, digits: int = DIGITS) -> None:
-    """Print the default output of a command: headline, table, trust and the next command.
+    """Print the default output of a command: headline, table, reliability and the next command.
 
-    Text is wrapped at 80 columns, also in a pipe; only commands and paths are not.
+    Text is wrapped at 80 columns, also in a pipe. Commands and paths are not wrapped.
     """
     width = min(screen.width, SUMMARY_WIDTH)
     count = len(summary.warnings)
@@ -87,7 +87,7 @@ def show_headline(summary: Summary, screen: Console) -> None:
         _wrapped(sentence, screen, min(screen.width, SUMMARY_WIDTH), "bold")
 
 
-INTERVAL_SPACE = re.compile(r"(?<=[\d,]) (?=[^\[]*\])")  # within an interval, which stays on one line
+INTERVAL_SPACE = re.compile(r"(?<=[\d,]) (?=[^\[]*\])")  # the spaces inside an interval, which must stay on one line
 
 
 def _wrapped(text: str, screen: Console, width: int, style: str = "") -> None:
@@ -98,7 +98,7 @@ def _wrapped(text: str, screen: Console, width: int, style: str = "") -> None:
 
 
 def _drop_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
-    """The table without as many of its last columns as do not fit, and their titles; two columns stay."""
+    """Return the table without the last columns that do not fit, and their titles. At least two columns stay."""
     for count in range(len(table.head), 1, -1):
         part = columns_of(table, list(range(count)))
         if width_of(part, " ") <= width:
@@ -121,7 +121,7 @@ def show_details(
 
 
 def show_document(document: ReportDocument, screen: Console) -> None:
-    """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
+    """Print the scores as a table, and the findings of the analyses as sentences without their tables."""
     _say([f"warning: {warning}" for warning in document.warnings], screen, "bold yellow")
     _say(document.scores.sentences, screen)
     if document.scores.table is not None:
@@ -137,7 +137,7 @@ def show_document(document: ReportDocument, screen: Console) -> None:
 
 
 def show_sweep(document: ReportDocument, screen: Console) -> None:
-    """Every section under its title, with tables that fit."""
+    """Print every section under its title, with tables that fit the screen."""
     _section(document.scores, screen)
     for place, section in enumerate(document.sections):
         screen.print()
@@ -157,7 +157,7 @@ def _section(section: Section, screen: Console, style: str = "") -> None:
     show_parts(shown, screen)
     _say_legend(section.legend, screen)
     if hidden:
-        _say([f"not shown here, for want of room: {', '.join(hidden)}"], screen, "dim")
+        _say([f"not shown (screen too narrow): {', '.join(hidden)}"], screen, "dim")
     named, gone = ({*titles, *(title.partition("@")[0] for title in titles)} for titles in (shown.head, hidden))
     terms = [each for each in section.terms if each.sign in named or each.sign not in gone]
     show_terms([each for each in terms if _ranged(shown) or each.sign != "[ ]"], screen)
@@ -168,7 +168,7 @@ def _ranged(table: Table) -> bool:
 
 
 def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
-    """A line each; on a terminal broken between words."""
+    """Print one sentence per line; on a terminal, long lines are wrapped between words."""
     for sentence in sentences:
         screen.print(Text(hanging("", escape_controls(sentence), screen), style=style), soft_wrap=True)
 
@@ -178,13 +178,13 @@ def _say_legend(legend: Sequence[Legend], screen: Console) -> None:
 
 
 def show_parts(table: Table, screen: Console, between: str = " ") -> None:
-    """A table in as many parts as the screen's width asks for."""
+    """Print a table, split into parts if it is wider than the screen."""
     for part in _parts(table, screen.width, between):
         screen.print(grid(_fold_last_column(part, screen.width, between), between))
 
 
 def show_terms(terms: Sequence[Legend], screen: Console) -> None:
-    """A line each, the names in a column of their own."""
+    """Print one term per line, with the names aligned in the first column."""
     longest = max((len(term.sign) for term in terms), default=0)
     for term in terms:
         begin = f"{escape_controls(term.sign):<{longest}}  "
@@ -193,9 +193,10 @@ def show_terms(terms: Sequence[Legend], screen: Console) -> None:
 
 
 def _layout(table: Table, width: int) -> tuple[Table, str]:
-    """The table with ranges beside their scores, below them, or without intervals: the first that fits.
+    """Return the first layout that fits: intervals next to their scores, below them, or no intervals.
 
-    Where none fits, all of it in several parts.
+    If none fits, return the table with intervals below the scores, to be printed in parts. The second value separates a
+    score from its interval.
     """
     below = (table, "\n")
     layouts = ((table, " "), below, (without_intervals(table), "\n"))
@@ -203,7 +204,7 @@ def _layout(table: Table, width: int) -> tuple[Table, str]:
 
 
 def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
-    """The table, or several with as many columns each as there is room for; the first column leads all of them."""
+    """Return the table in parts that fit the width. Each part starts with the first column."""
     columns = _widths(table, between)
     taken: list[list[int]] = [[]]
     for place in range(1, len(columns)):
@@ -214,7 +215,7 @@ def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
 
 
 def _fold_last_column(table: Table, width: int, between: str) -> Table:
-    """The table with the texts of its last column broken into lines where they are too long; numbers are not."""
+    """Return the table with long texts in its last column broken into lines. Numbers are not broken."""
     columns = _widths(table, between)
     room = width - sum(columns[:-1]) - GAP * (len(columns) - 1)
     if columns[-1] <= room or room < MIN_COLUMN_WIDTH:
@@ -227,7 +228,7 @@ def _fold_last_column(table: Table, width: int, between: str) -> Table:
 
 
 def _wrap_last_column(table: Table, width: int) -> Table:
-    """Return the table with the words of its last column wrapped to the room that the other columns leave."""
+    """Return the table with the text of its last column wrapped to the remaining width."""
     columns = _widths(table, " ")
     room = width - sum(columns[:-1]) - GAP * (len(columns) - 1)
     if columns[-1] <= room or room < MIN_WRAPPED_WIDTH:
@@ -241,26 +242,26 @@ def _break_text(text: str, room: int) -> str:
 
 
 def columns_of(table: Table, places: Sequence[int]) -> Table:
-    """Those columns of a table."""
+    """Return a table with only these columns."""
     rows = tuple(tuple(row[place] for place in places) for row in table.rows)
     return Table(tuple(table.head[place] for place in places), rows)
 
 
 def width_of(table: Table, between: str) -> int:
-    """Columns of the screen that a table takes, with its ranges beside their values, or below them."""
+    """Return the width of a table in characters, with the string `between` between values and intervals."""
     columns = _widths(table, between)
     return sum(columns) + GAP * (len(columns) - 1)
 
 
 def _widths(table: Table, between: str) -> list[int]:
-    """Of each column, with the ranges of a cell beside its value or below it."""
+    """Return the width of each column; see `width_of`."""
     head = [escape_controls(title) for title in table.head]
     columns = zip(head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
     return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
 
 
 def grid(table: Table, between: str) -> Grid:
-    """A table as it is drawn."""
+    """Return the table as a rich table."""
     made = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for place, title in enumerate(table.head):
         right = place and all(row[place].form == "text" for row in table.rows) and not _is_text_column(table, place)
@@ -271,7 +272,7 @@ def grid(table: Table, between: str) -> Grid:
 
 
 def _is_text_column(table: Table, place: int) -> bool:
-    """Whether a column holds words rather than figures with their units."""
+    """Return whether a column contains words and not figures with units."""
     return any(row[place].text[:1].isalpha() for row in table.rows)
 
 
@@ -292,13 +293,14 @@ def show_per_query(report: EvalReport) -> None:
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
 
 
-MIN_COLUMNS = 4  # columns for which long names are broken, and then intervals left out: system, score, wait, price
-MAX_TEXT_SHARE = 0.42  # of the width, to which long names are broken
+# minimum number of columns: system, score, latency, price; names are broken and intervals omitted to show them
+MIN_COLUMNS = 4
+MAX_TEXT_SHARE = 0.42  # maximum share of the width for a long name; longer ones are broken into lines
 PIECE = re.compile(r"[^+ ]*[+ ]?")
 
 
 def _fit_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
-    """The table, or what of it fits, and the titles of the columns that do not."""
+    """Return the columns of the table that fit the width, and the titles of the hidden ones."""
     for form in _narrower_tables(table, width):
         for count in range(len(table.head), min(MIN_COLUMNS, len(table.head)) - 1, -1):
             part = columns_of(form, list(range(count)))
@@ -320,7 +322,7 @@ def _narrowed(table: Table, width: int) -> Table:
 
 
 def _in_lines(cell: Cell, room: int) -> Cell:
-    """A long text in lines, broken after a plus sign or a blank where there is one."""
+    """Return the cell with a long text broken into lines, if possible after a plus sign or a space."""
     if cell.value is None or len(cell.text) <= room:
         return cell
     lines = [""]

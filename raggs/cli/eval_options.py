@@ -1,10 +1,7 @@
-"""The options of `raggs eval` in groups, and what each group asks for.
+"""Options of `raggs eval` in groups, and the requests that they form.
 
-Each analysis that is a yes or no is a field with its name: the names of those that are set go into the request.
-
-What the options of `raggs eval` write as texts, read into values: cutoffs, scales, gains, limits, names.
-
-The options of `raggs eval` that a CI job sets: what its result must hold, and by which golden set.
+Texts such as cutoffs, scales, gains and limits are parsed here, including the options for CI gates. Each yes-or-no
+analysis is a field. The names of the fields that are set form the request.
 """
 
 from __future__ import annotations
@@ -43,35 +40,35 @@ LIMIT = re.compile(r"(.+)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)", r
 
 
 def parse_cutoffs(text: str) -> tuple[int, ...]:
-    """``5,10``, ascending and each once.
+    """Return cutoffs such as ``5,10``, ascending and without duplicates.
 
     Raises:
-        UsageError: one is no whole number from 1 on.
+        UsageError: a cutoff is not a positive integer.
     """
     pieces = split(text)
     for piece in pieces:
         if not CUTOFF.fullmatch(piece):
-            raise UsageError(f"--k {piece} is no cutoff", remedy="write e.g. --k 5,10,20")
+            raise UsageError(f"--k {piece} is not a cutoff", remedy="write e.g. --k 5,10,20")
     return tuple(sorted(set(map(int, pieces))))
 
 
 def parse_scale(text: str) -> tuple[int, int]:
-    """``1-5`` or ``0..3``: the lowest and the highest grade.
+    """Return the lowest and the highest grade of a scale such as ``1-5`` or ``0..3``.
 
     Raises:
-        UsageError: not of this form.
+        UsageError: the text has another form.
     """
     ends = SCALE.fullmatch(text.strip())
     if not ends:
-        raise UsageError(f"--scale {text} is no scale", remedy="write e.g. --scale 1-5 or --scale 0-3")
+        raise UsageError(f"--scale {text} is not a scale", remedy="write e.g. --scale 1-5 or --scale 0-3")
     return int(ends[1]), int(ends[2])
 
 
 def parse_gains(text: str) -> dict[int, float]:
-    """``5=4,4=2``: gains by grade.
+    """Return the gain of each grade from a text such as ``5=4,4=2``.
 
     Raises:
-        UsageError: a grade or a gain is no number.
+        UsageError: a grade or a gain is not a number.
     """
     gains = {}
     for piece in filter(None, text.split(",")):
@@ -79,17 +76,19 @@ def parse_gains(text: str) -> dict[int, float]:
         try:
             gains[int(grade)] = float(gain)
         except ValueError:
-            raise UsageError(f"--gains: {piece!r} is no grade=gain", remedy="write e.g. --gains 5=4,4=2") from None
+            raise UsageError(
+                f"--gains: {piece!r} is not of the form grade=gain", remedy="write e.g. --gains 5=4,4=2"
+            ) from None
     return gains
 
 
 def parse_limit(text: str) -> tuple[str, float]:
-    """``ndcg@10=0.55`` as a canonical measure and its limit.
+    """Return the canonical measure and the limit of a text such as ``ndcg@10=0.55``.
 
     Raises:
-        UsageError: not of this form.
+        UsageError: the text has another form.
     """
-    from raggs.metrics.names import parse_measure  # late: most commands measure nothing
+    from raggs.metrics.names import parse_measure  # imported lazily: most commands compute no measures
 
     found = LIMIT.fullmatch(text.strip())
     if not found:
@@ -98,19 +97,19 @@ def parse_limit(text: str) -> tuple[str, float]:
 
 
 def parse_ties(text: str) -> Literal["trec", "file"]:
-    """``trec`` or ``file``.
+    """Return the rule for ties, ``trec`` or ``file``.
 
     Raises:
-        UsageError: neither.
+        UsageError: the text is neither.
     """
     return parse_choice("--ties", text, TIES)
 
 
 def parse_choice(option: str, text: str, choices: Mapping[str, V]) -> V:
-    """One of the values of an option.
+    """Return the value of an option.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the text is not one of the choices.
     """
     if (found := choices.get(text)) is None:
         raise UsageError(f"{option} {text} is not known", remedy=" or ".join(choices))
@@ -118,18 +117,18 @@ def parse_choice(option: str, text: str, choices: Mapping[str, V]) -> V:
 
 
 def finite(option: str, value: float) -> float:
-    """`value`, which ranges of options let be no number.
+    """Return `value` if it is finite. Typer's ranges do not reject NaN.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the value is NaN or infinite.
     """
     if not math.isfinite(value):
-        raise UsageError(f"{option} is a number", remedy=f"write e.g. {option} 0.9")
+        raise UsageError(f"{option} must be a finite number", remedy=f"write e.g. {option} 0.9")
     return value
 
 
 def split(text: str) -> list[str]:
-    """What stands between commas, without white space and empty pieces."""
+    """Return the parts of a text between commas, trimmed and without empty ones."""
     return [piece for piece in (part.strip() for part in text.split(",")) if piece]
 
 
@@ -169,7 +168,7 @@ Measures = Annotated[
         "--measures",
         "-m",
         metavar="NAMES",
-        help="Measures, separated by commas; the first one decides. List them with: raggs list measures.",
+        help="Measures, separated by commas; the first one is primary. To list them: raggs list measures.",
     ),
 ]
 Cutoffs = Annotated[
@@ -195,7 +194,7 @@ JunitFile = Annotated[
     Path | None,
     typer.Option("--junit", metavar="FILE", help="Write JUnit XML with one test case per gate and per score."),
 ]
-PerQuery = Annotated[bool, typer.Option("--per-query", help="Print one line per system and query, too.")]
+PerQuery = Annotated[bool, typer.Option("--per-query", help="Also print one line per system and query.")]
 TieRule = Annotated[
     str,
     typer.Option(
@@ -221,27 +220,29 @@ Gains = Annotated[
 Condensed = Annotated[bool, typer.Option("--condensed", help="Remove unjudged passages from the lists before scoring.")]
 Pool = Annotated[
     int,
-    typer.Option("--pool", metavar="N", min=1, help="Candidates per query that the ceilings (PROC) may reorder."),
+    typer.Option(
+        "--pool", metavar="N", min=1, help="Candidates per query that the ceiling measures (PROC) may reorder."
+    ),
 ]
 Bounds = Annotated[
     bool,
     typer.Option(
-        "--bounds", help="Range of each score with all unjudged passages at the lowest and at the highest grade."
+        "--bounds", help="Print the range of each score: unjudged passages at the lowest and at the highest grade."
     ),
 ]
 Grid = Annotated[
-    bool, typer.Option("--sensitivity", help="Changes in the order of systems under other parameters of RA-nWG.")
+    bool, typer.Option("--sensitivity", help="Print how the order of systems changes with other parameters of RA-nWG.")
 ]
-Robust = Annotated[bool, typer.Option("--robustness", help="Distribution of recall over queries.")]
+Robust = Annotated[bool, typer.Option("--robustness", help="Print the distribution of recall over queries.")]
 LeftOut = Annotated[
     bool,
     typer.Option(
-        "--leave-one-out", help="Score of each system without the judgments of passages that only this system found."
+        "--leave-one-out", help="Print each system's score without the judgments of passages that only it found."
     ),
 ]
 AnalysesOption = Annotated[
     str | None,
-    typer.Option("--analyses", metavar="NAMES", help="More analyses, separated by commas: raggs list analyses."),
+    typer.Option("--analyses", metavar="NAMES", help="Further analyses, separated by commas (raggs list analyses)."),
 ]
 UncertaintyOption = Annotated[
     bool,
@@ -277,7 +278,7 @@ AnswersModel = Annotated[
 AnswersUsd = Annotated[
     float | None,
     typer.Option(
-        "--max-usd", metavar="USD", min=0, help="Cap in USD on all calls of --answers with this --out. [default: 1]"
+        "--max-usd", metavar="USD", min=0, help="Budget in USD for all --answers calls with this --out. [default: 1]"
     ),
 ]
 AnswersDryRun = Annotated[
@@ -317,7 +318,7 @@ EvalDetails = Annotated[
         help="Print all measures, intervals, analyses, definitions and notes. Implied by an analysis option.",
     ),
 ]
-# Sections of `raggs eval --help` by title, with the names of their parameters; the first section is what most need.
+# Sections of `raggs eval --help` by title, with parameter names. The first section has the most common options.
 HELP_SECTIONS: Mapping[str, Sequence[str]] = {
     "Options": (
         *("golden", "run", "baseline", "measures", "k", "out", "fail_under", "details", "precision", "as_json"),
@@ -337,7 +338,7 @@ HELP_SECTIONS: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class SubjectFlags:
-    """What is scored, and against what."""
+    """Options for the systems to score and the golden set."""
 
     golden: GoldenPath = None
     run: Runs = None
@@ -348,31 +349,33 @@ class SubjectFlags:
     column: ColumnOption = None
 
     def request(self) -> JudgedFiles | SampleFiles:
-        """Judged files, or samples.
+        """Return the request: judged files or samples.
 
         Raises:
-            UsageError: something is missing, or both were given.
+            UsageError: an option is missing, or options contradict each other.
         """
         from raggs.app.eval_request import JudgedFiles, SampleFiles
         from raggs.base.tables import EVAL_ROLES, parse_column_names
 
         if self.samples is None and self.outputs is None:
             if self.golden is None or not self.run:
-                raise UsageError("what is scored, and against what?", remedy="raggs eval --golden RUN|QRELS --run FILE")
+                raise UsageError(
+                    "a golden set and at least one run are required", remedy="raggs eval --golden RUN|QRELS --run FILE"
+                )
             columns = parse_column_names(self.column or (), EVAL_ROLES)
             return JudgedFiles(self.golden, tuple(self.run), self._projection(), columns)
         if self.samples is None or self.outputs is None:
-            raise UsageError("--samples and --outputs belong together", remedy="give both")
+            raise UsageError("--samples needs --outputs, and --outputs needs --samples", remedy="give both")
         if self.golden is not None or self.run:
-            raise UsageError("--samples stands for --golden and --run", remedy="give one of both")
+            raise UsageError("--samples replaces --golden and --run", remedy="use only one of them")
         if self.column:
-            raise UsageError("samples have no columns", remedy="--column goes with --golden and --run")
+            raise UsageError("samples have no columns", remedy="use --column only with --golden and --run")
         if self.project or self.corpus:
-            raise UsageError("samples have no places to project", remedy="--project goes with --golden RUN")
+            raise UsageError("samples cannot be projected", remedy="use --project only with --golden RUN")
         return SampleFiles(self.samples, self.outputs)
 
     def words(self) -> list[str]:
-        """Return the options of this group as words of a command."""
+        """Return the options of this group as command-line arguments."""
         pairs = (
             *(("--samples", self.samples), ("--outputs", self.outputs), ("-g", self.golden)),
             *(("-r", each) for each in self.run or ()),
@@ -386,13 +389,13 @@ class SubjectFlags:
         from raggs.app.eval_request import ProjectionRequest
 
         if self.corpus and not self.project:
-            raise UsageError("--corpus says whose passages grades are carried over to", remedy="add --project")
+            raise UsageError("--corpus applies only to projected grades", remedy="add --project")
         return ProjectionRequest(tuple(self.corpus or ())) if self.project else None
 
 
 @dataclass(frozen=True)
 class MeasureFlags:
-    """What is measured, and on which lists."""
+    """Options for measures, cutoffs and ties."""
 
     measures: Measures = None
     k: Cutoffs = ""
@@ -402,10 +405,10 @@ class MeasureFlags:
     default_k: DefaultK = None
 
     def request(self) -> MeasureRequest:
-        """Names and cutoffs, read.
+        """Return the parsed names and cutoffs.
 
         Raises:
-            UsageError: a cutoff or the rule for ties is none.
+            UsageError: a cutoff or the rule for ties is invalid.
         """
         from raggs.app.eval_request import MeasureRequest
         from raggs.metrics.names import split_names
@@ -417,17 +420,17 @@ class MeasureFlags:
 
 @dataclass(frozen=True)
 class ScaleFlags:
-    """What grades mean."""
+    """Options for the scale of grades and their gains."""
 
     scale: ScaleText = None
     binary_at: BinaryAt = None
     gains: Gains = None
 
     def request(self) -> ScaleRequest:
-        """Ends and gains, read.
+        """Return the parsed scale and gains.
 
         Raises:
-            UsageError: a text is no scale or no gains.
+            UsageError: the scale or the gains are invalid.
         """
         from raggs.app.eval_request import ScaleRequest
 
@@ -437,7 +440,7 @@ class ScaleFlags:
 
 @dataclass(frozen=True)
 class AnalysisFlags:
-    """What is asked beyond the scores."""
+    """Options for the baseline and for analyses."""
 
     baseline: Baseline = None
     pool: Pool = 50
@@ -451,7 +454,7 @@ class AnalysisFlags:
     analyses: AnalysesOption = None
 
     def request(self) -> AnalysisRequest:
-        """The names of what was asked for."""
+        """Return the names of the requested analyses, with their options."""
         from raggs.app.eval_request import AnalysisRequest
 
         set_ = (field.name for field in fields(self) if getattr(self, field.name) is True)
@@ -460,13 +463,13 @@ class AnalysisFlags:
 
     @property
     def named(self) -> bool:
-        """Whether an analysis is requested, whose result only the detailed output shows."""
+        """Whether an analysis is requested. Only the detailed output shows its result."""
         return bool(self.request().names) or self.correct is not None or self.reviews is not None
 
 
 @dataclass(frozen=True)
 class AnswerFlags:
-    """Answers that a model generates."""
+    """Options for answers that a model generates."""
 
     answers: AnswersModel = None
     max_usd: AnswersUsd = None
@@ -474,49 +477,50 @@ class AnswerFlags:
     dry_run: AnswersDryRun = False
 
     def request(self, out: Path | None, correct: Path | None) -> AnswersRequest | None:
-        """The model, its folder and its cap; None without `--answers`.
+        """Return the model, the output folder and the budget; None without `--answers`.
 
         Args:
-            out: the folder of the evaluation.
-            correct: a file of answers that was given instead.
+            out: output folder of the evaluation.
+            correct: file of answers from `--correct`, which excludes `--answers`.
 
         Raises:
             UsageError: options contradict each other, or one is missing.
         """
         if self.answers is None:
             if self.max_usd is not None or self.dry_run or self.allow_mixed:
-                message = "--max-usd, --allow-mixed and --dry-run belong to --answers"
+                message = "--max-usd, --allow-mixed and --dry-run need --answers"
                 raise UsageError(message, remedy="add --answers litellm:MODEL")
             return None
-        from raggs.app.answers import CAP, AnswersRequest, parse_model  # late: most evaluations call no model
+        # imported lazily: most evaluations call no model
+        from raggs.app.answers import CAP, AnswersRequest, parse_model
 
         if correct is not None:
-            raise UsageError("--answers and --correct both say which answers are correct", remedy="give one of both")
+            raise UsageError("--answers and --correct exclude each other", remedy="use only one of them")
         if out is None:
-            raise UsageError("--answers writes its answers and its ledger to a folder", remedy="add --out DIR")
+            raise UsageError("--answers needs an output folder", remedy="add --out DIR")
         cap = CAP if self.max_usd is None else finite("--max-usd", self.max_usd)
         return AnswersRequest(parse_model(self.answers), out, cap, self.allow_mixed)
 
 
 @dataclass(frozen=True)
 class StatisticsFlags:
-    """How sure is sure."""
+    """Options for intervals and significance tests."""
 
     confidence: Confidence = 0.95
     seed: Seed = 1
 
     def checked(self) -> float:
-        """The confidence.
+        """Return the confidence level.
 
         Raises:
-            UsageError: it is no number.
+            UsageError: the level is not a finite number.
         """
         return finite("--confidence", self.confidence)
 
 
 @dataclass(frozen=True)
 class OutputFlags:
-    """Where the result goes."""
+    """Options for the output."""
 
     out: OutFolder = None
     details: EvalDetails = False
@@ -544,7 +548,7 @@ FailOn = Annotated[
 ]
 MaxDrop = Annotated[
     float,
-    typer.Option("--max-drop", metavar="X", min=0.0, help="Largest drop of a mean that --fail-on-regression accepts."),
+    typer.Option("--max-drop", metavar="X", min=0.0, help="Maximum drop of a mean that --fail-on-regression accepts."),
 ]
 LockFile = Annotated[
     Path | None,
@@ -569,7 +573,7 @@ IfInconclusive = Annotated[
 
 @dataclass(frozen=True)
 class GateFlags:
-    """Conditions that the result must hold."""
+    """Gates: conditions that the result must meet."""
 
     fail_under: FailUnder = None
     fail_on_regression: FailOn = None
@@ -579,19 +583,19 @@ class GateFlags:
     if_inconclusive: IfInconclusive = "fail"
 
     def request(self) -> GateRequest:
-        """Limits, read.
+        """Return the parsed limits and gates.
 
         Raises:
-            UsageError: a limit or the drop is not a number, or an option has no such value.
+            UsageError: a limit or the drop is not a number, or an option has an invalid value.
         """
         from raggs.app.gates import GateRequest
 
         limits = dict(parsed := [parse_limit(text) for text in self.fail_under or ()])
         if len(limits) < len(parsed):
             twice = next(name for place, (name, _) in enumerate(parsed) if name in dict(parsed[:place]))
-            raise UsageError(f"--fail-under {twice} stands twice", remedy="one limit for each measure")
+            raise UsageError(f"--fail-under {twice} occurs twice", remedy="set one limit per measure")
         if self.across_sets and self.fail_on_regression is None:
-            raise UsageError("--across-sets is about an earlier result", remedy="add --fail-on-regression EVAL.JSON")
+            raise UsageError("--across-sets needs an earlier result", remedy="add --fail-on-regression EVAL.JSON")
         drop = finite("--max-drop", self.max_drop)
         inconclusive = parse_choice("--if-inconclusive", self.if_inconclusive, INCONCLUSIVE)
         return GateRequest(limits, self.fail_on_regression, drop, self.across_sets, self.lock, inconclusive)

@@ -1,6 +1,7 @@
-"""`raggs eval`: score systems against a golden set, for people and for CI.
+"""`raggs eval`, `raggs diff` and `raggs compare`.
 
-`raggs diff` and `raggs compare`: two golden sets and what they do to decisions; two runs and their settings.
+`eval` scores systems against a golden set. `diff` compares two golden sets and their verdicts. `compare` compares the
+settings, results and cost of two runs.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def eval_(
 def _show(
     result: EvalResult, verdicts: GateVerdicts, subject: SubjectFlags, analysed: bool, output: OutputFlags
 ) -> None:
-    """Print the summary; with --details, or if an analysis is requested, its headline and then everything.
+    """Print the summary. With --details, or if an analysis is requested, print the headline and then everything.
 
     Args:
         analysed: whether an analysis is requested.
@@ -145,7 +146,7 @@ def _show(
 
 
 def _next_command(result: EvalResult, subject: SubjectFlags) -> str:
-    """The command to run next: the range of scores if many passages are unjudged, else a diagnosis or all queries."""
+    """Return the next command: score ranges if many passages are unjudged, else a diagnosis or all queries."""
     from raggs.runs.manifests.store import RunStore
 
     words = subject.words()
@@ -157,7 +158,7 @@ def _next_command(result: EvalResult, subject: SubjectFlags) -> str:
 
 
 def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags) -> EvalResult:
-    """Have the answers generated, then evaluate again with them.
+    """Generate the answers, then evaluate again with them.
 
     Raises:
         BudgetSpent: the cap is reached; paid answers are cached.
@@ -189,7 +190,7 @@ def _show_costs(result: EvalResult, asked: AnswersRequest, output: OutputFlags) 
 
 
 def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
-    """Tell a CI server what the gates say, then fail where one did."""
+    """Report the gates to a CI server, then raise an error if one failed."""
     from raggs.app.gates import summary, write_junit
     from raggs.cli.plain_text import append_summary
 
@@ -203,7 +204,7 @@ def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
 
 
 def _show_set_difference(found: Apart, *, as_json: bool, details: bool) -> None:
-    """Print how the golden sets of this result and the earlier one differ, if they do; to stderr if stdout is JSON."""
+    """Print how this golden set differs from the earlier one, if it does; to stderr if stdout is JSON."""
     from raggs.cli.screen import Screen, open_console
 
     if isinstance(found, str):

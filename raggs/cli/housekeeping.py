@@ -268,7 +268,7 @@ def index(
 
 
 def _overwrite(load: IndexLoad, yes: bool) -> bool:
-    """Return whether an index with other data may be replaced; ask on a terminal."""
+    """Return whether an index with other data may be replaced; on a terminal, prompt the user."""
     if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
     question = f"{load.loader.place.shown} exists, and {load.standing.detail}. Delete and reload it?"
@@ -290,7 +290,7 @@ def _load_and_describe(load: IndexLoad, services: RunServices, display: Display,
         "vectors": done.vectors,
         "sent": done.sent,
         "seconds": round(done.seconds, 3),
-        "summary": f"{place}: {what}; {sent}; counts agree",
+        "summary": f"{place}: {what}; {sent}, counts agree",
     }
 
 

@@ -182,7 +182,7 @@ def _options(group: type) -> Iterator[Parameter]:
 
 
 def approver(yes: bool, quiet: bool = False) -> Approve:
-    """Return a function that confirms new addresses: by asking on a terminal, or always with `yes`.
+    """Return a function that confirms new addresses: with a prompt on a terminal, or always with `yes`.
 
     New addresses are printed before they are used.
     """

@@ -1,14 +1,14 @@
-"""Plain text on the screen, where there is no table: what others wrote never commands the terminal.
+"""Print plain text without tables. Terminal control sequences in it are escaped.
 
-Titles, paths, a provider's words: nothing in a command's output is printed but through here or `raggs.cli.screen`.
+All output of commands is printed here or in `raggs.cli.screen`, because titles, paths and provider messages are
+untrusted.
 
-Every command takes `-q`, which means the same everywhere: texts for people on stdout, progress and notes are not
-printed. JSON, files, a prompt's page, the address of a server, warnings, errors and exit codes stay.
+Every command has the option `-q`. It suppresses texts for people on stdout, progress and notes. JSON, files, the text
+of a prompt, the address of a server, warnings, errors and exit codes are not affected.
 
-What GitHub shows of a job: the summary of a step, and errors as annotations with their file and line.
-
-Annotations are lines of a form that GitHub's runner alone reads, so they are written only where it runs: to stderr,
-which it reads as it does stdout. What comes from others is escaped: it ends no line and opens no property.
+On GitHub Actions, this module also writes the step summary, and errors as annotations with file and line. Annotations
+are printed to stderr, and only on GitHub's runner, because only it interprets them. Text in annotations is escaped, so
+that it cannot end the line or add a property.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from raggs.base.errors import GateError, RaggsError, UsageError
 from raggs.base.secrets import mask
 from raggs.base.text import COMMANDS, escape_controls
 
-QUIET_HELP = "Print no texts, progress or notes; JSON, files, warnings and errors stay."
+QUIET_HELP = "Suppress texts, progress and notes; JSON, files, warnings and errors are still printed."
 
 
 class _OutputState:
@@ -30,66 +30,66 @@ class _OutputState:
 
 
 def be_quiet(value: bool) -> bool:
-    """Print no texts for people from now on if `value`; the callback of `--quiet`."""
+    """Suppress texts for people if `value` is true. This is the callback of `--quiet`."""
     _OutputState.quiet = _OutputState.quiet or value
     return value
 
 
 def end_quiet() -> None:
-    """Print again: a new command begins."""
+    """Reset `--quiet` at the start of a new command."""
     _OutputState.quiet = False
 
 
 def is_quiet() -> bool:
-    """Return whether the command that runs was called with `--quiet`."""
+    """Return whether the current command was called with `--quiet`."""
     return _OutputState.quiet
 
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
-    """Print a text for people to stdout, unless `--quiet` is set; or an error or a warning to stderr (`err`)."""
+    """Print a text to stdout, unless `--quiet` is set; with `err`, always print it to stderr."""
     if err or not _OutputState.quiet:
         typer.echo(escape_controls(mask(text)), err=err, nl=nl)
 
 
 def say_note(text: str) -> None:
-    """Print to stderr what is worth knowing and not wrong, unless `--quiet` is set."""
+    """Print a note to stderr, unless `--quiet` is set. A note is neither a warning nor an error."""
     if not _OutputState.quiet:
         say(text, err=True)
 
 
 def say_page(text: str) -> None:
-    """Print to stdout a document that goes into a file, as it is."""
+    """Print a document to stdout without a trailing newline, even with `--quiet`."""
     typer.echo(escape_controls(mask(text)), nl=False)
 
 
 def say_json(text: str) -> None:
-    """Print JSON; what would command a terminal stands in it as JSON's own escapes."""
-    # JSON of raggs has no such character but within its strings.
+    """Print JSON with terminal control characters as JSON escapes."""
+    # In raggs' JSON, such characters occur only inside strings.
     typer.echo(COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def say_secret(text: str) -> None:
-    """Print to stdout what holds a secret that is meant for whoever reads it, unmasked."""
+    """Print a text to stdout without masking, because the user needs the secret in it."""
     typer.echo(escape_controls(text))
 
 
 def agree(question: str, default: bool = False, err: bool = True) -> bool:
-    """Ask for yes or no."""
+    """Prompt for yes or no."""
     return typer.confirm(escape_controls(question), default=default, err=err)
 
 
 def prompt_user(question: str, err: bool = True) -> str:
-    """Ask for a word; what was typed, as it was typed, and nothing for the enter key alone."""
+    """Prompt for a text and return it unchanged; an empty text if only Enter was pressed."""
     return str(typer.prompt(escape_controls(question), default="", show_default=False, err=err))
 
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
-MAX_SUMMARY_BYTES = 1_000_000  # bytes; GitHub shows no summary of more than 1 MiB
-SUMMARY_CUT = "\n\n… the rest is left out: a summary has its limit\n"
+MAX_SUMMARY_BYTES = 1_000_000  # bytes; GitHub rejects summaries of more than 1 MiB
+SUMMARY_CUT = "\n\n… truncated: the summary has reached its size limit\n"
 
 
 def annotate(error: RaggsError) -> None:
-    """An annotation for an error, one for each gate that is not met; nothing outside of GitHub's runner."""
+    """Print an annotation for an error, or one per failed gate. Does nothing outside GitHub's runner."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     gate = error if isinstance(error, GateError) else None
@@ -102,15 +102,15 @@ def annotate(error: RaggsError) -> None:
 
 
 def append_summary(text: str) -> None:
-    """Append Markdown to the summary of the step.
+    """Add Markdown to GitHub's step summary.
 
     Raises:
-        UsageError: there is none, or it cannot be written.
+        UsageError: the variable is not set, or the file cannot be written.
     """
     name = os.environ.get(SUMMARY)
     if not name:
         raise UsageError(
-            f"--summary appends to the file that ${SUMMARY} names", remedy="set it, or leave out --summary"
+            f"--summary needs the environment variable {SUMMARY}", remedy="set the variable, or omit --summary"
         )
     try:
         with Path(name).open("ab") as file:
@@ -118,13 +118,11 @@ def append_summary(text: str) -> None:
             data = mask(text).encode() + b"\n"
             file.write(data if len(data) <= room else _fit_lines(data, room))
     except OSError as error:
-        raise UsageError(
-            f"${SUMMARY}: {error.strerror}", where=name, remedy="name a file that can be written"
-        ) from error
+        raise UsageError(f"${SUMMARY}: {error.strerror}", where=name, remedy="set it to a writable file") from error
 
 
 def _fit_lines(data: bytes, room: int) -> bytes:
-    """As many whole lines as there is room for, and that some are missing."""
+    """Return the whole lines that fit, followed by a note that the rest is missing."""
     kept = data[: max(0, room - len(SUMMARY_CUT.encode()))].rpartition(b"\n")[0]
     return kept + SUMMARY_CUT.encode() if kept else b""
 

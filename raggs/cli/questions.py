@@ -44,7 +44,10 @@ def make(
         typer.Option("--out", "-o", metavar="FILE", help="File for the questions: .jsonl, .yaml or .csv."),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--n", "-n", metavar="N", min=1, help="Number of questions to generate.")
+        int | None,
+        typer.Option(
+            "--n", "-n", metavar="N", min=1, help="Number of questions to generate [default: questions.sample.n]."
+        ),
     ] = None,
     asker: Annotated[
         str | None,
@@ -54,13 +57,13 @@ def make(
     ] = None,
     overrides: Overrides = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and run nothing.")
+        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and write nothing.")
     ] = False,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
     allow_mixed: AllowMixed = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Make no more calls: use the questions of a stopped run.")
+        bool, typer.Option("--partial", help="Call no model; use the questions of a stopped run.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that this run did not write.")] = False,
     as_json: Json = False,
@@ -120,7 +123,9 @@ def make(
         raise made.stopped
     if not made.kept:
         raise PartialError(
-            "no question is left", where=made.run.folder, remedy="the reasons are in filter.jsonl and ask.jsonl"
+            "no question remains after filtering",
+            where=made.run.folder,
+            remedy="see filter.jsonl and ask.jsonl for the reasons",
         )
 
 
@@ -185,7 +190,7 @@ def _make(loaded: LoadedConfig, target: Path, asked: RunFlags, flags: QuestionsF
 
 
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: RunFlags) -> None:
-    """Add to the error the command that resumes with a sufficient budget."""
+    """Extend the error with the command that resumes with a sufficient budget."""
     from raggs.app.run import forecast
     from raggs.runs.plan import Selection
 
@@ -494,7 +499,7 @@ def _pair(pairs: ThresholdPairs, row: int, err: bool = False) -> None:
 
 
 def _searched(found: ThresholdCalibration, usual: Thresholds) -> Thresholds:
-    """Return both thresholds from the user's answers; the default where there are no pairs."""
+    """Return both thresholds from the user's answers; the default if there are no pairs."""
     from raggs.stats.question_filters import Thresholds
 
     values = {kind: _search(kind, pairs) for kind, pairs in found.pairs.items()}

@@ -52,7 +52,9 @@ __all__ = ["mix_json", "mix_words"]
 
 
 def spent_json(folder: Path, error: BudgetSpent) -> str:
-    """Return the state of a run whose budget is used up, as JSON: what it has, what is missing, and how to resume."""
+    """Return the state of a run whose budget is used up, as JSON: results, missing parts and the command that
+    resumes.
+    """
     run = open_run(folder)
     found = budget_coverage(run)
     lacks = {each.stage: {"left": list(each.left), "short": list(each.short)} for each in run.parts}

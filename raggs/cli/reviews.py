@@ -24,7 +24,6 @@ AnnotatorOption = Annotated[
     str | None, typer.Option("--annotator", metavar="NAME", help="Name of the annotator [default: your login name].")
 ]
 CANNOT_TELL = "?"
-BLIND_NOTE = "before a machine's grade was seen; these alone count for raggs judge and gates"
 
 
 def set_(
@@ -32,7 +31,7 @@ def set_(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Query id, e.g. q12.")],
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="Passage id in the pool of the query, e.g. doc7.")],
     grade: Annotated[
-        str, typer.Argument(metavar="GRADE", help="1 (not relevant) to 5 (answers the query), or ? (cannot tell).")
+        str, typer.Argument(metavar="GRADE", help="1 (not relevant) to 5 (answers the query), or ? (undecided).")
     ],
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Note that is stored with the label.")] = "",
     who: AnnotatorOption = None,
@@ -112,7 +111,7 @@ def _grade(given: str) -> int | None:
     if given == CANNOT_TELL:
         return None
     if not given.isascii() or not given.isdigit():
-        raise UsageError(f"{given!r} is not a grade", remedy="give 1 to 5, or ? for cannot tell")
+        raise UsageError(f"{given!r} is not a grade", remedy="give 1 to 5, or ? for undecided")
     return int(given[:9])
 
 
@@ -132,13 +131,14 @@ def import_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Import human labels from a file.
+    r"""Import human labels from a file.
 
     Adds all rows of all files, or none if a row is invalid.
 
-    A table needs the columns qid, doc_id and grade (1 to 5, or ? for cannot tell). Optional columns: who, at, note,
-    seconds and blind. Blind is true if the annotator saw no grade by a model before; only blind labels validate the
-    judge. Exports of Argilla and Label Studio are read as they are. Rows without a grade and duplicates are skipped.
+    A table needs the columns qid, doc_id and grade (1 to 5, or ? for undecided). Optional columns: who, at, note,
+    seconds and blind. Blind is true if the annotator had not yet seen a grade by a model. Only blind labels validate
+    the judge. Exports of Argilla and Label Studio can be imported directly. Rows without a grade and duplicates are
+    skipped.
 
     \b
     Examples:
@@ -222,7 +222,7 @@ Measures = Annotated[
         "--measures", "-m", metavar="NAMES", help="Metrics, separated by commas [default: ra_nwg@10,ndcg@10,recall@10]."
     ),
 ]
-Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="Time for labelling, in minutes.")]
+Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="Time available for labelling, in minutes.")]
 RandomShareOption = Annotated[
     float,
     typer.Option("--random", metavar="SHARE", help="Share of the time for randomly drawn passages (0 to 1)."),
@@ -299,7 +299,7 @@ def serve(
         ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option("--token", metavar="SECRET", help="Access token in the URL [default: generated].")
+        str | None, typer.Option("--token", metavar="SECRET", help="Access token in the URL [default: a random token].")
     ] = None,
     who: Annotated[
         str | None,
@@ -357,7 +357,7 @@ def serve(
 
     def tell(served: ServedReview) -> None:
         say_secret(served.address)  # unmasked: the token is part of the address
-        say_note(f"{offer_sentence(served)}; labels go to {served.folder}; stop with Ctrl-C")
+        say_note(f"{offer_sentence(served)}; labels are written to {served.folder} (stop with Ctrl-C)")
         for note in served.notes:
             say_note(f"note: {note}")
 
@@ -452,12 +452,16 @@ ComparisonOut = Annotated[
 PlanFile = Annotated[
     Path | None,
     typer.Option(
-        "--plan", metavar="FILE", help="File for a plan of the passages on which they differ (review serve --plan)."
+        "--plan",
+        metavar="FILE",
+        help="File for a plan of the passages on which the judges differ (for raggs review serve --plan).",
     ),
 ]
 ShowOption = Annotated[
     int,
-    typer.Option("--show", metavar="N", min=0, help="Number of listed passages on which they differ, with --details."),
+    typer.Option(
+        "--show", metavar="N", min=0, help="With --details: number of listed passages on which the judges differ."
+    ),
 ]
 
 

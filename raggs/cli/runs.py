@@ -190,7 +190,7 @@ def _summarise(result: PipelineResult) -> None:
 def _run_asking(
     loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, asks: bool, sure: bool, shows: bool, hears: bool
 ) -> PipelineResult:
-    """Call `_run`; if another model version answers than before, ask whether to continue."""
+    """Call `_run`; if the model version differs from earlier answers, prompt the user whether to continue."""
     from raggs.base.errors import SnapshotError
     from raggs.config.load import load_config
 
@@ -246,7 +246,7 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, sh
 
 
 def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sure: bool, hears: bool) -> None:
-    """Ask before paid results are replaced because a setting changed; refuse if nobody can answer.
+    """Confirm that paid results are replaced because a setting changed; without a terminal, raise an error.
 
     With `sure`, only print what is replaced.
     """
@@ -266,7 +266,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
 
 
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: RunFlags) -> None:
-    """Add to the error what remains to be done, and the command that resumes with a sufficient budget."""
+    """Extend the error with the remaining work and the command that resumes with a sufficient budget."""
     from raggs.app.run import forecast
     from raggs.cli.options import sufficient_cap
 
@@ -365,9 +365,9 @@ def cost(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a run has cost.
+    r"""Show what a run has cost.
 
-    Sums the calls of all invocations: what was paid, what cached answers saved, and what the dry run estimated. The
+    Sums the calls of all invocations: cost paid, cost saved by cached answers, and the estimate of the dry run. The
     default table is by stage; --details adds models, queries, tokens and latency. Only the run directory is read.
 
     \b
@@ -424,7 +424,7 @@ def _print_details(screen: Console, cost: RunCost, top: int) -> None:
     if len(found.query) > len(queries):
         screen.print(f"… and {len(found.query) - len(queries):,} more queries: --json prints all")
     if cost.estimated_usd is not None:
-        likely = "" if cost.expected_usd is None else f"about ${cost.expected_usd:,.4f}, at most "
+        likely = "" if cost.expected_usd is None else f"expected ${cost.expected_usd:,.4f}, maximum "
         screen.print(f"estimate of the dry run, without a cache: {likely}${cost.estimated_usd:,.4f}")
     if found.total.unknown:
         screen.print(found.total.possibly_billed, style="yellow", soft_wrap=not screen.is_terminal)

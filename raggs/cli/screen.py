@@ -1,9 +1,9 @@
-"""The screen: stdout as tables are printed on it.
+"""Console on stdout that prints tables as plain text.
 
-A number is never cut: columns of text give way, and what is still too wide for the terminal is printed in parts.
-Whatever is printed here is plain text: brackets are no markup, and what would command the terminal is shown as an
-escape (`raggs.base.text.escape_controls`); keys are masked. Colour and weight are given on purpose, by `rich.text.Text`
-and styles.
+Numbers are never truncated. Columns of text become narrower, and a table that is still too wide is printed in parts.
+Output is plain text: brackets are not interpreted as markup, terminal control sequences are escaped
+(`raggs.base.text.escape_controls`), and keys are masked. Colours and weights come only from `rich.text.Text` and
+styles.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from raggs.cli.plain_text import is_quiet
 
 PIPE_WIDTH = 160
 GAP = 2
-LEAST_TEXT = 20  # columns; narrower is left to the terminal
-# The columns of text, and the width down to which each may be brought; all others keep theirs.
+LEAST_TEXT = 20  # minimum width for wrapped text; below it, the terminal wraps
+# Columns of text and their minimum widths. All other columns keep their full width.
 MIN_WIDTHS = {"query": 16, "passage": 20, "state": 20, "by": 12, "model": 20}
-SHORTENED_COLUMNS = {"query"}  # the text that may end in an ellipsis; the rest goes on in the next line
+SHORTENED_COLUMNS = {"query"}  # truncated with an ellipsis; other texts continue on the next line
 NUMBER_COLUMNS = {
     "grade",
     "score",
@@ -48,7 +48,7 @@ NUMBER_COLUMNS = {
 
 
 class Screen(Console):
-    """A console without markup, on which no text can act."""
+    """Console without markup, which escapes terminal control sequences."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(
@@ -67,23 +67,23 @@ class Screen(Console):
         highlight: bool | None = None,
         highlighter: HighlighterType | None = None,
     ) -> Text:
-        """See `Console.render_str`; the length of an escape counts where columns are measured."""
+        """See `Console.render_str`. Escapes first, so that column widths include the escapes."""
         return Text(escape_controls(mask(text)), style=style, justify=justify, overflow=overflow)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """See `Console.render`: everything that is printed passes through here."""
+        """See `Console.render`. All output passes through this method."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=escape_controls(mask(segment.text)))
 
 
 def open_console() -> Console:
-    """Stdout; where it is no terminal, wide enough that no table is cut."""
+    """Return a console for stdout. If stdout is not a terminal, its width is `PIPE_WIDTH`."""
     screen = Screen()
     return screen if screen.is_terminal else Screen(width=PIPE_WIDTH)
 
 
 def hanging(head: str, text: str, screen: Console | None = None) -> str:
-    """`text` after `head`; on a terminal its further lines stand below its first."""
+    """Return `head` and `text`; on a terminal, wrapped lines are indented to the start of `text`."""
     console = screen or open_console()
     room = console.width - len(head)
     if not console.is_terminal or room < LEAST_TEXT:
@@ -93,7 +93,7 @@ def hanging(head: str, text: str, screen: Console | None = None) -> str:
 
 
 def table(*columns: str) -> Table:
-    """A table without rows; numbers stand to the right, texts to the left."""
+    """Return an empty table. Columns of numbers are right-aligned, columns of text left-aligned."""
     made = _FittingTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for column in columns:
         wraps = column in MIN_WIDTHS and column not in SHORTENED_COLUMNS
@@ -107,7 +107,7 @@ def table(*columns: str) -> Table:
 
 
 class _Shape(NamedTuple):
-    """How wide a column is, and how narrow it may become."""
+    """A column with its natural and its minimum width."""
 
     column: Column
     natural: int
@@ -115,7 +115,7 @@ class _Shape(NamedTuple):
 
 
 class _FittingTable(Table):
-    """A table as wide as the screen allows, in parts that begin with the first column where that is too little."""
+    """Table that fits the screen. If it is too wide, it is printed in parts, each with the first column."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | str]:
         shapes = [_shape(console, column) for column in self.columns]
@@ -131,7 +131,7 @@ def _shape(console: Console, column: Column) -> _Shape:
 
 
 def _parts(shapes: Sequence[_Shape], width: int) -> Iterator[list[_Shape]]:
-    """The columns of each part: as many as fit beside the first one, and at least one."""
+    """Yield the columns of each part: the first column, and as many others as fit, at least one."""
     first, *others = shapes
     part = [first]
     for shape in others:
@@ -143,7 +143,7 @@ def _parts(shapes: Sequence[_Shape], width: int) -> Iterator[list[_Shape]]:
 
 
 def _part(shapes: Sequence[_Shape], width: int) -> Table:
-    """Some columns as a table of their own; what is left of the width goes to the texts, to the last one first."""
+    """Return a table of some columns. Spare width goes to columns of text, from the last one to the first."""
     made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     spare = width - GAP * (len(shapes) - 1) - sum(shape.least for shape in shapes)
     widths: list[int] = []

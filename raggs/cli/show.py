@@ -296,7 +296,7 @@ def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
 
 
 def _systems(console: Console, shown: ShownQuestion) -> None:
-    """Print the grades of what each system returned."""
+    """Print the grades of each system's results."""
     from raggs.cli.screen import table
 
     found = shown.question
@@ -333,7 +333,7 @@ def _hits(found: QuestionView, wanted: _ShowOptions) -> tuple[Table | None, str]
 
 
 def _numbers(rows: Grid, *columns: int) -> Grid:
-    """Align columns of numbers to the right."""
+    """Right-align columns of numbers and return the table."""
     for column in columns:
         rows.columns[column].justify = "right"
     return rows

@@ -29,7 +29,7 @@ TOGETHER_S = 1.0  # seconds; two different signals within it count as one
 SHOW_CURSOR = "\x1b[?25h"
 AGAIN_S = 0.05
 STANDARD_ERROR = 2
-INTERRUPTED = "raggs: interrupted; finished results and paid answers are kept; to resume, run the same command again"
+INTERRUPTED = "raggs: interrupted; finished results and paid answers are kept (to resume, run the same command again)"
 
 
 class StopSignal:
@@ -158,8 +158,8 @@ def _interrupt_again() -> None:
 def forget() -> None:
     """Reset Python's memory of a caught `KeyboardInterrupt`.
 
-    Python remembers one that leaves code compiled from a string, such as methods of dataclasses, and then ends the
-    process by the signal, whatever the exit code. Compiling another string resets this.
+    Python remembers a `KeyboardInterrupt` that leaves code compiled from a string, such as methods of dataclasses. It
+    then ends the process by the signal and ignores the exit code. Compiling another string resets this.
     """
     namedtuple("Anything", ())
 

@@ -149,7 +149,7 @@ def sweep(
 
 
 def _setting_flags(overrides: Sequence[str] | None, scale: str | None) -> list[str]:
-    """The options that change settings of the file, as words of a command."""
+    """Return the options that change settings of the file, as command-line arguments."""
     found = [word for override in overrides or () for word in ("--set", override)]
     return found + ([] if scale is None else ["--scale", scale])
 

@@ -150,7 +150,7 @@ def test_what_a_function_does_wrong_is_told_with_its_question(search, kind, said
         ({"golden": {"q": {"d": "4"}}, "runs": {"a": LISTS}}, "'4' .str. is not a finite number"),
         ({"golden": [{"qid": "q", "doc": "d"}], "runs": {"a": LISTS}}, "row 0: no column grade"),
         ({"golden": LABELS, "runs": {"a": [{"qid": "q1", "doc": None, "score": 1}]}}, "None .* is not an id"),
-        ({"golden": LABELS, "search": ids, "queries": [{"id": "q1", "text": "a"}] * 2}, "q1 stands twice"),
+        ({"golden": LABELS, "search": ids, "queries": [{"id": "q1", "text": "a"}] * 2}, "q1 occurs twice"),
         ({"golden": LABELS, "runs": {"a": LISTS}, "measures": ["ndgc@10"]}, "ndgc"),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_row_that_is_not_what_was_put_is_told_and_not_found(tmp_path: Path, ch
     with sqlite3.connect(kept.file) as database:
         database.execute(change)
     assert kept.find(["a", "b"]) == {"b": b"2"}
-    assert said == [f"{kept.file}: 1 row is not what raggs stored there, so what was kept is made again"]
+    assert said == [f"{kept.file}: 1 row is not what raggs stored there, so the results are computed again"]
     kept.put({"a": b"1"})
     assert kept.find(["a", "b"]) == {"a": b"1", "b": b"2"} and len(said) == 1
 

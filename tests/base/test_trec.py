@@ -58,8 +58,8 @@ def test_what_is_written_is_read(
         ("q1 0 d1 1 extra", "5 columns instead of 4"),
         ("q1 0 d1 2.5", "'2.5' is not an integer"),
         ("q1 0 d1 high", "'high' is not an integer"),
-        ("q0 0 d0 2", r"q0 and passage d0 stand twice \(first in line 1\)"),
-        ("#q1 0 d1 3", "begins with # as a comment does, and reads as a row of query '#q1'"),
+        ("q0 0 d0 2", r"q0 and passage d0 occur twice \(first in line 1\)"),
+        ("#q1 0 d1 3", "starts with # like a comment, but could be a row of query '#q1'"),
     ],
 )
 def test_a_wrong_qrels_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -79,7 +79,7 @@ def test_a_wrong_qrels_line_is_named(tmp_path: Path, line: str, message: str) ->
         ("q1 Q0 d1 1 inf a", "'inf' is not a finite number"),
         ("q1 Q0 d1 1 1e999 a", "not a finite number"),
         ("q1 Q0 d1 1 high a", "'high' is not a finite number"),
-        ("q0 Q0 d0 2 3.0 a", "stand twice"),
+        ("q0 Q0 d0 2 3.0 a", "occur twice"),
     ],
 )
 def test_a_wrong_run_line_is_named(tmp_path: Path, line: str, message: str) -> None:

@@ -58,7 +58,7 @@ def test_an_index_is_described_made_and_found_complete(project: Project, place: 
 
     made = invoke("index", "--config", project.config)
     assert made.exit_code == 0, made.output
-    assert re.search(r"40 documents, 40 with vectors; 40 sent in [\d.]+ s \([\d,]+/s\); counts agree", made.stdout)
+    assert re.search(r"40 documents, 40 with vectors; 40 sent in [\d.]+ s \([\d,]+/s\), counts agree", made.stdout)
     assert made.stdout.splitlines()[-1] == f"next: raggs run --config {project.config}"
     again = json.loads(invoke("index", "--config", project.config, "--json").stdout)
     assert [(row["documents"], row["vectors"], row["sent"]) for row in again] == [(40, 40, 0)]

@@ -37,7 +37,7 @@ def test_a_mean_below_its_limit_ends_with_7_after_everything_is_written(here: Pa
     assert len(said.splitlines()) == 1
     assert (here / "out" / "eval.json").is_file()
     assert gate("-r", "a", "--fail-under", "mrr=0.6667e0", code=7)
-    assert "mrr stands twice" in gate("-r", "a", "--fail-under", "MRR=0.7", "--fail-under", "mrr=0.1", code=2)
+    assert "mrr occurs twice" in gate("-r", "a", "--fail-under", "MRR=0.7", "--fail-under", "mrr=0.1", code=2)
     assert gate("-r", "a", "--fail-under", "mrr=.6", "--fail-under", "P(rel=2)@2=0.5", code=0) == ""
 
 

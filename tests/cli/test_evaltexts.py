@@ -41,7 +41,7 @@ def test_cutoffs_are_sorted_and_stand_once(cutoffs):
 
 @pytest.mark.parametrize("text", ["0", "5,-1", "ten", "1.5", "1" * 10, "５"])
 def test_what_is_no_cutoff_is_refused(text):
-    with pytest.raises(UsageError, match="is no cutoff"):
+    with pytest.raises(UsageError, match="is not a cutoff"):
         parse_cutoffs(text)
 
 
@@ -52,7 +52,7 @@ def test_scales_are_read_whether_or_not_they_make_sense(text, ends):
 
 @pytest.mark.parametrize("text", ["5", "1-", "-1-5", "0-9999", "a-b", "1-5-9"])
 def test_what_is_no_scale_is_refused(text):
-    with pytest.raises(UsageError, match="is no scale"):
+    with pytest.raises(UsageError, match="is not a scale"):
         parse_scale(text)
 
 
@@ -63,7 +63,7 @@ def test_gains_are_read_by_grade():
 
 @pytest.mark.parametrize("text", ["5", "5=much", "high=4", "=4", "4.5=1"])
 def test_what_is_no_gain_is_refused(text):
-    with pytest.raises(UsageError, match="is no grade=gain"):
+    with pytest.raises(UsageError, match="is not of the form grade=gain"):
         parse_gains(text)
 
 
@@ -76,5 +76,5 @@ def test_ties_are_broken_in_one_of_two_ways():
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_is_finite(value):
     assert finite("--x", 0.5) == 0.5
-    with pytest.raises(UsageError, match="--x is a number"):
+    with pytest.raises(UsageError, match="--x must be a finite number"):
         finite("--x", value)

@@ -133,14 +133,14 @@ def test_a_summary_has_a_limit_and_a_place(here: Path, monkeypatch: pytest.Monke
     assert raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "--summary").exit_code == 0
     text = (here / "summary.md").read_text()
     assert len(text.encode()) <= 250
-    assert text.endswith("the rest is left out: a summary has its limit\n")
+    assert text.endswith("truncated: the summary has reached its size limit\n")
     assert raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "--summary").exit_code == 0
     assert len((here / "summary.md").read_bytes()) <= 250
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here))
     assert "GITHUB_STEP_SUMMARY" in raggs_eval("-g", "qrels", "-r", "a", "--summary").stderr
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     refused = raggs_eval("-g", "qrels", "-r", "a", "--summary")
-    assert (refused.exit_code, "set it, or leave out --summary" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "set the variable, or omit --summary" in refused.stderr) == (2, True)
 
 
 def test_a_sweep_is_summarised(here: Path) -> None:

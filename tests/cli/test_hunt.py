@@ -30,10 +30,10 @@ CORPORA = {
 @pytest.mark.parametrize(
     ("key", "text", "said"),
     [
-        ("corpus.path", "~nosuchuser/x", "~nosuchuser is nobody's folder here"),
-        ("workspace", '"a\\0b"', "a path holds no NUL"),
-        ("corpus.path", '"a\\0b"', "a path holds no NUL"),
-        ("workspace", "~nosuchuser", "~nosuchuser is nobody's folder here"),
+        ("corpus.path", "~nosuchuser/x", "~nosuchuser is not the home folder of a user of this machine"),
+        ("workspace", '"a\\0b"', "a path must not contain a NUL character"),
+        ("corpus.path", '"a\\0b"', "a path must not contain a NUL character"),
+        ("workspace", "~nosuchuser", "~nosuchuser is not the home folder of a user of this machine"),
     ],
 )
 def test_a_path_that_cannot_be(key: str, text: str, said: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from support.llm_server import LLMServer
 from support.project import Project, begin, environment, make_project, raggs
 
 KEY = {"OPENAI_API_KEY": "sk-test-0123456789abcdefghijklmnop"}
-SENTENCE = "raggs: interrupted; finished results and paid answers are kept; to resume, run the same command again"
+SENTENCE = "raggs: interrupted; finished results and paid answers are kept (to resume, run the same command again)"
 
 
 def forked(*arguments: object) -> Child:

@@ -103,7 +103,7 @@ def test_a_key_in_a_configuration_made_in_python_is_refused_before_it_is_stored(
     project = make_project(tmp_path, queries=1, corpus=4)
     config = load_config(project.config).run
     changed = config.model_copy(update={"llm": config.llm.model_copy(update={"parameters": {"user": CANARY}})})
-    with pytest.raises(ConfigError, match="holds the value of OPENAI_API_KEY") as caught, open_runner(changed):
+    with pytest.raises(ConfigError, match="contains the value of OPENAI_API_KEY") as caught, open_runner(changed):
         pass
     assert CANARY not in str(caught.value)
     assert not project.run.exists()
@@ -128,7 +128,7 @@ def test_what_a_function_of_the_user_says_of_a_key_is_masked(tmp_path: Path) -> 
 def test_the_sentence_names_the_place_and_the_remedy(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=4, llm={"parameters": {"extra_body": {"api_key": LITERAL}}})
     done = invoke("validate", "--config", project.config)
-    assert "llm.parameters.extra_body.api_key: a key does not belong into a file" in done.stderr
+    assert "llm.parameters.extra_body.api_key: a key must not be in a file" in done.stderr
     assert "raggs.yaml:" in done.stderr
     assert "set the provider's environment variable" in done.stderr
 

@@ -51,7 +51,7 @@ def test_no_number_and_no_name_is_cut(width: int) -> None:
 
 def test_columns_without_room_are_named_and_not_explained() -> None:
     narrow, wide = drawn(80), drawn(160)
-    assert "not shown here, for want of room: recall@10, p95" in narrow.replace("\n", " ")
+    assert "not shown (screen too narrow): recall@10, p95" in narrow.replace("\n", " ")
     assert "share found" not in narrow
     assert "share found" in wide
     assert "not shown" not in wide

@@ -41,7 +41,7 @@ def test_places_are_kept(tmp_path: Path) -> None:
     ("text", "line", "message"),
     [
         ("a: [1\nb: 2\n", 2, "not valid YAML"),
-        ("a: 1\na: 2\n", 2, "stands twice"),
+        ("a: 1\na: 2\n", 2, "occurs twice"),
         ("x: 1\njudge:\n  model: ${NOPE}\n", 3, "judge.model needs the environment variable NOPE"),
         ("- a\n", None, "expected a mapping"),
         ("", None, "expected a mapping"),

@@ -104,15 +104,15 @@ def test_other_ids_are_refused_at_the_entrance(name, tmp_path):
 
 def test_a_store_refuses_them_whatever_corpus_they_are_from(tmp_path):
     with pytest.raises(
-        DataError, match=r"passage 1 of the corpus: id 'a\\x00' holds a control character.*rename the id"
+        DataError, match=r"passage 1 of the corpus: id 'a\\x00' contains a control character.*rename the id"
     ):
         PassageStore.build(tmp_path / "c.sqlite", [Passage(doc_id="a\0", text="x")])
 
 
 def test_nul_in_a_trec_file_is_refused_and_never_stripped(tmp_path):
     (tmp_path / "r.trec").write_bytes(b"q Q0 d\0 1 2.0 t\n")
-    with pytest.raises(DataError, match=r"r.trec:1: holds NUL"):
+    with pytest.raises(DataError, match=r"r.trec:1: contains a NUL character"):
         read_run(tmp_path / "r.trec")
     (tmp_path / "q.txt").write_bytes(b"q 0 d\0 4\n")
-    with pytest.raises(DataError, match=r"q.txt:1: holds NUL"):
+    with pytest.raises(DataError, match=r"q.txt:1: contains a NUL character"):
         open_golden(tmp_path / "q.txt").judgments()

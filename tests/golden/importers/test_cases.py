@@ -65,7 +65,7 @@ def test_ids_that_are_given_stay(tmp_path: Path) -> None:
     [
         ("ragas", [{"user_input": ["a", "b"], "reference_contexts": ["x"]}], "this entry has no question"),
         ("ragas", [RAGAS[1] | {"reference_context_ids": [1, 2]}], "1 contexts and 2 ids"),
-        ("ragas", [RAGAS[1] | {"reference_context_ids": ["a b"]}], "holds white space"),
+        ("ragas", [RAGAS[1] | {"reference_context_ids": ["a b"]}], "contains white space"),
         ("deepeval", {"goldens": []}, "expected a list"),
         ("langsmith", [{"inputs": {"question": "Who?"}, "outputs": {"answer": "I"}}], "holds no grades"),
     ],
@@ -97,7 +97,7 @@ def test_a_table_of_others_and_one_that_was_changed(tmp_path: Path) -> None:
         ("qid,doc_id,grade\nq,d,good\n", "not an integer"),
         ("qid,doc_id,grade\nq,d,1\nq,d,2\n", "graded twice"),
         ("qid,doc_id,grade\nq,d\n", "2 columns, the header has 3"),
-        ("qid,doc_id,grade\nq r,d,1\n", "holds white space"),
+        ("qid,doc_id,grade\nq r,d,1\n", "contains white space"),
     ],
 )
 def test_a_table_that_cannot_be_is_one_sentence(text: str, said: str, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_a_document_that_is_no_passage(elastic_url, document, message):
 
 def test_an_id_with_white_space_is_no_passage(elastic_url):
     name = fill(elastic_url, {"a b": {"text": "Text."}})
-    with pytest.raises(DataError, match="document id 'a b' holds white space"):
+    with pytest.raises(DataError, match="document id 'a b' contains white space"):
         list(opened(elastic_url, name).scan())
 
 
@@ -245,7 +245,7 @@ def test_passages_with_such_characters_are_counted_once(elastic_url, name):
 @pytest.mark.parametrize(
     ("doc_id", "why"),
     [
-        ("two words", "holds white space"),
+        ("two words", "contains white space"),
         ("a\x00b", "control character"),
         ("\ufeffa", "byte order mark"),
         ("\ud800", "surr"),

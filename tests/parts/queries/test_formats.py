@@ -147,7 +147,7 @@ def test_anchors_and_merges_work(tmp_path: Path) -> None:
     [
         ("queries:\n- _id: q1\n", "not a list of queries", None),
         ("- _id: q1\n  text: x\n- just words\n", "not a mapping", 3),
-        ("- _id: q1\n  text: x\n  text: y\n", "key 'text' stands twice", 3),
+        ("- _id: q1\n  text: x\n  text: y\n", "key 'text' occurs twice", 3),
         ("- _id: q1\n  text: x\n- _id: [q2\n", "not valid YAML", 4),
         ("- _id: q1\n  text: !!python/name:os.system\n  other: !!python/name:os.system\n", "not valid YAML", 2),
         ("- {_id: q1, text: x, ? [a] : b}\n", "not valid YAML", 1),

@@ -138,7 +138,7 @@ def test_a_file_without_rows_is_an_empty_run(tmp_path, content):
         ("q Q0 a 1 1.2.3 t\n", 1, "'1.2.3' is not a finite number"),
         ("q Q0 a 1 0x10 t\n", 1, "'0x10' is not a finite number"),
         ("q Q0 a 1 5-3 t\n", 1, "'5-3' is not a finite number"),
-        ("q Q0 a 1 1 t\nq Q0 b 2 1 t\nq Q0 a 3 0 t\n", 3, "query q and passage a stand twice (first in line 1)"),
+        ("q Q0 a 1 1 t\nq Q0 b 2 1 t\nq Q0 a 3 0 t\n", 3, "query q and passage a occur twice (first in line 1)"),
         (b"q Q0 a 1 1 t\nq Q0 \xff 2 1 t\n", 2, "not UTF-8"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_comment_of_as_many_columns_is_a_comment(tmp_path, comment):
 def test_a_comment_that_reads_as_a_hit_is_refused(tmp_path, text):
     path = write(tmp_path, text)
     assert quick_run(path) is None
-    with pytest.raises(DataError, match=r"run\.trec:[12]: begins with # .* a row of query '#q' — rename the query, or"):
+    with pytest.raises(DataError, match=r"run\.trec:[12]: starts with # .* a row of query '#q' — rename the query, or"):
         read_trec_run(path)
 
 

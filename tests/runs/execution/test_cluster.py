@@ -161,7 +161,7 @@ def test_an_interrupt_leaves_no_process_behind(early: bool, tmp_path: Path) -> N
         _, told = run.communicate(timeout=90)
     assert run.returncode == 130
     assert told.splitlines() == [
-        "raggs: interrupted; finished results and paid answers are kept; to resume, run the same command again"
+        "raggs: interrupted; finished results and paid answers are kept (to resume, run the same command again)"
     ]
     wait_for(lambda: not alive(run.pid), seconds=20)
 

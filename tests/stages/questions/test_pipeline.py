@@ -208,7 +208,7 @@ def test_settings_that_no_file_can_say_so_are_told(tmp_path: Path, monkeypatch: 
 def test_where_nothing_is_left_nothing_is_written(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     told = refused("questions", "--config", config, "--set", "questions.filter.excerpt=1", code=7)
-    assert "no question is left" in told and "20 off the question (cosine below 1)" in told
+    assert "no question remains" in told and "20 off the question (cosine below 1)" in told
     assert not (tmp_path / "questions.jsonl").exists()
 
 
