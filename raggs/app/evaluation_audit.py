@@ -168,7 +168,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
     theirs = {system.name: system for system in fresh.systems}
     for system in stored.systems:
         if (again := theirs.pop(system.name, None)) is None:
-            yield f"system {system.name}: is none of the files' systems"
+            yield f"system {system.name}: is not a system of the files"
         else:
             yield from _system(system, again, stored, fresh)
     yield from (f"system {name}: is missing" for name in theirs)
@@ -177,17 +177,17 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
         against = f"comparison of {part.system} with {part.baseline} on {part.measure}"
         found = pairs.pop((part.system, part.measure), None)
         if found is None:
-            yield f"{against}: is not what the files give"
+            yield f"{against}: is not found when the files are evaluated again"
             continue
         yield from (f"{against}: {name} is {said}" for name, said in _fields(part, found, {"unjudged"}))
         if (part.unjudged and part.unjudged.tops) != (found.unjudged and found.unjudged.tops):
-            yield f"{against}: the unjudged shares are not what the files give"
+            yield f"{against}: the unjudged shares differ when the files are evaluated again"
     yield from (f"comparison of {system} on {measure}: is missing" for system, measure in pairs)
     for name in EvalReport.model_fields:
         if name not in SENTENCES | FIELDS_COMPARED_IN_DETAIL and not _is_equal_json(
             _as_json_value(stored, name), _as_json_value(fresh, name)
         ):
-            yield f"{name} is not what the files give"
+            yield f"{name} differs when the files are evaluated again"
 
 
 def _system(stored: SystemPart, fresh: SystemPart, report: EvalReport, again: EvalReport) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _system(stored: SystemPart, fresh: SystemPart, report: EvalReport, again: Ev
         if name not in ("name", "source", "scores") and not _is_equal_json(
             _as_json_value(stored, name), _as_json_value(fresh, name)
         ):
-            yield f"{which}: {name} is not what the files give"
+            yield f"{which}: {name} differs when the files are evaluated again"
 
 
 def _values(ours: Mapping[str, Number], theirs: Mapping[str, Number]) -> Iterator[str]:
@@ -252,4 +252,4 @@ def _pages(report: EvalReport, folder: Path) -> Iterator[AuditFinding]:
     for name, text in (("eval.csv", per_query_csv(report)), ("eval.md", markdown(lay_out(report)))):
         page = folder / name
         if page.is_file() and page.read_text(encoding="utf-8") != text:
-            yield AuditFinding(name, None, f"is not what {RESULT} gives")
+            yield AuditFinding(name, None, f"differs from the text generated from {RESULT}")

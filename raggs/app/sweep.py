@@ -155,7 +155,9 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
     measuring.check()
     with store.hold():
         if store.drop_edited_timings():
-            world.hear(Notice(f"{store.folder / TIMINGS}: not what the sweep wrote, so everything is timed again"))
+            world.hear(
+                Notice(f"{store.folder / TIMINGS}: changed after the sweep wrote it, so everything is timed again")
+            )
         if config.search.halves(len(grid.searched)):
             measuring.give_up(*drop_hopeless(world, grid.searched, store))
         measuring.make()
@@ -214,7 +216,7 @@ def _finished_sweep(store: SweepStore, causes: str, settings: str, hear: Progres
         if (manifest.causes, manifest.settings) != (causes, settings):
             return None
         if changed := store.changed():
-            hear(Notice(f"{store.folder / changed[0]}: not what the sweep wrote, so it is made again"))
+            hear(Notice(f"{store.folder / changed[0]}: changed after the sweep wrote it, so it is created again"))
             return None
         unfinished = any(row.failed for row in store.systems())
         return None if unfinished else SweepResult(store.report(), store.folder, unchanged=True)

@@ -110,7 +110,7 @@ class WorkerServices(ConfiguredParts):
 
     def _channel(self) -> WorkerChannel:
         if self.channel is None:
-            raise PrerequisiteError("no shard is worked on")
+            raise PrerequisiteError("no shard is in progress")
         return self.channel
 
 

@@ -118,7 +118,7 @@ class Cache:
             head, body = b"", b""
         found = all_records(body.splitlines(), model) if head == _seal(key, body) else None
         if found is None:
-            self.notify(f"{path}: not what raggs stored there, so it is not used but computed again")
+            self.notify(f"{path}: changed since raggs stored it, so it is ignored and computed again")
         return found
 
     def keep(self, causes: object, rows: Iterable[BaseModel]) -> None:
@@ -242,11 +242,16 @@ def _valid_header(place: Path, key: str) -> _Header | None:
 def _fault(place: Path, header: _Header | None) -> str | None:
     """Return which file was changed, or None."""
     if header is None:
-        return f"{HEADER} is not what was built"
+        return f"{HEADER} is missing or damaged"
     files = _files(place)
     sums = {name: _sum_of(file) for name, file in files.items()}
     changed = sorted(name for name in {*sums, *header.files} if sums.get(name) != header.files.get(name))
-    return f"{changed[0]} is not what was built" if changed else None
+    if not changed:
+        return None
+    name = changed[0]
+    if name not in sums:
+        return f"{name} is missing"
+    return f"{name} does not match its recorded checksum" if name in header.files else f"{name} is not recorded"
 
 
 def _files(place: Path) -> dict[str, Path]:
@@ -327,7 +332,7 @@ class CacheTable:
             rows = list(_select_rows(database, wanted))
         found = {key: value for key, value, known in rows if isinstance(value, bytes) and known == _row_sum(key, value)}
         if lost := len(rows) - len(found):
-            said = f"{plural(lost, 'row')} {'is' if lost == 1 else 'are'} not what raggs stored there"
+            said = f"{plural(lost, 'row')} changed since raggs stored {'it' if lost == 1 else 'them'}"
             self._notify(f"{self.file}: {said}, so the results are computed again")
         return found
 

@@ -39,7 +39,7 @@ class GoldenPart(ReportPart):
     highest: int
     relevant: int = Field(description="lowest relevant grade")
     gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
-    digest: str = Field(description="sha256 over all judgments; evaluations with another one cannot be compared")
+    digest: str = Field(description="sha256 over all judgments; evaluations with different digests cannot be compared")
 
 
 class ScorePart(ReportPart):
@@ -101,7 +101,7 @@ class BottleneckPart(ReportPart):
         description="gain of a perfect order of the pool"
     )
     kind: Annotated[Literal["retrieval", "ordering", "none"], Column("bottleneck")]
-    queries: Mapping[str, int] = Field(description="queries by their own bottleneck")
+    queries: Mapping[str, int] = Field(description="number of queries per bottleneck")
     by_query: Mapping[str, str]
 
 
@@ -113,14 +113,14 @@ class RobustnessPart(ReportPart):
     zero: Annotated[Number, Column("zero", "score")] = Field(
         description="share of queries without any relevant passage"
     )
-    area: Number = Field(description="under the robustness curve; equals the mean")
+    area: Number = Field(description="area under the robustness curve; equals the mean recall")
     shares: Annotated[Mapping[str, float], Column(">= {key}", "score")] = Field(
         description="share of queries with at least this recall"
     )
     percentiles: Annotated[Mapping[str, float], Column("worst {key}%", "score")] = Field(
         description="recall at the worst p % of queries"
     )
-    histogram: tuple[int, ...] = Field(description="queries by recall in tenths")
+    histogram: tuple[int, ...] = Field(description="number of queries per tenth of recall")
     beside: Mapping[str, Number] = Field(description="MAP, nDCG and MRR of the same run")
 
 
@@ -149,16 +149,20 @@ class ProjectionPart(ReportPart):
 
     corpus: str | None = Field(description="hash of the content of the system's corpus")
     judged_corpus: str | None = Field(description="hash of the content of the corpus that was judged")
-    by: Literal["cover", "share", "mean", "max"] = Field(description="how characters give a passage its grade")
-    least: float = Field(description="the share of characters that a grade needs")
-    known: float = Field(description="a passage less judged than this share is a hole, unless it earned `proof`")
+    by: Literal["cover", "share", "mean", "max"] = Field(
+        description="how the grades of characters determine the grade of a passage"
+    )
+    least: float = Field(description="share of characters required for a grade (see `by`)")
+    known: float = Field(
+        description="minimum judged share of a passage; with less, it is a hole unless its grade is at least `proof`"
+    )
     proof: int
     overlap: Literal["highest", "lowest"] = Field(description="grade of a character that is in several judged passages")
-    passages: int = Field(description="passages of the system's corpus that got a grade, over all queries")
-    holes: int = Field(description="passages that hold something judged and got none")
-    judged_length: float = Field(description="median characters of a judged passage")
-    length: float = Field(description="median characters of a passage that holds something judged")
-    lost: float = Field(description="share of the judged characters that no passage of the system's corpus holds")
+    passages: int = Field(description="passages of the system's corpus with a grade, over all queries")
+    holes: int = Field(description="passages with judged characters but without a grade")
+    judged_length: float = Field(description="median length of the judged passages, in characters")
+    length: float = Field(description="median length of the passages with judged characters, in characters")
+    lost: float = Field(description="share of the judged characters that are in no passage of the system's corpus")
     cutoff: int
     judged: Number = Field(description="share of the characters retrieved up to the cutoff that are judged")
 
@@ -184,15 +188,15 @@ class UnjudgedTopPart(ReportPart):
 
     system: str
     cutoff: int
-    share: float = Field(description="unjudged passages in the top `cutoff`, of all passages there")
+    share: float = Field(description="share of unjudged passages in the top `cutoff`")
 
 
 class UnjudgedPart(ReportPart):
     """Why a verdict is inconclusive: unjudged passages could reverse it."""
 
-    tops: tuple[UnjudgedTopPart, ...] = Field(description="the systems that show unjudged passages")
-    low: Number = Field(description="smallest difference over all grades of the unjudged passages")
-    high: Number = Field(description="the same for the largest difference; null if it has no bound")
+    tops: tuple[UnjudgedTopPart, ...] = Field(description="systems with unjudged passages in the top")
+    low: Number = Field(description="smallest difference over all possible grades of the unjudged passages")
+    high: Number = Field(description="largest difference over all possible grades; null if unbounded")
     remedy: str = Field(description="how to get the passages judged")
 
 
@@ -268,11 +272,11 @@ class LeaveOneOutPart(ReportPart):
     alone: Annotated[int, Column("passages")] = Field(
         description="judged passages that only this system found, over all queries"
     )
-    relevant: Annotated[int, Column("relevant")] = Field(description="those of them that are relevant")
+    relevant: Annotated[int, Column("relevant")] = Field(description="number of relevant ones among these passages")
     rank: Annotated[int, Column("rank")] = Field(description="among the systems, from 1")
     rank_without: Annotated[int, Column("rank without")]
     overtaken_by: Annotated[tuple[str, ...], Column("then behind", text=", ".join)] = Field(
-        description="systems that would be ahead then, and were not"
+        description="systems that are ahead only without these passages"
     )
 
 
@@ -284,11 +288,13 @@ class SensitivityPart(ReportPart):
     cap3: Annotated[float, Column("cap3", text="{:g}")]
     means: Mapping[str, Number]
     order: Annotated[tuple[str, ...], Column("order that changes", text=" > ".join)]
-    swapped: tuple[tuple[str, str], ...] = Field(description="pairs whose order differs from the usual parameters'")
+    swapped: tuple[tuple[str, str], ...] = Field(
+        description="pairs whose order differs from that with the default parameters"
+    )
 
 
 class FoundPart(ReportPart):
-    """Finding of an analysis that has no field of its own."""
+    """Finding of an analysis without a separate field in the report."""
 
     system: str = Field(description="name of the system; empty if the finding is about all")
     part: Mapping[str, JsonValue]
@@ -303,13 +309,15 @@ class InputPart(ReportPart):
     sha256: str | None = Field(
         None, description="sha256 of a file; null for a folder, and for a pipe, which cannot be read again"
     )
-    files: Mapping[str, str] = Field({}, description="of a folder, the sha256 of each file that counts, by its path")
+    files: Mapping[str, str] = Field(
+        {}, description="for a folder: sha256 of each file that affects the result, by path"
+    )
 
 
 class OptionsPart(ReportPart):
     """Options of an evaluation; with the input files, they reproduce it."""
 
-    measures: tuple[str, ...] = Field(description="as asked for; none means the usual ones")
+    measures: tuple[str, ...] = Field(description="as requested; empty: the default measures")
     cutoffs: tuple[int, ...]
     ties: Literal["trec", "file"]
     condensed: bool
@@ -324,7 +332,7 @@ class OptionsPart(ReportPart):
     limits: Mapping[str, float]
     confidence: float
     seed: int
-    project: Mapping[str, JsonValue] | None = Field(description="the rule by which grades were carried over")
+    project: Mapping[str, JsonValue] | None = Field(description="projection rule; null without projection")
 
 
 class SourcesPart(ReportPart):
@@ -351,14 +359,14 @@ class EvalReport(ReportPart):
     systems: tuple[SystemPart, ...]
     comparisons: tuple[ComparisonPart, ...] = ()
     sensitivity: tuple[SensitivityPart, ...] = ()
-    analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="of further analyses, by name")
+    analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="results of further analyses, by name")
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = Field((), description="why the scores may be meaningless")
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
         description="by system, measure and query; without queries for which the measure is not defined"
     )
     sources: SourcesPart | None = Field(
-        None, description="the files and options that it was made from; null where lists were in memory"
+        None, description="files and options of the evaluation; null if lists were in memory"
     )
     shown: Mapping[str, Mapping[str, tuple[str, ...]]] = Field(
         {},

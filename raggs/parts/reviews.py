@@ -1,9 +1,9 @@
 """Human labels: append-only files, and the labels that are currently valid.
 
 reviews.jsonl contains one line per label, with annotator, time, and what the annotator was shown. Lines are only added,
-never changed; a later line may replace an earlier one. `append` returns after the line is on disk, also with several
-writers. A last line that is truncated by a power failure is ignored by readers and removed by the next write. Names
-that differ only in case belong to one annotator; the spelling of the first line is used.
+never changed; a later line may replace an earlier one. `append` returns only when the line is on disk, and several
+processes may write at the same time. A last line that is truncated by a power failure is ignored by readers and removed
+by the next write. Names that differ only in case belong to one annotator; the spelling of the first line is used.
 
 Queries and passages are identified by digests of their texts, not by ids. A passage with a changed text is another
 passage. The same passage in another run or file keeps its labels. The ids are stored for display, and to detect labels
@@ -409,7 +409,7 @@ class ReviewStore:
             return file.read(1) != b"\n"
 
     def append(self, *reviews: Review) -> None:
-        """Add lines; they are on disk when this returns.
+        """Append lines and wait until they are on disk.
 
         Raises:
             ProviderError: the file cannot be written, or the folder is read-only.
@@ -419,7 +419,7 @@ class ReviewStore:
 
 
 def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
-    """Add lines to a file in a reviews folder, which is created if missing; only one process writes at a time.
+    """Append lines to a file in a reviews folder, which is created if missing. A lock admits one process at a time.
 
     Raises:
         ProviderError: the file cannot be written, or the folder is read-only.

@@ -54,10 +54,10 @@ def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
 
 def _files(store: SweepStore, manifest: SweepManifest) -> Iterator[AuditFinding]:
     if manifest.seal != manifest.own_hash():
-        yield AuditFinding(MANIFEST, None, "does not fit its seal: it was edited")
+        yield AuditFinding(MANIFEST, None, "does not match its seal, so it was edited")
     for name in store.changed():
         if name != MANIFEST:
-            yield AuditFinding(name, None, "is not what the sweep wrote, by its hash in the manifest")
+            yield AuditFinding(name, None, "was changed after the sweep: its hash differs from the one in the manifest")
 
 
 def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[AuditFinding]:
@@ -79,16 +79,16 @@ def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
     again = CostPart.of(cost.lines, **{name: getattr(cost, name) for name in TOKENS})
     for name, stated in cost.usd().items():
         if not _is_close(stated, again.usd()[name]):
-            yield f"{name} is not what its tokens and prices give"
+            yield f"{name} differs from the cost computed from its tokens and prices"
     for line in cost.lines:
         counted = {"embed": cost.question_tokens, "generate": cost.context_tokens}.get(line.step)
         whole = counted is None or line.unit != "tokens"
         if not whole and not any(_is_close(line.per_query, times * (counted or 0.0)) for times in (1, 2)):
-            yield f"the tokens of {line.model} are not those that were counted"
+            yield f"the tokens of {line.model} differ from the counted ones"
         named = config.prices.get(line.model, UnitPrice())
         wanted = {"tokens": named.input, "searches": named.per_1k_searches}.get(line.unit)
         if wanted is not None and line.price is not None and not _is_close(line.price, wanted):
-            yield f"the price of {line.model} is not that of the configuration"
+            yield f"the price of {line.model} differs from the configuration"
     if (
         row.file
         and GENERATOR in config.prices
@@ -123,21 +123,25 @@ def _report_findings(
     fresh = derive(config, labels, rows, store.run, stored.left_out, atlas=atlas)
     for line, (row, again) in enumerate(zip(rows, fresh.systems, strict=True), start=1):
         if row != again:
-            yield AuditFinding(SYSTEMS, line, f"{row.name}: {_differs(row, again)} is not what its lists give")
+            yield AuditFinding(
+                SYSTEMS, line, f"{row.name}: {_differs(row, again)} differs from the value computed from its lists"
+            )
         for said in fit_faults(row, store.folder, scorer_for(config, labels, atlas, row.levels)) if row.fit else ():
             yield AuditFinding(SYSTEMS, line, f"{row.name}: {said}")
     claims = OutcomePart.of(fresh)
     for name in OutcomePart.model_fields:
         if getattr(manifest.outcome, name) != getattr(claims, name):
             yield AuditFinding(
-                MANIFEST, None, f"its {name} {'are' if name.endswith('s') else 'is'} not what the lists give"
+                MANIFEST,
+                None,
+                f"its {name} {'differ' if name.endswith('s') else 'differs'} from the result computed from the lists",
             )
     for name in SweepReport.model_fields:
         if name not in OF_VERSION and getattr(stored, name) != getattr(fresh, name):
-            yield AuditFinding(REPORT, None, f"{name} is not what the systems give")
+            yield AuditFinding(REPORT, None, f"{name} differs from the result computed from the systems")
     for name, text in report_files(stored).items():
         if (store.folder / name).is_file() and (store.folder / name).read_text(encoding="utf-8") != text:
-            yield AuditFinding(name, None, f"is not what {REPORT} gives")
+            yield AuditFinding(name, None, f"differs from the text generated from {REPORT}")
 
 
 def _differs(row: SystemRow, again: SystemRow) -> str:

@@ -207,9 +207,9 @@ def fit_faults(row: SystemRow, folder: Path, scorer: SystemScorer) -> Iterator[s
     paths = {weight: folder / name for weight, name in zip(WEIGHTS, part.files, strict=True)}
     again = fit(scorer, row.name, row.k, part.seed, lambda weight: read_run(paths[weight]))
     if again.model_copy(update={"files": part.files}) != part:
-        yield "its weights are not what the lists of each weight give"
+        yield "its weights differ from those computed from the lists of each weight"
     elif _docs(folder / row.file) != composed(part, {weight: _docs(path) for weight, path in paths.items()}):
-        yield "its lists are not those of its weights"
+        yield "its lists do not match its weights"
 
 
 def _docs(path: Path) -> dict[str, list[str]]:

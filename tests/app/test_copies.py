@@ -61,7 +61,7 @@ def test_a_text_that_was_altered_in_the_passage_store_is_found(project: Project)
     with sqlite3.connect(store) as connection:
         connection.execute("UPDATE passages SET text = 'something else' WHERE doc_id = ?", (doc_id,))
     (finding,) = found(project)
-    said = "the passage store is damaged (passages.sqlite is not what was built); delete the folder"
+    said = "the passage store is damaged (passages.sqlite does not match its recorded checksum); delete the folder"
     assert finding.startswith(f".cache/corpora/{store.parent.name}: {said}")
 
 

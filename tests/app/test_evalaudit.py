@@ -83,7 +83,7 @@ def test_what_was_changed_is_named_by_file_system_measure_and_value(here: Path) 
 
     edited(file, change)
     found = audited("main", code=5)
-    assert "eval.csv: is not what eval.json gives" in found
+    assert "eval.csv: differs from the text generated from eval.json" in found
     assert "eval.json: system b, mrr, query q3: value is 0.25, evaluated again 1" in found
     assert any(said.startswith("eval.json: system b, ndcg@5: mean is 0.5, evaluated again 0.") for said in found)
     assert "eval.json: comparison of b with a on mrr: wins is 9, evaluated again 2" in found

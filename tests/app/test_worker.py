@@ -66,7 +66,7 @@ def test_no_call_is_made(services: WorkerServices, server: LLMServer) -> None:
 
 def test_a_judge_who_is_asked_at_the_client_has_his_name(services: WorkerServices) -> None:
     assert services.judge.name == "somebody"
-    with pytest.raises(PrerequisiteError, match="no shard is worked on"):
+    with pytest.raises(PrerequisiteError, match="no shard is in progress"):
         asyncio.run(services.judge.order(None, ()))  # type: ignore[arg-type]
 
 

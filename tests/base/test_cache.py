@@ -57,7 +57,7 @@ def test_a_row_that_is_not_what_was_put_is_told_and_not_found(tmp_path: Path, ch
     with sqlite3.connect(kept.file) as database:
         database.execute(change)
     assert kept.find(["a", "b"]) == {"b": b"2"}
-    assert said == [f"{kept.file}: 1 row is not what raggs stored there, so the results are computed again"]
+    assert said == [f"{kept.file}: 1 row changed since raggs stored it, so the results are computed again"]
     kept.put({"a": b"1"})
     assert kept.find(["a", "b"]) == {"a": b"1", "b": b"2"} and len(said) == 1
 
@@ -83,7 +83,7 @@ def test_a_file_of_rows_that_is_not_what_was_kept_is_told_and_made_again(tmp_pat
     one.write_bytes(data or other.read_bytes())
     found = [cache.find([name], Query) for name in "ab"]
     assert found.count(None) == 1
-    assert said == [f"{one}: not what raggs stored there, so it is not used but computed again"]
+    assert said == [f"{one}: changed since raggs stored it, so it is ignored and computed again"]
 
 
 # --- files ---
@@ -151,7 +151,7 @@ def test_a_header_that_is_none(tmp_path: Path, header: str) -> None:
     cache = Cache(tmp_path)
     place = cache.files("hnsw", "vectors", Builder(), "the index").path
     (place / "entry.json").write_bytes(header.encode("latin-1"))
-    assert list(cache.faults()) == [(place, "entry.json is not what was built")]
+    assert list(cache.faults()) == [(place, "entry.json is missing or damaged")]
     assert cache.files("hnsw", "vectors", build := Builder(), "the index").bytes == 5 and build.calls == 1
     assert list(cache.faults()) == []
 
@@ -169,20 +169,20 @@ def test_what_was_altered_is_a_fault_and_made_again(
     times = (place / "index").stat()
     (place / "index").write_bytes(b"grapf")
     os.utime(place / "index", ns=(times.st_atime_ns, times.st_mtime_ns))  # a copy that keeps the time
-    assert list(cache.faults()) == [(place, "index is not what was built")] and said == []
+    assert list(cache.faults()) == [(place, "index does not match its recorded checksum")] and said == []
     cache.files("hnsw", "vectors", Builder(), "the index")
     assert (place / "index").read_bytes() == b"graph"
-    assert said == [f"{place}: the index is damaged (index is not what was built), so it is built again"]
+    assert said == [f"{place}: the index is damaged (index does not match its recorded checksum), so it is built again"]
 
 
 def test_a_file_that_is_missing_or_too_many_is_a_fault(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     place = cache.files("hnsw", "vectors", Builder(), "the index").path
     (place / "more").write_bytes(b"1")
-    assert list(cache.faults()) == [(place, "more is not what was built")]
+    assert list(cache.faults()) == [(place, "more is not recorded")]
     (place / "more").unlink()
     (place / "index").unlink()
-    assert list(cache.faults("hnsw")) == [(place, "index is not what was built")]
+    assert list(cache.faults("hnsw")) == [(place, "index is missing")]
     assert cache.files("hnsw", "vectors", Builder(), "the index").bytes == 5
 
 

@@ -182,13 +182,14 @@ def test_an_audit_chooses_the_weights_again(tmp_path, server):
     path.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in edited))
     rehash(project.out)
     assert any(
-        "weights are not what the lists of each weight give" in each.message for each in audit(project.out).findings
+        "weights differ from those computed from the lists of each weight" in each.message
+        for each in audit(project.out).findings
     )
     path.write_text(lines)
     shown, other = project.out / row.file, row.fit.files[WEIGHTS.index(2.0 if 2.0 not in row.fit.chosen else 0.0)]
     shown.write_bytes((project.out / other).read_bytes())
     rehash(project.out)
-    assert any("its lists are not those of its weights" in each.message for each in audit(project.out).findings)
+    assert any("its lists do not match its weights" in each.message for each in audit(project.out).findings)
 
 
 def test_too_few_questions_leave_the_system_unfinished_and_the_others_whole(tmp_path, server):

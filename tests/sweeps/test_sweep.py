@@ -145,14 +145,14 @@ def test_a_damaged_cache_is_told_and_changes_no_score(tmp_path: Path, damage: Ca
     for path in project.out.rglob("*.*"):
         path.unlink()
     said = project.said()
-    assert ("not what raggs stored there" in said) == (damage is not reverse_vectors)
+    assert ("changed since raggs stored" in said) == (damage is not reverse_vectors)
     assert ("vectors.f32: altered" in said) == (damage is reverse_vectors)
     assert project.files() == before
     assert audit(project.out).ok
     for path in project.out.rglob("*.*"):
         path.unlink()
     again = project.said()
-    assert "not what" not in again and project.files() == before
+    assert "changed" not in again and project.files() == before
 
 
 def test_timings_that_were_edited_are_not_used(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_timings_that_were_edited_are_not_used(tmp_path: Path) -> None:
         row["ms"] = dict.fromkeys(row["ms"], 1e6)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = project.said()
-    assert "timings.jsonl: not what the sweep wrote" in said and "everything is timed again" in said
+    assert "timings.jsonl: changed after the sweep wrote it" in said and "everything is timed again" in said
     assert all(value < 1e6 for row in SweepStore(project.out).timings() for value in row.ms.values())
 
 

@@ -4,8 +4,8 @@ Three-way choice (`front_of`): one of recall, robustness and speed is fixed, and
 reported. Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats`, without jitter.
 
 Delta from a user's answers (`delta_of`): a CSV file states which answers were correct, with the columns qid, setting
-and correct (0 or 1). A setting is an index as on the command line, `hnsw:ef=16`. `flat` is the exact search, which each
-question needs.
+and correct (0 or 1). A setting is an index as on the command line, for example `hnsw:ef=16`; `flat` is the exact
+search. Questions without an answer from `flat` are ignored.
 
 The verdict uses only the findings. It compares the first index with the one that differs most from it. The comparison
 uses the level nearest to 0.9 that both bracket, the first K, and the largest set of questions. A share of questions
@@ -282,7 +282,7 @@ def delta_of(
     """Return how much recall answers need, over all settings.
 
     Raises:
-        DataError: no question of the file was searched and has an answer from the exact search.
+        DataError: no question of the file is among those searched and has an answer from the exact search.
         UsageError, PrerequisiteError: a setting is not an index.
     """
     row_of = {qid: at for at, qid in enumerate(asked.qids)}

@@ -7,7 +7,8 @@ embedders, because a typographic apostrophe is another token to the model. Outpu
 `FLUSH` pairs, so that a killed process loses at most those. A cancelled process loses none.
 
 Cross-encoders: the model reads the query and a passage together, and returns one logit, or one each for "no" and "yes".
-By default, pairs are run one at a time. This is as fast on a CPU, and a score does not depend on other pairs.
+By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a pair does not
+depend on other pairs.
 
 Late interaction: query and passage are encoded separately, and their tokens are compared at the end (ColBERT). The
 score is MaxSim: for each query token, the maximum cosine to any passage token, summed over the query (Khattab and

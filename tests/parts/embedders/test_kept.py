@@ -81,7 +81,7 @@ def test_vectors_that_were_exchanged_are_made_again(tmp_path: Path) -> None:
     found = KeptEmbedder(again, Cache(tmp_path, said.append)).embed(["a", "bb", "ccc"])
     assert found.tolist() == [[1, 1.5], [2, 1.5], [3, 1.5]]
     assert len(again.asked) == 2
-    assert len(said) == 1 and "2 rows are not what raggs stored there" in said[0]
+    assert len(said) == 1 and "2 rows changed since raggs stored them" in said[0]
 
 
 def test_no_text_is_no_vector(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_a_damaged_index_says_so_and_is_built_again(tmp_path, name, content):
     path.write_bytes(content)
     assert said == []
     assert found(open_lexical(Cache(tmp_path / "i", said.append), store, DEFAULT), store, "cats") == hits
-    assert len(said) == 1 and f"damaged ({name} is not what was built), so it is built again" in said[0]
+    assert len(said) == 1 and f"damaged ({name} does not match its recorded checksum), so it is built again" in said[0]
     open_lexical(Cache(tmp_path / "i", said.append), store, DEFAULT)
     assert len(said) == 1
 
@@ -162,5 +162,5 @@ def test_an_altered_score_is_not_believed(tmp_path):
     data[-1] ^= 1
     scores.write_bytes(data)
     open_lexical(Cache(tmp_path / "i", said.append), store, DEFAULT)
-    assert len(said) == 1 and "data.csc.index.npy is not what was built" in said[0]
+    assert len(said) == 1 and "data.csc.index.npy does not match its recorded checksum" in said[0]
     assert scores.read_bytes() != bytes(data)

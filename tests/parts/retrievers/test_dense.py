@@ -121,5 +121,5 @@ def test_an_altered_index_is_a_finding(context, ask):
     (file,) = context.cache.at("vectors").folder.glob("*/hnsw-*/index")
     file.write_bytes(file.read_bytes()[:-1])
     assert list(DenseRetriever.index_faults(config, context.store, context.cache)) == [
-        (file.parent, "index is not what was built")
+        (file.parent, "index does not match its recorded checksum")
     ]

@@ -30,4 +30,4 @@ def test_an_index_that_finds_the_same_gives_the_same_bytes(tmp_path):
     assert len(indexes) == 4
     indexes[0].write_bytes(b"else")
     (finding,) = audit(project.run).findings
-    assert "index is not what was built" in str(finding)
+    assert "index does not match its recorded checksum" in str(finding)

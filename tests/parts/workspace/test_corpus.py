@@ -88,7 +88,7 @@ def test_passages_of_another_corpus_are_not_searched_under_its_name(tmp_path: Pa
     two.rename(one)
     (tmp_path / "aside").rename(two)
     assert (passages("one")[0], passages("two")[0]) == (texts, others)
-    said = "the passage store is damaged (passages.sqlite is not what was built), so it is built again"
+    said = "the passage store is damaged (passages.sqlite does not match its recorded checksum), so it is built again"
     assert [line.partition(": ")[2] for line in heard] == [said] * 2
     one.write_bytes(b"no database")
     assert passages("one")[0] == texts
