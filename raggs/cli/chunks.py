@@ -176,9 +176,9 @@ def eval_(
             help="Chunks to retrieve per question, e.g. min,5,10; min: as many as overlap an excerpt [default: 5].",
         ),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report and caches [default: ./chunks].")
-    ] = Path("chunks"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report and caches.")] = Path(
+        "chunks"
+    ),
     baseline: Annotated[
         str | None,
         typer.Option(

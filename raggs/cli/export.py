@@ -177,7 +177,7 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="A name of `raggs list artifacts`, or manifest, llm.ledger, llm.intents, config, eval, diff, sweep, "
+            help="Name from `raggs list artifacts`, or manifest, llm.ledger, llm.intents, config, eval, diff, sweep, "
             "chunks, diagnose.",
         ),
     ],

@@ -46,7 +46,7 @@ def make(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n", "-n", metavar="N", min=1, help="Number of questions to generate [default: questions.sample.n]."
+            "--n", "-n", metavar="N", min=1, help="Number of questions to generate (questions.sample.n) [default: 100]."
         ),
     ] = None,
     asker: Annotated[

@@ -31,7 +31,7 @@ def set_(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Query id, e.g. q12.")],
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="Passage id in the pool of the query, e.g. doc7.")],
     grade: Annotated[
-        str, typer.Argument(metavar="GRADE", help="1 (not relevant) to 5 (answers the query), or ? (undecided).")
+        str, typer.Argument(metavar="GRADE", help="Grade: 1 (not relevant) to 5 (answers the query), or ? (undecided).")
     ],
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Note that is stored with the label.")] = "",
     who: AnnotatorOption = None,
@@ -117,7 +117,7 @@ def _grade(given: str) -> int | None:
 
 def import_(
     run: RunFolder,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=".csv, .jsonl or .json.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of labels: .csv, .jsonl or .json.")],
     who: Annotated[
         list[str] | None,
         typer.Option(
@@ -131,7 +131,7 @@ def import_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Import human labels from a file.
+    """Import human labels from a file.
 
     Adds all rows of all files, or none if a row is invalid.
 
@@ -181,7 +181,7 @@ def export(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Export human labels, or the passages that need some.
+    """Export human labels, or the passages that still need a label.
 
     Tasks (--todo) contain the query and the passage but no grade by a model. Their ids and digests let
     raggs review import match the labels to the passages.
@@ -231,7 +231,10 @@ WholeQuestionsOption = Annotated[
     bool,
     typer.Option("--whole", help="Draw all passages of a query together, which allows correcting any metric."),
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File for the plan (JSON lines).")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="File for the plan (JSON lines) [default: not written]."),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the draw.")]
 
 
@@ -289,7 +292,7 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            "--host", metavar="ADDRESS", help="Address to listen on; any other than this machine's own needs --token."
+            "--host", metavar="ADDRESS", help="Address to listen on; any address other than localhost needs --token."
         ),
     ] = "127.0.0.1",
     hosts: Annotated[
@@ -306,7 +309,8 @@ def serve(
         typer.Option("--annotator", metavar="NAME", help="Name of the annotator [default: entered on the page]."),
     ] = None,
     sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", help="Label only N randomly drawn passages.")
+        int | None,
+        typer.Option("--sample", metavar="N", help="Number of passages to label, drawn at random [default: all]."),
     ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Label only the passages of this plan, in its order.")

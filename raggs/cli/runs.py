@@ -67,7 +67,7 @@ def run(
         bool,
         typer.Option(
             "--force",
-            help="Run the selected stages again without confirmation; results are replaced, cached answers reused.",
+            help="Run the selected stages again without confirmation; replaces results and reuses cached answers.",
         ),
     ] = False,
     partial: Annotated[
@@ -81,7 +81,7 @@ def run(
     ] = False,
     human_first: Annotated[
         bool,
-        typer.Option("--human-first", help="Human labels replace the judge's grades (judge.human_first)."),
+        typer.Option("--human-first", help="Replace the judge's grades with human labels (judge.human_first)."),
     ] = False,
     run_id: Annotated[
         str | None,
@@ -365,7 +365,7 @@ def cost(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Show what a run has cost.
+    """Show what a run has cost.
 
     Sums the calls of all invocations: cost paid, cost saved by cached answers, and the estimate of the dry run. The
     default table is by stage; --details adds models, queries, tokens and latency. Only the run directory is read.

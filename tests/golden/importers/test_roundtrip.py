@@ -87,7 +87,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_is_evaluated_as_before(name: str, run: Path, tmp_path: Path) -> None:
     assert invoke("export", run, "-f", name, "-o", tmp_path / "out").exit_code == 0
     told = invoke("import", tmp_path / "out", "-o", tmp_path / "back")
-    assert "as it was:\n" in told.stderr and "  grades from 1 to 5\n" in told.stderr
+    assert "unchanged:\n" in told.stderr and "  grades from 1 to 5\n" in told.stderr
     found = invoke("import", tmp_path / "out", "-o", tmp_path / "back", "--json")
     assert found.exit_code == 0, found.output
     through = {each["part"]: each for each in json.loads(found.stdout)["through"]}
