@@ -278,7 +278,7 @@ def _check(request: PlanRequest) -> None:
     if not 0 < request.minutes < float("inf"):
         raise UsageError(f"--minutes {request.minutes:g} is no time to read", remedy="e.g. --minutes 60")
     if not 0 <= request.share <= 1:
-        raise UsageError(f"--random {request.share:g} is no share", remedy="give a number from 0 to 1")
+        raise UsageError(f"--random {request.share:g} is not a share", remedy="give a number from 0 to 1")
 
 
 def hits_of_pool(systems: Sequence[NamedSystem], pool: RunPools) -> list[Hits]:
@@ -289,12 +289,16 @@ def hits_of_pool(systems: Sequence[NamedSystem], pool: RunPools) -> list[Hits]:
         DataError: a system has nothing in common with the run.
     """
     if len(systems) < 2:
-        remedy = "name others, or all: --systems RUN --systems new.trec"
-        raise UsageError(f"{systems[0].name} alone cannot be compared", remedy=remedy)
+        remedy = "name at least two: --systems RUN --systems new.trec"
+        raise UsageError(f"only one system is named: {systems[0].name}", remedy=remedy)
     found = [find_hits(pool.qrels, system.run) for system in systems]
     for system, hits in zip(systems, found, strict=True):
         if not len(hits.query):
-            said = "has none of the run's questions" if not hits.returned.any() else "has no passage of the run's pools"
+            said = (
+                "contains no query of the run"
+                if not hits.returned.any()
+                else "contains no passage from the run's pools"
+            )
             raise DataError(f"{system.name} {said}", where=system.source, remedy="check that both use the same ids")
     return found
 
@@ -434,12 +438,14 @@ def _sections(plan: ReadingPlan) -> Iterator[Section]:
 
 def _assumption_sentences(plan: ReadingPlan) -> Iterator[str]:
     if plan.learned:
-        yield f"how far the judge errs is known from {plural(plan.learned, 'passage')} read at random, and a prior"
+        read = plural(plan.learned, "randomly drawn passage")
+        yield f"the judge's error rates are estimated from a prior and {read} with labels"
     else:
-        yield "nobody has read at random yet: how far the judge errs is a prior, each grade off 5 times less likely"
+        yield "no randomly drawn passages are labelled yet, so the judge's error rates come from a prior"
+        yield "the prior makes each further grade of error 5 times less likely"
     if plan.pace != 1:
-        yield f"people take {plan.pace:.2g} times the usual 8 seconds and 24 characters a second"
-    yield "sure of these questions; whether others would say the same, intervals of raggs eval tell"
+        yield f"annotators take {plan.pace:.2g} times as long as usual (8 seconds plus 1 second per 24 characters)"
+    yield "sure refers to these queries only; for other queries, use the intervals of raggs eval"
     yield from plan.notes
 
 

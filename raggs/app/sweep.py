@@ -221,7 +221,7 @@ def _finished_sweep(store: SweepStore, causes: str, settings: str, hear: Progres
         unfinished = any(row.failed for row in store.systems())
         return None if unfinished else SweepResult(store.report(), store.folder, unchanged=True)
     except DataError as error:
-        hear(Notice(f"{error.where}: {error.message}, so the sweep is made again"))
+        hear(Notice(f"{error.where}: {error.message}, so the sweep is computed again"))
         return None
 
 
@@ -309,14 +309,13 @@ def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Seque
     kept = [row for row in rows if row.levels[CHUNKER] in own]
     if not kept:
         raise UsageError(
-            "every system is cut in another way than the golden set, and a grade of its passages would be of no use to "
-            "the others",
+            "no system has the chunks of the golden set, so grades of its passages could not be used for the others",
             where=world.golden.source,
-            remedy="add the golden set's own cut to `axes.chunker`: what is judged of it then counts for all cuts",
+            remedy="add the golden set's chunker to `axes.chunker`: its grades are projected to the others",
         )
     if left := len(rows) - len(kept):
-        said = f"{plural(left, 'system')} of other cuts left out: passages of the golden set's own cut alone are judged"
-        world.hear(Notice(f"{said}, and count for all by projection"))
+        said = f"{plural(left, 'system')} of other chunkings omitted: only the golden set's chunking is judged"
+        world.hear(Notice(f"{said}, and its grades are projected to the others"))
     return kept, world.passages_of(next(cut for cut in world.config.cuts if labels[repr(cut)] in own))
 
 

@@ -124,7 +124,8 @@ class CascadeHealth(Frozen):
 
     asked: WilsonRate = Field(description="share of passages that the good judge graded")
     by_rule: int = Field(
-        ge=0, description="number of these sent because of the cheap grade, or because cheap grades differ"
+        ge=0,
+        description="number of these sent by rule: the cheap grades differ, one is missing, or they reach `ask_from`",
     )
     by_chance: int = Field(ge=0, description="number of these sent only at random")
     lost: int = Field(ge=0, description="number of passages without a cheap grade, or on which the good judge failed")

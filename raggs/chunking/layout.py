@@ -234,7 +234,7 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
 
 
 def _by_corpus(report: ChunkReport) -> Section | None:
-    """Return the section by document. It is only in the files: without a sentence, it is not printed on the screen."""
+    """Return the section by document. It has no sentence, so it appears only in the files and not on the screen."""
     if len(set(report.corpora)) < 2:
         return None
     rows = (

@@ -35,14 +35,14 @@ class DiagnosisReport(ReportPart):
 
     v: Literal[1] = 1
     kind: str = Field(description="as `raggs list diagnoses` has it")
-    title: str = Field(description="the question that it answers")
+    title: str = Field(description="question that it answers")
     raggs: str = __version__
     seed: int
     settings: Mapping[str, JsonValue] = Field(description="settings of the diagnosis")
     subject: Mapping[str, tuple[str, ...]] = Field(description="names of the embedders, rerankers, golden set and run")
-    golden: str | None = Field(description="sha256 over the judgments it looked at; null where it looked at none")
-    causes: str = Field(description="hash of all that the findings depend on")
-    found: Mapping[str, JsonValue] = Field(description="the kind's own findings, its verdict among them")
+    golden: str | None = Field(description="sha256 of the judgments that it used; null if it used none")
+    causes: str = Field(description="hash of everything that the findings depend on")
+    found: Mapping[str, JsonValue] = Field(description="findings of this kind of diagnosis, including its verdict")
     files: Mapping[str, str] = Field(description="sha256 of each other file of the diagnosis")
     seal: str = Field("", description="sha256 of all of this but the seal")
 

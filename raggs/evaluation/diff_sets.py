@@ -197,7 +197,7 @@ class DecisionsPart(Frozen):
 
 
 class FigurePart(Frozen):
-    """A figure of both sets; null where one has none."""
+    """A figure of both sets. A set without this figure has null."""
 
     name: str
     old: Number
@@ -231,8 +231,8 @@ class DiffReport(Frozen):
     )
     questions: ContentPart
     passages: ContentPart
-    grades: GradesPart | None = Field(description="null where the sets share no judgment, or use other scales")
-    orders: OrdersPart | None = Field(description="null where one of them ranks nothing")
+    grades: GradesPart | None = Field(description="null if the sets share no judgment or use different scales")
+    orders: OrdersPart | None = Field(description="null if one of them is not ranked")
     by_question: tuple[QuestionDiffPart, ...] = Field(description="those that both judge, the most moved first")
     coverage: tuple[FigurePart, ...]
     cost: tuple[FigurePart, ...]

@@ -88,8 +88,8 @@ def queries_of(given: object) -> dict[str, Query]:
     """Return queries by id, sorted by id.
 
     Args:
-        given: ``{qid: text}``, or an iterable or a table of queries or rows with the same columns as files; None for
-            none.
+        given: ``{qid: text}``, or queries or rows as an iterable or a table, with the same columns as the files; None
+            if there are none.
 
     Raises:
         UsageError: it has no rows.

@@ -224,7 +224,8 @@ _given_up: dict[Path, float] = {}  # databases whose lock timed out, and when
 
 
 def _wait_for(database: Path) -> None:
-    """Wait until no process writes to a database, by starting a write. With a write-ahead log, readers never wait.
+    """Wait until no other process is writing to a database, by starting a write transaction. With a write-ahead log,
+    readers never wait.
 
     diskcache writes when it opens a database, and each of its statements would wait for a minute or more.
     """

@@ -1,4 +1,4 @@
-"""Errors of providers and their treatment, in one table; and limits stated in headers.
+"""Table of provider errors and how raggs handles each; parser for the limits in response headers.
 
 Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test checks this). Some classes
 are too vague, so the status code and a few known phrases take precedence. Texts of a provider are shown only after

@@ -261,7 +261,7 @@ Z95 = 1.959964
 USELESS = 1.5  # utility below which a passage deserves a grade of 1
 HARDLY_USEFUL_QUANTILE = -0.5244  # standard normal quantile of 0.3
 MIN_VARIANCE = 1e-12  # minimum variance of a difference
-REPLICATES = 500  # draws of another ranking's result
+REPLICATES = 500  # draws of a repeated ranking's result
 BISECTION_STEPS = 80  # bisections: the bracket shrinks below the resolution of floats
 GRID = 96  # points of the threshold's grid; the count is interpolated between them
 GRID_STRIDE = 8  # stride of the coarse search on that grid
@@ -418,11 +418,13 @@ def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
 
 
 def agreement(top: Ints, posterior: Gaussian, prior: Gaussian, known: PassageKeys, rng: np.random.Generator) -> float:
-    """Return the expected share of a top that another ranking of the same pool with as many answers would also have.
+    """Return the expected share of a top that a repeated ranking of the same pool, with as many answers, would also
+    have.
 
-    With the prior precision T and the information J = C^-1 - T of the answers, the mean of another ranking is normal
-    around C (T m0 + J m) with the covariance C J C J C + C J C. The first term is there because the utilities are
-    unknown.
+    The utilities x are unknown, so the repetition draws x from the posterior N(m, C) and then new answers with the
+    information J = C^-1 - T, where T is the prior precision. The mean of the repetition's posterior is then normal. Its
+    expectation is C (T m0 + J m). Its covariance is C J C J C (uncertainty of x) plus C J C (randomness of the
+    answers).
 
     Args:
         top: the passages in the top, in any order.

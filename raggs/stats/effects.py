@@ -82,8 +82,9 @@ class LevelGrid:
         )
 
     def pairs(self, axis: int, before: int, after: int) -> Ints:
-        """Return row pairs at the two levels of one axis that agree on all other axes that both have, shape (pairs,
-        2).
+        """Return row pairs at the two levels of one axis, shape (pairs, 2). The rows of a pair agree on all other axes
+        that both
+        have.
         """
         ones, others = (np.flatnonzero(self.codes[:, axis] == level) for level in (before, after))
         rest = [each for each in range(len(self.axes)) if each != axis]

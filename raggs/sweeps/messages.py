@@ -15,15 +15,15 @@ BY_WAIT = "slower"  # among equals: latencies differ by less than the jitter
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # (threshold, step) for rounding
 WHOLE_RATIO = 100  # ratios from here on are shown as integers
 RULES = {
-    "quality": "has less {measure}",
+    "quality": "has a lower {measure}",
     "slower": "is slower",
     "dearer": "costs more",
     "larger k": "is tied and needs more candidates",
     "more tokens": "is tied and sends more tokens",
     "less efficient": "is less efficient",
-    "name": "is the same by all that was measured",
-    "dominated": "is no better in anything and worse in something",
-    "tied, costlier": "is statistically tied, but costs or waits more than a tied system",
+    "name": "is equal in everything measured",
+    "dominated": "is not better in any respect, and worse in at least one",
+    "tied, costlier": "is statistically tied with a system that is cheaper or faster",
 }
 
 TIE_BREAKS = {

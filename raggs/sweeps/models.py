@@ -36,19 +36,19 @@ def _is_empty(value: Mapping[str, object]) -> bool:
 class Timing(ReportPart):
     """A line of timings.jsonl: one step in one round, timed for some queries one by one."""
 
-    step: str = Field(description="hash of what is timed; equal steps of different systems are one")
+    step: str = Field(description="hash of the timed step; equal steps of different systems share it")
     kind: StepKind
     what: str = Field(description="the step in words")
-    round: int = Field(ge=1, description="of `latency.passes`; 1 for the calls of a provider, which are timed once")
-    paid: bool = Field(False, description="whether these are calls of a provider, timed when they were paid")
-    load: float | None = Field(None, description="tasks that wanted a processor in the minute before, per processor")
-    ms: Mapping[str, float] = Field(description="milliseconds by question")
+    round: int = Field(ge=1, description="round out of `latency.passes`; 1 for provider calls, which are timed once")
+    paid: bool = Field(False, description="whether these are provider calls, timed when they were made")
+    load: float | None = Field(None, description="system load per processor, averaged over the previous minute")
+    ms: Mapping[str, float] = Field(description="milliseconds by query")
 
 
 class LatencySpread(ReportPart):
     """Latency of queries in milliseconds. The usual latency of a query is the median over rounds, summed over steps."""
 
-    p50: Annotated[float, Column("p50", text=ms)] = Field(description="median over queries of their usual waits")
+    p50: Annotated[float, Column("p50", text=ms)] = Field(description="median over queries of their usual latency")
     p95: Annotated[float, Column("p95", text=ms)] = Field(
         description="time within which 95% of all single searches ended, over all queries and rounds"
     )
@@ -56,25 +56,25 @@ class LatencySpread(ReportPart):
         description="lower bound of the interval of p95 over resampled queries and rounds"
     )
     high: Annotated[Number, Column("high", text=ms)] = Field(
-        description="upper bound; null where there are too few searches to bound p95"
+        description="upper bound; null if there are too few searches"
     )
-    searches: Annotated[int, Column("searches", text="{:,}")] = Field(description="single searches that p95 rests on")
+    searches: Annotated[int, Column("searches", text="{:,}")] = Field(
+        description="number of single searches behind p95"
+    )
     p95_of_medians: Annotated[float, Column("p95 of medians", text=ms)] = Field(
-        description="95th percentile over queries of their usual waits, below p95 as a rule"
+        description="95th percentile over queries of their usual latency, usually below p95"
     )
-    calls: int = Field(description="measurements that this rests on")
-    paid: bool = Field(False, description="whether a provider was timed, when it was paid")
+    calls: int = Field(description="number of measurements")
+    paid: bool = Field(False, description="whether a provider's calls were timed")
 
 
 class LatencyPart(ReportPart):
     """Latency of a query before generation."""
 
-    embed: LatencySpread | None = Field(None, description="rewriting and embedding; null where nothing of it was timed")
+    embed: LatencySpread | None = Field(None, description="rewriting and embedding; null if not timed")
     retrieve: LatencySpread | None = None
     rerank: LatencySpread | None = None
-    total: LatencySpread | None = Field(
-        None, description="the sum; null where a step that the system has was not timed"
-    )
+    total: LatencySpread | None = Field(None, description="the sum; null if a step of the system was not timed")
 
 
 CostStep = Literal["embed", "rerank", "generate"]
@@ -85,10 +85,10 @@ class CostLine(ReportPart):
     """Price and usage of one paid model."""
 
     step: CostStep
-    model: str = Field(description='"generator" for what reads the passages')
-    unit: Literal["tokens", "searches", "answers"] = Field(description='"answers": measured, what an answer cost')
-    per_query: float = Field(description="units that a query takes, mean")
-    price: Number = Field(description="USD for 1M tokens, 1,000 searches or 1,000 answers; null where it is not known")
+    model: str = Field(description='"generator" for the model that reads the passages')
+    unit: Literal["tokens", "searches", "answers"] = Field(description='"answers" if the cost per answer was measured')
+    per_query: float = Field(description="mean number of units per query")
+    price: Number = Field(description="USD per 1M tokens, 1,000 searches or 1,000 answers; null if unknown")
 
     def usd(self) -> Number:
         """Return USD per 1000 queries."""
@@ -98,15 +98,15 @@ class CostLine(ReportPart):
 class CostPart(ReportPart):
     """USD per 1000 queries."""
 
-    embed: Number = Field(description="rewriting and embedding the question; null where a price is not known")
+    embed: Number = Field(description="rewriting and embedding the query; null if a price is unknown")
     rerank: Number
-    generate: Number = Field(description="what the generator reads; 0 where no price of it was named")
+    generate: Number = Field(description="input of the generator; 0 if it has no price")
     total: Number
-    question_tokens: float = Field(description="mean tokens of a question as it is embedded")
-    candidate_tokens: Number = Field(description="mean tokens that the reranker reads for a candidate")
+    question_tokens: float = Field(description="mean tokens of a query as it is embedded")
+    candidate_tokens: Number = Field(description="mean tokens that the reranker reads per candidate")
     candidate_tokens_sd: Number
     context_tokens: Number = Field(description="mean tokens of the passages that the generator reads")
-    lines: tuple[CostLine, ...] = Field((), description="what the amounts are made of; an audit derives them again")
+    lines: tuple[CostLine, ...] = Field((), description="items of the amounts, from which an audit recomputes them")
 
     @classmethod
     def of(cls, lines: Sequence[CostLine], **tokens: Number) -> CostPart:
@@ -132,66 +132,68 @@ def add(amounts: Sequence[Number]) -> Number:
 class MemoryPart(ReportPart):
     """Bytes in memory for a search at full speed, vectors and index together."""
 
-    kind: str = Field(description='the index and what its rows are kept as, such as "hnsw-int8"')
+    kind: str = Field(description='index and data type of its vectors, such as "hnsw-int8"')
     rows: int
     dims: int
     bytes: Annotated[int, Column("here", text=byte_size)]
     million: Annotated[int, Column("1 million", text=byte_size)] = Field(
-        description="bytes at one million vectors, by the same bytes a vector"
+        description="bytes at one million vectors, with the same bytes per vector"
     )
     ten_million: Annotated[int, Column("10 million", text=byte_size)]
     built_s: Annotated[float, Column("built in", text=lambda seconds: f"{seconds:,.1f} s" if seconds else None)] = (
-        Field(description="seconds that building took, whenever that was; 0 where nothing is built")
+        Field(description="build time in seconds, possibly of an earlier run; 0 if nothing is built")
     )
 
 
 class CutPart(ReportPart):
     """A line of cuts.jsonl: one chunking of the corpus."""
 
-    label: Annotated[str, Column("chunking")] = Field(description="as the axis `chunker` has it")
-    chunker: Annotated[str, Column("chunker")] = Field(description="the chunker with its settings, in words")
+    label: Annotated[str, Column("chunking")] = Field(description="level of the axis `chunker`")
+    chunker: Annotated[str, Column("chunker")] = Field(description="chunker and its settings, in words")
     content: str = Field(description="hash of its passages")
     passages: Annotated[int, Column("passages", text="{:,}")]
     seconds: Annotated[Number, Column("chunked in", text=cut_time)] = Field(
-        description="that cutting took when the passages were made; null where nobody knows"
+        description="chunking time when the passages were made; null if unknown"
     )
     golden: Annotated[bool, Column("scored", text=lambda judged: "as judged" if judged else "by projection")] = Field(
-        description="whether the golden set was judged on these passages; else grades are projected"
+        description="whether the golden set was judged on these passages; otherwise grades are projected"
     )
 
 
 class FitPart(ReportPart):
     """Fit of the weight of a `boosted` reranker: chosen on each half of the queries for the other half."""
 
-    measure: str = Field(description="whose mean was the greatest")
-    seed: int = Field(description="by which the halves were drawn")
-    first: tuple[str, ...] = Field(description="the questions of the first half; all others are the second")
-    weights: tuple[float, ...] = Field(description="that were tried")
+    measure: str = Field(description="measure that the weight maximizes")
+    seed: int = Field(description="random seed of the halves")
+    first: tuple[str, ...] = Field(description="queries of the first half; all others are in the second")
+    weights: tuple[float, ...] = Field(description="weights that were tried")
     chosen: tuple[float, float] = Field(
-        description="the weight of the first half, chosen on the second, and that of the second, chosen on the first"
+        description="weight of the first half (chosen on the second), then of the second (chosen on the first)"
     )
-    files: tuple[str, ...] = Field((), description="the lists at each weight, below the sweep's folder")
+    files: tuple[str, ...] = Field((), description="files of the lists at each weight, relative to the sweep's folder")
 
 
 class SystemRow(ReportPart):
     """A line of systems.jsonl: one system and all of its measurements."""
 
     name: Annotated[str, Column("system")]
-    levels: Mapping[str, str] = Field(description="by axis, the level")
+    levels: Mapping[str, str] = Field(description="level by axis")
     fingerprint: str = Field(description="hash of everything that its lists depend on")
     file: str | None = Field(
-        description="its lists as a TREC run, below the sweep's folder; whole path of a run that was made elsewhere; "
-        "null where unfinished"
+        description="path of its lists as a TREC run file: relative to the sweep's folder, or absolute for an external "
+        "run; null if unfinished"
     )
-    sha256: str | None = Field(None, description="of a run that was made elsewhere; null for the sweep's own")
-    k: int = Field(description="candidates; the most of any question where depth is routed")
-    mean_k: Number = Field(None, description="mean candidates of a question where depth is routed, else null")
-    escalated: Number = Field(None, description="share of the questions that were searched deeper, there")
-    questions: int = Field(description="questions that it was measured on")
+    sha256: str | None = Field(None, description="hash of an external run file; null for the sweep's own")
+    k: int = Field(description="number of candidates; the maximum over queries if depth is routed")
+    mean_k: Number = Field(None, description="mean number of candidates per query if depth is routed; otherwise null")
+    escalated: Number = Field(None, description="share of queries that were searched deeper, if depth is routed")
+    questions: int = Field(description="number of queries that it was measured on")
     failed: str | None = Field(None, description="why it is unfinished")
-    dropped: str | None = Field(None, description="why halving gave it up")
+    dropped: str | None = Field(None, description="why successive halving dropped it")
     undecided: str | None = Field(
-        None, exclude_if=_is_none, description="why halving did not give it up, although it is worse as labels stand"
+        None,
+        exclude_if=_is_none,
+        description="why successive halving kept it, although it is worse by the current labels",
     )
     scores: Mapping[str, ScorePart] = Field(default_factory=dict, description="by measure")
     realised: Mapping[str, Number] = Field(
@@ -207,17 +209,17 @@ class SystemRow(ReportPart):
     ] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
     unjudged_characters: Mapping[str, Number] = Field(
         default_factory=dict,
-        description="share of the top's characters that nobody judged, by cutoff; where systems differ in their cut",
+        description="unjudged share of the top's characters, by cutoff; only if systems differ in chunking",
     )
-    projection: ProjectionPart | None = Field(None, description="how grades were carried over to this system's cut")
+    projection: ProjectionPart | None = Field(None, description="how grades were projected to this system's chunks")
     steps: Mapping[StepKind, tuple[str, ...]] = Field(
-        default_factory=dict, description="the steps in timings.jsonl that a question waits for"
+        default_factory=dict, description="steps of a query in timings.jsonl"
     )
     latency: LatencyPart = LatencyPart()
     cost: CostPart | None = None
     memory: MemoryPart | None = None
     fit: FitPart | None = Field(
-        None, exclude_if=_is_none, description="of a reranker whose weight the sweep chose, how; else left out"
+        None, exclude_if=_is_none, description="how the sweep chose the weight of a reranker; omitted if it did not"
     )
     efficiency: Annotated[
         Number,
@@ -226,7 +228,7 @@ class SystemRow(ReportPart):
             text=per_second,
             legend="mean quality per second (p50) of reranking, or of retrieval without a reranker",
         ),
-    ] = Field(None, description="mean quality over seconds of reranking, or of retrieval without one")
+    ] = Field(None, description="mean quality per second of reranking, or of retrieval without a reranker")
     efficiency_all: Annotated[
         Number,
         Column(
@@ -234,7 +236,7 @@ class SystemRow(ReportPart):
             text=per_second,
             legend="mean quality per second of all stages before generation, plus generation_ms",
         ),
-    ] = Field(None, description="the same over all seconds before generation")
+    ] = Field(None, description="mean quality per second of all stages before generation")
 
     @property
     def plain(self) -> bool:
@@ -270,18 +272,20 @@ class EffectPart(ReportPart):
     against: str
     pairs: Annotated[int, Column("pairs")]
     quality: Annotated[Number, Column("{quality}", "signed", bounds=("low", "high"), mark="doubt")] = Field(
-        description="mean change of the first measure that decides"
+        description="mean change of the first quality measure"
     )
     low: Number
     high: Number
     clear: bool = Field(
-        description="whether it is not chance, with Bonferroni's correction over all effects, whatever unjudged "
-        "passages turn out to be"
+        description="whether it is significant, with Bonferroni's correction over all effects, for any grades of the "
+        "unjudged passages"
     )
     unjudged: UnjudgedPart | None = Field(
-        None, exclude_if=_is_none, description="of an effect that unjudged passages could reverse, why"
+        None, exclude_if=_is_none, description="if unjudged passages could reverse the effect, why"
     )
-    latency_ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="mean change of the median wait")
+    latency_ms: Annotated[Number, Column("p50", text=ms_change)] = Field(
+        description="mean change of the median latency"
+    )
     usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
 
     @property
@@ -302,10 +306,10 @@ class InteractionPart(ReportPart):
     strength: Number
     low: Number
     high: Number
-    clear: bool = Field(description="as of an effect, over all interactions that were compared")
+    clear: bool = Field(description="whether it is significant, with Bonferroni's correction over all interactions")
     sentence: str
     unjudged: UnjudgedPart | None = Field(
-        None, exclude_if=_is_none, description="of an interaction that unjudged passages could reverse, why"
+        None, exclude_if=_is_none, description="if unjudged passages could reverse the interaction, why"
     )
 
 
@@ -315,12 +319,14 @@ class IndexLossPart(ReportPart):
     system: Annotated[str, Column("system")]
     exact: str
     quality: Annotated[Mapping[str, Number], Column("{key}", text="{:+.1%}")]
-    latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(description="of the median search")
-    loss: Number = Field(description="the greatest loss of a measure; an index is good enough up to .02, aim at .01")
+    latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(
+        description="change of the median search latency"
+    )
+    loss: Number = Field(description="largest loss over the measures; up to 0.02 is acceptable, aim at 0.01")
     unjudged: UnjudgedPart | None = Field(
         None,
         exclude_if=_is_none,
-        description="if unjudged passages could move a measure across the loss that is good enough, why",
+        description="if unjudged passages could move a measure across the acceptable loss, why",
     )
 
     @property
@@ -339,13 +345,13 @@ class StepPart(ReportPart):
     k: int
     from_k: int
     quality: Annotated[Number, Column("{quality}", "signed", mark="doubt")] = Field(
-        description="by how much the first measure that decides rises"
+        description="increase of the first quality measure"
     )
-    ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="by how much the median wait rises")
+    ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="increase of the median latency")
     usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
-    per_ms: Number = Field(description="quality for a millisecond; null where the step takes none")
-    per_usd: Number = Field(description="quality for a USD on 1,000 questions")
-    within_jitter: bool = Field(description="whether the two waits count as equal")
+    per_ms: Number = Field(description="quality gained per millisecond; null if the latency does not increase")
+    per_usd: Number = Field(description="quality gained per USD spent on 1,000 queries")
+    within_jitter: bool = Field(description="whether both latencies count as equal")
     unjudged: UnjudgedPart | None = Field(
         None,
         exclude_if=_is_none,
@@ -379,15 +385,15 @@ class UniqueContributionPart(ReportPart):
     """Score of a system with its unique contributions to the pool as unjudged."""
 
     system: Annotated[str, Column("system")]
-    group: str = Field(description="systems that search alike are left out together")
+    group: str = Field(description="systems that search alike are removed together")
     measure: str
     score: Annotated[Number, Column("{quality}", "score")]
     without: Annotated[Number, Column("without its own", "score")]
     alone: Annotated[int, Column("passages")] = Field(
-        description="judged passages that this group alone brought, over all questions"
+        description="judged passages that only this group returned, over all queries"
     )
     overtaken_by: Annotated[tuple[str, ...], Column("then behind", text=", ".join)] = Field(
-        description="systems of other groups that would be ahead then"
+        description="systems of other groups that would then be ahead"
     )
 
 
@@ -396,19 +402,19 @@ class ChoicePart(ReportPart):
 
     winner: str | None
     best: str | None = Field(
-        None, description="the best mean of the first measure under the limits; null with a target"
+        None, description="system with the best mean of the first measure under the limits; null with a quality target"
     )
-    tied: tuple[str, ...] = Field((), description="systems statistically tied with the best, itself among them")
+    tied: tuple[str, ...] = Field((), description="systems statistically tied with the best, including itself")
     sentence: str
-    changes: tuple[str, ...] = Field((), description="what would change the choice")
-    unknown: tuple[str, ...] = Field((), description="what the data cannot tell")
+    changes: tuple[str, ...] = Field((), description="changes that would lead to another choice")
+    unknown: tuple[str, ...] = Field((), description="questions that the data cannot answer")
     excluded: Mapping[str, str] = Field(default_factory=dict, description="by system, the limit that excludes it")
     limits: Mapping[str, float] = Field(default_factory=dict)
     inconclusive: Mapping[str, UnjudgedPart] = Field(
         default_factory=dict,
         exclude_if=_is_empty,
         description="by system, why unjudged passages could put it before the winner; with a limit on quality, also "
-        "why they could move it across that limit, the winner among them",
+        "why they could move it, or the winner, across that limit",
     )
 
 
@@ -416,10 +422,12 @@ class FrontierPart(ReportPart):
     """Systems within one limit on latency: the frontier among them, and the choice."""
 
     slo_ms: Number = Field(description="limit on p95 in milliseconds; null: none")
-    allowed: int = Field(description="systems that keep it")
-    over: tuple[str, ...] = Field(description="systems whose p95 is above it, or unknown")
+    allowed: int = Field(description="number of systems within the limit")
+    over: tuple[str, ...] = Field(description="systems whose p95 is above the limit, or unknown")
     front: tuple[str, ...] = Field(description="best first")
-    choice: str | None = Field(description="chosen under it and the other limits; null where none keeps them")
+    choice: str | None = Field(
+        description="system chosen within this limit and the others; null if no system meets all limits"
+    )
     inconclusive: Mapping[str, UnjudgedPart] = Field(
         default_factory=dict,
         exclude_if=_is_empty,
@@ -435,22 +443,24 @@ class SweepReport(ReportPart):
     name: str
     golden: GoldenPart
     questions: int
-    quality: tuple[str, ...] = Field(description="the measures that decide, most important first")
+    quality: tuple[str, ...] = Field(description="quality measures, most important first")
     measures: tuple[str, ...]
     cutoffs: tuple[int, ...]
-    ceilings: tuple[str, ...] = Field(description="measures with a ceiling (PROC); none where grades are not 1 to 5")
+    ceilings: tuple[str, ...] = Field(description="measures with a ceiling (PROC); empty if grades are not 1 to 5")
     jitter_ms: float
-    margin: float = Field(0.0, description="a mean difference within it counts as none when systems are compared")
-    cost_jitter: float = Field(0.0, description="share below which costs count as equal on the front")
+    margin: float = Field(0.0, description="largest mean difference that counts as none in comparisons")
+    cost_jitter: float = Field(0.0, description="relative difference below which costs count as equal on the front")
     confidence: float
     seed: int
     systems: tuple[SystemRow, ...]
-    cuts: tuple[CutPart, ...] = Field((), description="ways in which the corpus is cut, where systems differ in it")
-    left_out: tuple[str, ...] = Field((), description="combinations that are no systems, and why")
+    cuts: tuple[CutPart, ...] = Field((), description="chunkings of the corpus, if systems differ in it")
+    left_out: tuple[str, ...] = Field((), description="combinations of the grid that are not systems, and why")
     front: tuple[str, ...] = ()
-    dominated: Mapping[str, str] = Field(default_factory=dict, description="by system, one that dominates it")
+    dominated: Mapping[str, str] = Field(
+        default_factory=dict, description="for each dominated system, one that dominates it"
+    )
     choice: ChoicePart
-    frontiers: tuple[FrontierPart, ...] = Field((), description="for each SLO, and without one")
+    frontiers: tuple[FrontierPart, ...] = Field((), description="frontier for each SLO, and without one")
     effects: tuple[EffectPart, ...] = ()
     interactions: tuple[InteractionPart, ...] = ()
     deltas: tuple[IndexLossPart, ...] = ()
@@ -481,8 +491,8 @@ class CeilingPart(ReportPart):
 class OutcomePart(ReportPart):
     """Claims of a sweep, stored in its manifest so that they can be verified without the report."""
 
-    limits: Mapping[str, float] = Field(description="of the choice: latency_ms (the SLO), usd_per_1k, quality")
-    choice: str | None = Field(description="the system that was chosen under them")
+    limits: Mapping[str, float] = Field(description="limits of the choice: latency_ms (the SLO), usd_per_1k, quality")
+    choice: str | None = Field(description="system chosen under the limits")
     front: tuple[str, ...] = Field(description="the frontier over cost, latency and quality, best first")
     frontiers: tuple[FrontierPart, ...] = Field(description="the frontier and the choice for each SLO")
     ceilings: Mapping[str, Mapping[str, CeilingPart]] = Field(description="by system and measure")
@@ -515,7 +525,7 @@ class PlanLine(ReportPart):
     calls: Annotated[int, Column("calls", text="{:,}")]
     tokens: Annotated[int, Column("tokens", text="{:,}")]
     usd: Annotated[Number, Column("USD", text="{:,.4f}", none="unknown")] = Field(
-        description="null where the price is not known"
+        description="null if the price is unknown"
     )
 
 
@@ -525,16 +535,18 @@ class SweepPlan(ReportPart):
     name: str
     systems: tuple[str, ...]
     axes: Mapping[str, tuple[str, ...]] = Field(
-        default_factory=dict, description="the grid's levels by axis; `systems`: those beside it"
+        default_factory=dict, description="levels of the grid by axis; `systems` lists the systems outside it"
     )
     questions: int
-    passages: int = Field(description="of all cuts of the corpus together")
-    cuts: int = Field(1, description="ways in which the corpus is cut")
+    passages: int = Field(description="number of passages in all chunkings of the corpus")
+    cuts: int = Field(1, description="number of chunkings of the corpus")
     left_out: tuple[str, ...]
-    kept: int = Field(description="lists of systems that are kept from before, of all lists")
+    kept: int = Field(description="number of lists that are reused from an earlier sweep")
     lists: int
     paid: tuple[PlanLine, ...]
-    hours: float = Field(description="of paid calls alone, a second each")
+    hours: float = Field(
+        description="estimated hours for the paid calls, at one second per call and the configured concurrency"
+    )
 
     @property
     def usd(self) -> Number:

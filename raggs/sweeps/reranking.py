@@ -173,7 +173,9 @@ def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[fl
 
 
 def _best_weight(values: Floats, measure: str) -> float:
-    """Return the weight with the best mean, the smallest of equal ones; values have shape (weights, queries)."""
+    """Return the weight with the best mean, or the smallest such weight on ties. `values` has the shape (weights,
+    queries).
+    """
     known = values[:, np.isfinite(values).all(axis=0)]
     if not known.size:
         raise DataError(

@@ -35,7 +35,7 @@ def test_a_plan_says_what_is_expected_of_it(made: Project, tmp_path: Path) -> No
     said = raggs(*arguments, env=narrow)
     assert said.returncode == 0, said.stderr
     assert "of 9 verdicts between 3 systems unsure now" in said.stdout
-    assert "nobody has read at random yet" in said.stdout
+    assert "no randomly drawn passages are labelled yet" in said.stdout
     tables = [line for line in said.stdout.splitlines() if not line.startswith(("note", "sure  ", "turn  ", "/"))]
     assert max(map(len, tables)) <= 80
     items = read_plan(tmp_path / "plan.jsonl")
@@ -99,12 +99,12 @@ def test_systems_of_files(made: Project, tmp_path: Path) -> None:
     [
         (("--minutes", "0"), "--minutes 0 is no time", 2),
         (("--minutes", "nan"), "is no time", 2),
-        (("--random", "2"), "is no share", 2),
+        (("--random", "2"), "is not a share", 2),
         (("-m", "fame@3"), "fame", 2),
         (("--systems", "{folder}/nothing.trec"), "nothing.trec", 4),
-        (("--systems", "{folder}/strange.trec"), "alone cannot be compared", 2),
-        (("--systems", "{run}", "--systems", "{folder}/strange.trec"), "has none of the run's questions", 1),
-        (("--systems", "{run}", "--systems", "{folder}/far.trec"), "has no passage of the run's pools", 1),
+        (("--systems", "{folder}/strange.trec"), "only one system is named", 2),
+        (("--systems", "{run}", "--systems", "{folder}/strange.trec"), "contains no query of the run", 1),
+        (("--systems", "{run}", "--systems", "{folder}/far.trec"), "contains no passage from the run's pools", 1),
         (("--out", "{folder}"), "", 1),
     ],
 )

@@ -127,7 +127,7 @@ class LevelPart(ReportPart):
     rewriter: Annotated[str, Column("rewriter")]
     cosine: Annotated[MeanPart, Column("cosine", "score")]
     change: MeanPart = Field(description="difference from level 0 without rewriting (paired)")
-    percent: Number = Field(description="the same difference in percent of the mean")
+    percent: Number = Field(description="the same difference as a percentage of the mean at level 0")
     regained: Annotated[MeanPart, Column("back", "share")] = Field(
         description="share of the loss that is recovered; null without rewriting or loss"
     )

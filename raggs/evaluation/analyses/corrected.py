@@ -220,7 +220,7 @@ class CorrectedPart(ReportPart):
     against: str | None = Field(description="the system that is subtracted; null for a score")
     machine: Annotated[Number, Column("judge", "score")] = Field(description="with the judge's labels only")
     corrected: Annotated[Number, Column("corrected", "score")] = Field(
-        description="null where too few passages were drawn"
+        description="null if too few passages were drawn"
     )
     low: Number
     high: Number

@@ -131,6 +131,6 @@ def _split(text: str, place: TextRange, separator: str, *, at_end: bool) -> Iter
 
 
 def _measured(text: str, parts: Iterator[TextRange], ruler: TextSizer, size: int) -> Iterator[tuple[TextRange, int]]:
-    """Return parts with their lengths; lengths below the size are exact."""
+    """Return the parts with their lengths. A length below the chunk size is exact."""
     listed = list(parts)
     return zip(listed, ruler.lengths([text[first:last] for first, last in listed], enough=size), strict=True)

@@ -3,7 +3,7 @@
 Both scores are standardized over the candidates of a query: mean 0, standard deviation 1. A constant score has no
 effect. BM25 uses the same tokenization as the retriever `bm25` (`raggs.parts.indexes.lexical`), in the query's
 language. Its idf and mean length are those of the candidates, so no index is needed. A word that all candidates contain
-has almost no weight, a rare word has the highest. Only the other reranker calls a model.
+has almost no weight. A rare word has the highest. Only the other reranker calls a model.
 
 `weight: fit` lets a sweep choose the weight (`raggs.sweeps.reranking`). It is available only in sweeps, because it
 needs grades.
