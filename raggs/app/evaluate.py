@@ -165,10 +165,9 @@ class EvalResult:
             outcomes: number of gates, and how many of them failed.
         """
         from raggs.evaluation.analyses.comparisons import compare_on
-        from raggs.evaluation.layout import SummaryContext, shown_measures, summarise
+        from raggs.evaluation.layout import SummaryContext, summarise
 
-        named = self._named_measures()
-        primary, study = shown_measures(self.report, named)[0], self.gates.study
+        named, primary, study = self._named_measures(), self.primary, self.gates.study
         parts: Sequence[ComparisonPart] = [part for part in self.report.comparisons if part.measure == primary]
         if not self.report.comparisons and study is not None:
             parts = compare_on(study, primary)
@@ -176,6 +175,13 @@ class EvalResult:
         lacks = "" if self.golden is None else self.golden.lacks
         context = SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits)
         return summarise(self.report, context)
+
+    @property
+    def primary(self) -> str:
+        """Measure that decides: the first one that the request names, else nDCG at its largest cutoff."""
+        from raggs.evaluation.layout import shown_measures
+
+        return shown_measures(self.report, self._named_measures())[0]
 
     def _named_measures(self) -> list[str]:
         """Return the measures of the report that the request names, at all their cutoffs."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -130,6 +130,12 @@ def finite(option: str, value: float) -> float:
 def split(text: str) -> list[str]:
     """Return the parts of a text between commas, trimmed and without empty ones."""
     return [piece for piece in (part.strip() for part in text.split(",")) if piece]
+
+
+def set_options(pairs: Iterable[tuple[str, object]]) -> list[str]:
+    """Return options as command-line arguments: None, False and "" are omitted, and True is a flag without a value."""
+    given = [(flag, value) for flag, value in pairs if value is not None and value is not False and value != ""]
+    return [word for flag, value in given for word in ([flag] if value is True else [flag, str(value)])]
 
 
 GoldenPath = Annotated[
@@ -376,14 +382,15 @@ class SubjectFlags:
 
     def words(self) -> list[str]:
         """Return the options of this group as command-line arguments."""
-        pairs = (
-            *(("--samples", self.samples), ("--outputs", self.outputs), ("-g", self.golden)),
-            *(("-r", each) for each in self.run or ()),
-            *(("--corpus", each) for each in self.corpus or ()),
-            *(("--column", each) for each in self.column or ()),
+        return set_options(
+            (
+                *(("--samples", self.samples), ("--outputs", self.outputs), ("-g", self.golden)),
+                *(("-r", each) for each in self.run or ()),
+                *(("--corpus", each) for each in self.corpus or ()),
+                *(("--column", each) for each in self.column or ()),
+                ("--project", self.project),
+            )
         )
-        found = [word for flag, value in pairs if value is not None for word in (flag, str(value))]
-        return [*found, *(["--project"] if self.project else [])]
 
     def _projection(self) -> ProjectionRequest | None:
         from raggs.app.eval_request import ProjectionRequest
@@ -417,6 +424,16 @@ class MeasureFlags:
         cutoffs, ties = parse_cutoffs(self.k), parse_ties(self.ties)
         return MeasureRequest(names, cutoffs, ties, self.condensed, self.facets, self.default_k)
 
+    def words(self) -> list[str]:
+        """Return the options that the user set as command-line arguments."""
+        ties = None if self.ties == "trec" else self.ties
+        return set_options(
+            (
+                *(("-m", self.measures), ("-k", self.k), ("--default-k", self.default_k), ("--ties", ties)),
+                *(("--condensed", self.condensed), ("--facets", self.facets)),
+            )
+        )
+
 
 @dataclass(frozen=True)
 class ScaleFlags:
@@ -436,6 +453,10 @@ class ScaleFlags:
 
         ends = None if self.scale is None else parse_scale(self.scale)
         return ScaleRequest(ends, self.binary_at, parse_gains(self.gains or ""))
+
+    def words(self) -> list[str]:
+        """Return the options that the user set as command-line arguments."""
+        return set_options((("--scale", self.scale), ("--binary-at", self.binary_at), ("--gains", self.gains)))
 
 
 @dataclass(frozen=True)
@@ -516,6 +537,12 @@ class StatisticsFlags:
             UsageError: the level is not a finite number.
         """
         return finite("--confidence", self.confidence)
+
+    def words(self) -> list[str]:
+        """Return the options that differ from the defaults as command-line arguments."""
+        usual = type(self)()
+        pairs = (("--confidence", self.confidence, usual.confidence), ("--seed", self.seed, usual.seed))
+        return set_options((flag, value) for flag, value, default in pairs if value != default)
 
 
 @dataclass(frozen=True)

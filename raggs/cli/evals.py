@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.text import Text
@@ -26,6 +26,7 @@ from raggs.cli.eval_options import (
     ScaleFlags,
     StatisticsFlags,
     SubjectFlags,
+    set_options,
 )
 from raggs.cli.options import (
     Confidence,
@@ -111,7 +112,8 @@ def eval_(
     if output.as_json:
         say_json(report_json(result.recorded(output.out or Path())))
     elif not output.quiet:
-        _show(result, verdicts, subject, analyses.named or asked is not None, output)
+        repeated = [*measures.words(), *scale.words(), *set_options([("-b", analyses.baseline)]), *statistics.words()]
+        _show(result, verdicts, _Following(subject, repeated), analyses.named or asked is not None, output)
         if files:
             say(f"written: {files[0]}, {', '.join(file.name for file in files[1:])}")
     apart = sets_apart(result.report, result.gates, tuple(subject.run or ()))
@@ -120,8 +122,15 @@ def eval_(
     _hand_on(verdicts, output, apart)
 
 
+class _Following(NamedTuple):
+    """Parts of the next command: the flags of its input, and all other options that `raggs eval` repeats."""
+
+    subject: SubjectFlags
+    repeated: list[str]
+
+
 def _show(
-    result: EvalResult, verdicts: GateVerdicts, subject: SubjectFlags, analysed: bool, output: OutputFlags
+    result: EvalResult, verdicts: GateVerdicts, following: _Following, analysed: bool, output: OutputFlags
 ) -> None:
     """Print the summary. With --details, or if an analysis is requested, print the headline and then everything.
 
@@ -142,18 +151,24 @@ def _show(
         documents.show_headline(summary, screen)
         documents.show(result.report, screen, output.precision)
     else:
-        documents.show_summary(replace(summary, next=_next_command(result, subject)), screen, digits)
+        documents.show_summary(replace(summary, next=_next_command(result, following)), screen, digits)
 
 
-def _next_command(result: EvalResult, subject: SubjectFlags) -> str:
-    """Return the next command: score ranges if many passages are unjudged, else a diagnosis or all queries."""
+def _next_command(result: EvalResult, following: _Following) -> str:
+    """Return the next command: score ranges if many passages are unjudged, else a diagnosis or all queries.
+
+    It repeats the options that it accepts.
+    """
     from raggs.runs.manifests.store import RunStore
 
-    words = subject.words()
+    subject, words = following.subject, [*following.subject.words(), *following.repeated]
     if result.report.warnings and subject.golden is not None:
         return shlex.join(["raggs", "eval", *words, "--bounds"])
     if subject.golden is not None and RunStore(subject.golden).exists and not (subject.project or subject.column):
-        return shlex.join(["raggs", "diagnose", "retrieval", *words])
+        request = result.request
+        measure = result.primary if request is not None and request.measures.names else None
+        accepted = set_options([("-m", measure), ("--baseline", request and request.analyses.baseline)])
+        return shlex.join(["raggs", "diagnose", "retrieval", *subject.words(), *accepted])
     return shlex.join(["raggs", "eval", *words, "--per-query"])
 
 

@@ -410,6 +410,7 @@ def explain(
       raggs explain ndcg@10
       raggs explain rank                a section of the configuration
       raggs explain rank.floor
+      raggs explain binary-at           an option of raggs eval
     """
     from raggs.app.catalog import glossary_entries
     from raggs.cli.app import COMMANDS
@@ -436,9 +437,21 @@ def _explained(word: str, command: bool) -> tuple[GlossaryEntry, ...]:
     try:
         return explain_word(word)
     except NotFoundError:
+        if (option := _eval_option(word)) is not None:
+            return (option,)
         if command:
             return ()
         raise
+
+
+def _eval_option(word: str) -> GlossaryEntry | None:
+    """Return the help of an option of `raggs eval`: ``--binary-at``, ``binary-at`` or ``binary_at``."""
+    from raggs.app.catalog import GlossaryEntry
+    from raggs.cli.app import COMMANDS, Commands
+
+    name = "--" + word.strip().lstrip("-").replace("_", "-").lower()
+    texts = {each: getattr(param, "help", None) for param in Commands(COMMANDS)["eval"].params for each in param.opts}
+    return GlossaryEntry((name,), f"option of raggs eval. {texts[name]}") if texts.get(name) else None
 
 
 def list_(as_json: Json = False, debug: Debug = False) -> None:

@@ -207,6 +207,14 @@ def test_every_setting_is_met_by_the_name_that_set_takes() -> None:
         explain_word("rank.flor")
 
 
+@pytest.mark.parametrize("word", ["binary-at", "binary_at", "--binary-at"])
+def test_options_of_eval_are_explained_by_their_help(word: str) -> None:
+    said = invoke("explain", "--", word).output
+    assert said.startswith("--binary-at: option of raggs eval. Lowest grade that counts as relevant.")
+    assert "Remove unjudged passages" in invoke("explain", "condensed").output
+    assert invoke("explain", "binary-on").exit_code != 0
+
+
 def test_a_command_is_named_besides_what_else_bears_its_name() -> None:
     assert invoke("explain", "doctor").output == "a command: raggs doctor --help\n"
     judge = invoke("explain", "judge").output.splitlines()

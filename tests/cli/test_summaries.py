@@ -95,6 +95,28 @@ def test_labels_of_relevant_passages_only_say_so(tmp_path: Path, monkeypatch: py
     assert "The labels name relevant passages only" in " ".join(summary("eval", "-g", "qrels", "-r", "a"))
 
 
+@pytest.mark.parametrize(
+    "options",
+    ["-m mrr@5,recall@5 --binary-at 4", "--scale 1-5 --gains 5=4,4=2 -k 3 -b a", "--ties file --seed 7", "--condensed"],
+)
+def test_the_next_command_of_eval_repeats_the_options(options: str, here: Path) -> None:
+    write(here, qrels=QRELS, a=RUN)
+    line = summary("eval", "-g", "qrels", "-r", "a", *options.split())[-2]
+    assert line.startswith("next: raggs eval -g qrels -r a ")
+    following = line.removeprefix("next: raggs ").split()
+    assert set(options.split()) <= set(following)
+    assert invoke(*following).exit_code == 0
+
+
+def test_the_diagnosis_after_eval_uses_the_same_measure_and_baseline(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    assert invoke("run", "--config", project.config).exit_code == 0
+    words = ("eval", "-g", project.run, "-r", project.run, "-m", "recall@5,ndcg@5", "-b", "bm25")
+    line = next(line for line in summary(*words) if line.startswith("next: "))
+    assert line.startswith("next: raggs diagnose retrieval ") and line.endswith(" -m recall@5 --baseline bm25")
+    assert invoke(*line.split()[2:]).exit_code == 0
+
+
 def sweep_summary(project: SweepProject, *more: object) -> list[str]:
     return summary("sweep", "--config", project.config, *more)
 
