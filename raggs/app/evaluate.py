@@ -166,6 +166,7 @@ class EvalResult:
         """
         from raggs.evaluation.analyses.comparisons import compare_on
         from raggs.evaluation.layout import SummaryContext, summarise
+        from raggs.evaluation.study import lowest_label
 
         named, primary, study = self._named_measures(), self.primary, self.gates.study
         parts: Sequence[ComparisonPart] = [part for part in self.report.comparisons if part.measure == primary]
@@ -173,7 +174,8 @@ class EvalResult:
             parts = compare_on(study, primary)
         makers = {} if study is None else study.makers
         lacks = "" if self.golden is None else self.golden.lacks
-        context = SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits)
+        lowest = None if study is None else lowest_label(study.judgments.qrels)
+        context = SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits, lowest)
         return summarise(self.report, context)
 
     @property

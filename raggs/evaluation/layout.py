@@ -162,6 +162,7 @@ class SummaryContext:
         lacks: why the golden set is incomplete; empty if it is complete.
         outcomes: number of gates, and number of failed gates.
         digits: decimals of scores in sentences.
+        lowest_label: lowest grade of the labels if no label has the lowest grade of the scale, else None.
     """
 
     measures: Sequence[str] = ()
@@ -170,6 +171,7 @@ class SummaryContext:
     lacks: str = ""
     outcomes: tuple[int, int] = (0, 0)
     digits: int = 3
+    lowest_label: int | None = None
 
 
 def summarise(report: EvalReport, context: SummaryContext) -> Summary:
@@ -182,6 +184,7 @@ def summarise(report: EvalReport, context: SummaryContext) -> Summary:
         legend=f"[ ] {interval_words(report)}",
         trust=(
             *([f"The golden set is incomplete: {context.lacks}"] if context.lacks else []),
+            *_labels_hint(context),
             *_limits(report, context.makers),
         ),
         details=DETAILS + notes,
@@ -316,6 +319,15 @@ def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
         yield f"Queries without results, which score 0: {_names(missing)}."
     if any(system.projection for system in report.systems):
         yield "Grades were projected onto chunks that were not judged themselves."
+
+
+def _labels_hint(context: SummaryContext) -> Iterator[str]:
+    """Yield the option for labels that list only relevant passages if unjudged passages decide a verdict."""
+    if context.lowest_label is not None and any(part.unjudged is not None for part in context.comparisons):
+        yield (
+            f"Unjudged passages decide the verdict, and no label is below {context.lowest_label}. If your labels list "
+            f"all relevant passages, pass --binary-at {context.lowest_label}."
+        )
 
 
 def _pool_sentence(makers: Sequence[str], stated: bool, count: int) -> str:

@@ -307,8 +307,14 @@ def doubt_of(study: Study, system: str) -> str:
     holes = holes_at(hits, k)
     if holes is None or holes <= HOLES or not judges_both(hits.qrels):
         return ""
+    holes_text = f"{system}: {holes:.0%} of its top {k} is unjudged and counts as not relevant"
+    if lowest_label(hits.qrels) is not None:
+        return (
+            f"{holes_text}. Its scores mean little, unless the labels list all relevant passages. --bounds prints the "
+            "range of its scores"
+        )
     return (
-        f"{system}: {holes:.0%} of its top {k} is unjudged and counts as not relevant, so its scores mean little. "
+        f"{holes_text}, so its scores mean little. "
         "Is it from another corpus, or was it never pooled? --bounds prints the range of its scores"
     )
 
@@ -358,6 +364,15 @@ def harmless_note(study: Study, system: str) -> str:
                 "unjudged: its harm may be larger"
             )
     return ""
+
+
+def lowest_label(qrels: Qrels) -> int | None:
+    """Return the lowest grade of the labels if it is above the lowest grade of the scale, else None.
+
+    Such labels may list only relevant passages, even if some of their grades do not count as relevant.
+    """
+    judged = qrels.grade[qrels.grade >= 0]
+    return int(judged.min()) if judged.size and judged.min() > qrels.scale.low else None
 
 
 def judges_both(qrels: Qrels) -> bool:

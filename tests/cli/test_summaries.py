@@ -95,6 +95,26 @@ def test_labels_of_relevant_passages_only_say_so(tmp_path: Path, monkeypatch: py
     assert "The labels name relevant passages only" in " ".join(summary("eval", "-g", "qrels", "-r", "a"))
 
 
+def test_an_inconclusive_verdict_by_labels_without_the_lowest_grade_names_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    queries = [f"q{number:02}" for number in range(30)]
+    write(tmp_path, labels="".join(f"{qid} 0 good 5\n{qid} 0 fair 2\n" for qid in queries))
+    for name, order in {"a": "x y good z", "b": "good v fair w u"}.items():
+        rows = (f"{qid} Q0 {doc} {rank} {9 - rank} s\n" for qid in queries for rank, doc in enumerate(order.split(), 1))
+        (tmp_path / name).write_text("".join(rows))
+    words = ("eval", "-g", "labels", "-r", "a", "-r", "b")
+    said = " ".join(summary(*words))
+    assert "inconclusive" in said and "pass --binary-at 2." in said
+    done = " ".join(invoke(*words).output.split())
+    assert "unless the labels list all relevant passages" in done and "never pooled" not in done
+    assert "pass --binary-at" not in " ".join(summary(*words, "--binary-at", "2"))
+    write(tmp_path, labels=(tmp_path / "labels").read_text() + "q00 0 poor 1\n")
+    said = " ".join(summary(*words))
+    assert "inconclusive" in said and "pass --binary-at" not in said
+
+
 @pytest.mark.parametrize(
     "options",
     ["-m mrr@5,recall@5 --binary-at 4", "--scale 1-5 --gains 5=4,4=2 -k 3 -b a", "--ties file --seed 7", "--condensed"],
