@@ -16,7 +16,7 @@ RUNS: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     # TREC qrels
     "qrels of three columns": ({"qrels": "q1 0 doc-3 5\nq1 doc-9 4\n"}, 5, ("qrels:2", "3 columns", "qid 0 docid")),
     "qrels of five columns": ({"qrels": "q1 0 doc-3 5 x\n"}, 5, ("qrels:1", "5 columns instead of 4")),
-    "a passage id with a space": ({"qrels": "q1 0 doc 3 5\n"}, 5, ("qrels:1", "no spaces")),
+    "a passage id with a space": ({"qrels": "q1 0 doc 3 5\n"}, 5, ("qrels:1", "must not contain spaces")),
     "a grade that is a word": ({"qrels": "q1 0 doc-3 high\n"}, 5, ("qrels:1", "'high'", "whole numbers")),
     "a grade of 2.5": ({"qrels": "q1 0 doc-3 5\nq1 0 doc-9 2.5\n"}, 5, ("qrels:2", "'2.5'")),
     "a grade of 2.0": ({"qrels": "q1 0 doc-3 2.0\n"}, 5, ("qrels:1", "'2.0'")),
@@ -36,7 +36,11 @@ RUNS: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "a grade after a comment": ({"qrels": "# made by hand\nq1 0 doc-3 five\n"}, 5, ("qrels:2", "'five'")),
     # TREC runs
     "a run of five columns": ({"run": "q1 Q0 doc-3 1 2.0\n"}, 5, ("run:1", "5 columns instead of 6")),
-    "a run of seven columns": ({"run": RUN + "q1 Q0 doc 3 1 2.0 a\n"}, 5, ("run:10", "7 columns", "no spaces")),
+    "a run of seven columns": (
+        {"run": RUN + "q1 Q0 doc 3 1 2.0 a\n"},
+        5,
+        ("run:10", "7 columns", "must not contain spaces"),
+    ),
     "a score that is a word": ({"run": "q1 Q0 doc-3 1 high a\n"}, 5, ("run:1", "'high'", "finite")),
     "a score of NaN": ({"run": RUN + "q1 Q0 doc-6 9 nan a\n"}, 5, ("run:10", "'nan'")),
     "an infinite score": ({"run": "q1 Q0 doc-3 1 -inf a\n"}, 5, ("run:1", "'-inf'")),
@@ -216,8 +220,8 @@ OPTIONS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "answers of other queries": (("-g", "qrels", "-r", "run", "--correct", "twice.tsv"), 5, ("twice.tsv:",)),
     "no answer that is known": (("-g", "qrels", "-r", "run", "--correct", "others.tsv"), 5, ("known answer",)),
     "containment without texts": (("-g", "qrels", "-r", "run", "-m", "containment@5"), 5, ("--samples",)),
-    "samples without outputs": (("--samples", "samples"), 2, ("--samples and --outputs",)),
-    "samples and golden": (("--samples", "samples", "--outputs", "o", "-g", "qrels"), 2, ("one of both",)),
+    "samples without outputs": (("--samples", "samples"), 2, ("--samples needs --outputs",)),
+    "samples and golden": (("--samples", "samples", "--outputs", "o", "-g", "qrels"), 2, ("only one of them",)),
     "samples missing": (("--samples", "none.yaml", "--outputs", "outputs"), 4, ("none.yaml",)),
     "samples are a folder": (("--samples", ".", "--outputs", "outputs"), 4, ("cannot be read",)),
     "outputs missing": (("--samples", "samples", "--outputs", "none.jsonl"), 4, ("none.jsonl",)),

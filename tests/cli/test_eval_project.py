@@ -192,7 +192,7 @@ def test_labels_without_places_are_refused(runs: tuple[Path, Path], tmp_path: Pa
     (tmp_path / "qrels").write_text("q-amber 0 trees.md#1 5\n")
     result = raggs_eval("-g", tmp_path / "qrels", "-r", runs[0], "--project")
     assert result.exit_code == 5
-    assert "name a run directory" in result.stderr
+    assert "with --corpus golden=CONFIG" in result.stderr
 
 
 def test_a_document_that_changed_since_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def test_commands_work_or_name_the_remedy(graded: Project, tmp_path: Path) -> No
     grades = [int(row[1]) for row in rows if len(row) > 2 and row[0].isdigit() and row[1].isdigit()]
     assert len(grades) > 5 and grades == sorted(grades, reverse=True)
     for asked in (("--query", "q01"), ("rank",)):
-        assert "leaves rank out (rank: null)" in call("why", run, *asked, code=2).output
-    assert "leaves rank out" in call("run", "--config", graded.config, "--to", "rank", code=2).output
+        assert "omits the stage rank (rank: null)" in call("why", run, *asked, code=2).output
+    assert "omits the stage rank" in call("run", "--config", graded.config, "--to", "rank", code=2).output
     call("run", "--config", graded.config, "--set", "rank={max_calls: 0}", "--run-id", "ranked", "-q")
     for pair in ((run, run.parent / "ranked"), (run.parent / "ranked", run)):
         call("diff", *pair)

@@ -61,7 +61,7 @@ def test_a_run_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_extra_is_named_where_it_is_missing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
-    with pytest.raises(PrerequisiteError, match=r'pip install "raggs\[review\]"'):
+    with pytest.raises(PrerequisiteError, match=r'pip install "\.\[review\]"'):
         serve.serve(serve.ServeRequest([run]), lambda served: None)
 
 

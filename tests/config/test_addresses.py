@@ -112,7 +112,7 @@ def test_names_that_an_index_or_an_alias_may_have(index: str) -> None:
 )
 def test_a_schedulers_address(address: str, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=3, execution={"type": "dask", "address": address})
-    with pytest.raises(ConfigError, match=r"raggs\.yaml:\d+: execution\.address: not an address"):
+    with pytest.raises(ConfigError, match=r"raggs\.yaml:\d+: execution\.address: expected an address"):
         load_config(project.config, (), {})
 
 
