@@ -127,7 +127,7 @@ class Axes(Settings):
         ({"type": "wordllama"},), validate_default=True, min_length=1, description="embedder"
     )
     index: Annotated[tuple[IndexSpec, ...], BeforeValidator(_levels)] = Field(
-        ({"type": "flat"},), validate_default=True, min_length=1, description="how vectors are searched"
+        ({"type": "flat"},), validate_default=True, min_length=1, description="vector index"
     )
     mode: Annotated[tuple[ModeLevel, ...], BeforeValidator(_modes)] = Field(
         ("hybrid",),
@@ -137,7 +137,7 @@ class Axes(Settings):
     k: Annotated[tuple[DepthLevel, ...], BeforeValidator(_modes)] = Field(
         (50,),
         min_length=1,
-        description="candidates: what a reranker is given, or a list's length; or {type: routed, ...}, by question",
+        description="number of candidates per query; or {type: routed, ...} to choose it per query",
     )
     reranker: Annotated[tuple[MaybeReranker, ...], BeforeValidator(_levels)] = Field(
         (None,), min_length=1, description='reranker of the candidates; "none": no reranking'
@@ -164,7 +164,7 @@ class SystemSpec(Settings):
         {"type": "wordllama"}, validate_default=True, description="embedder"
     )
     index: Annotated[IndexSpec, BeforeValidator(_named_settings)] = Field(
-        {"type": "flat"}, validate_default=True, description="how vectors are searched"
+        {"type": "flat"}, validate_default=True, description="vector index"
     )
     mode: ModeLevel = Field("hybrid", description="dense, lexical, hybrid, or the settings of a retriever")
     k: DepthLevel = Field(50, description="candidates, or {type: routed, ...}")
@@ -183,11 +183,13 @@ class SystemLimits(Settings):
     """Limits that a recommended system must meet."""
 
     latency_ms: float | None = Field(
-        None, gt=0, description="milliseconds before generation that 95% of single searches keep; null: no limit"
+        None, gt=0, description="limit on the p95 latency before generation in milliseconds; null: no limit"
     )
-    usd_per_1k: float | None = Field(None, ge=0, description="USD for 1,000 queries; null: no limit")
+    usd_per_1k: float | None = Field(
+        None, ge=0, description="limit on the cost of 1,000 queries in USD; null: no limit"
+    )
     quality: float | None = Field(
-        None, description="least mean of the first measure that decides; then the fastest that reaches it is chosen"
+        None, description="minimum mean of the primary measure; the fastest system that reaches it is recommended"
     )
 
 
@@ -195,22 +197,22 @@ class LatencySettings(Settings):
     """Settings of the latency measurement."""
 
     passes: int = Field(
-        3, ge=1, le=100, description="rounds, spread over the sweep: p50 is of their medians, p95 of all"
+        3, ge=1, le=100, description="timing rounds, spread over the sweep: p50 uses their medians, p95 all searches"
     )
-    warmup: int = Field(5, ge=0, le=1000, description="queries before the clock runs, in each round")
-    queries: int = Field(50, ge=1, description="questions that are timed, one at a time; evenly spread over all")
-    jitter_ms: float = Field(75, ge=0, description="smaller differences count as equal")
+    warmup: int = Field(5, ge=0, le=1000, description="warm-up queries per round, not timed")
+    queries: int = Field(50, ge=1, description="timed queries, one at a time, evenly spread over all queries")
+    jitter_ms: float = Field(75, ge=0, description="latency differences below this many milliseconds count as equal")
     generation_ms: float = Field(
-        0, ge=0, description="of the answer itself, which efficiency over the whole way counts"
+        0, ge=0, description="latency of the generated answer in milliseconds, for the end-to-end efficiency"
     )
 
 
 class HybridSettings(Settings):
     """Settings of the modes lexical and hybrid."""
 
-    lexical: RetrieverSpec = Field({"type": "bm25"}, validate_default=True, description="the lexical retriever")
-    depth: int = Field(100, ge=1, description="hits of each retriever that are fused")
-    rrf_k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
+    lexical: RetrieverSpec = Field({"type": "bm25"}, validate_default=True, description="lexical retriever")
+    depth: int = Field(100, ge=1, description="passages per retriever that are fused")
+    rrf_k: int = Field(60, ge=1, description="constant of reciprocal rank fusion")
 
 
 class SearchSettings(Settings):
@@ -218,13 +220,16 @@ class SearchSettings(Settings):
 
     type: Literal["exhaustive", "halving"] | None = Field(
         None,
-        description=f"all systems on all questions, or halving; null: halving from {MAX_EXHAUSTIVE_SYSTEMS + 1} "
+        description="all systems on all queries, or successive halving; null: halving from "
+        f"{MAX_EXHAUSTIVE_SYSTEMS + 1} "
         "systems on",
     )
     queries: tuple[Annotated[int, Field(ge=1)] | Literal["all"], ...] = Field(
-        (30, 100, "all"), min_length=1, description="of halving: questions after which systems beyond hope are dropped"
+        (30, 100, "all"),
+        min_length=1,
+        description="halving: numbers of queries after which clearly worse systems are dropped",
     )
-    error: float = Field(0.01, gt=0, lt=1, description="of halving: largest chance to drop the best system")
+    error: float = Field(0.01, gt=0, lt=1, description="halving: maximum probability of dropping the best system")
 
     def halves(self, systems: int) -> bool:
         """Return whether halving applies to this number of systems."""
@@ -239,17 +244,17 @@ def reads_corpus(mode: Mode | RetrieverConfig) -> bool:
 class SweepConfig(Settings):
     """Configuration of a sweep. Paths are relative to its file."""
 
-    name: RunName = Field(description="the sweep's name; its directory is <folder>/<name>")
+    name: RunName = Field(description="name of the sweep; its directory is <folder>/<name>")
     folder: AnchoredPath = Field(Path("sweeps"), validate_default=True, description="folder of the sweeps")
     workspace: AnchoredPath = Field(
-        Path("runs"), validate_default=True, description="folder of the caches, shared with the runs in it"
+        Path("runs"), validate_default=True, description="folder of the caches, shared with the runs in this folder"
     )
     golden: SourcePath = Field(description="a run directory, or labels with a file of queries next to them")
     scale: AddedLater[Annotated[str, StringConstraints(pattern=SCALE)] | None] = Field(
         None, exclude_if=is_none, description="lowest and highest grade of the labels, e.g. 0-3; null: from the labels"
     )
-    corpus: CorpusSpec | None = Field(None, description="the passages; null: those of the golden set")
-    queries: QueriesSpec | None = Field(None, description="the questions; null: those of the golden set")
+    corpus: CorpusSpec | None = Field(None, description="corpus; null: the golden set's corpus")
+    queries: QueriesSpec | None = Field(None, description="queries; null: the golden set's queries")
     axes: Axes = Axes()
     excluded: tuple[dict[str, object], ...] = Field(
         (), description="combinations to omit: levels by axis; a level is a name, some settings, or a list of these"
@@ -258,16 +263,22 @@ class SweepConfig(Settings):
         default_factory=dict, description="single systems in addition to the grid"
     )
     hybrid: HybridSettings = HybridSettings()
-    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 20, 30), min_length=1, description="of the measures")
-    measures: tuple[str, ...] = Field((), description="more measures that are reported, at `cutoffs` if without one")
+    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (10, 20, 30), min_length=1, description="cutoffs of the measures"
+    )
+    measures: tuple[str, ...] = Field(
+        (), description="additional measures to report; those without a cutoff use `cutoffs`"
+    )
     quality: tuple[str, ...] = Field(
         (), description="deciding measures, primary first; empty: RA-nWG and N-Recall4, or nDCG and recall"
     )
-    baseline: str | None = Field(None, description="the system that the others are tested against; null: the cheapest")
-    generator: int = Field(10, ge=1, description="passages that the generator reads")
-    prices: Effort[dict[str, UnitPrice]] = Field(default_factory=dict, description="by model; `generator`: who answers")
+    baseline: str | None = Field(None, description="system that the others are compared with; null: the cheapest")
+    generator: int = Field(10, ge=1, description="number of passages that the generator reads")
+    prices: Effort[dict[str, UnitPrice]] = Field(
+        default_factory=dict, description="prices by model; `generator`: the model that answers"
+    )
     cost_jitter: Effort[float] = Field(
-        0.01, ge=0, lt=1, description="on the front, costs of which the greater is less than this share above are equal"
+        0.01, ge=0, lt=1, description="costs that differ by less than this share count as equal on the front"
     )
     margin: Effort[float] = Field(
         0.01, ge=0, description="margin of equivalence: systems whose difference from the best is inside it are tied"
@@ -279,11 +290,14 @@ class SweepConfig(Settings):
     latency: Effort[LatencySettings] = LatencySettings()
     search: SearchSettings = SearchSettings()
     duplicates: float | None = Field(
-        0.95, gt=0, le=1, description="likeness from which candidates are the same to a reranker; null: all are read"
+        0.95,
+        gt=0,
+        le=1,
+        description="similarity from which the reranker reads only one of two candidates; null: it reads all",
     )
     language: str = Field("en", description="language if a query's language is not detected")
-    confidence: float = Field(0.95, gt=0, lt=1, description="of intervals and tests")
-    seed: int = Field(1, ge=0, description="of every draw")
+    confidence: float = Field(0.95, gt=0, lt=1, description="confidence of intervals and tests")
+    seed: int = Field(1, ge=0, description="random seed")
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
 
