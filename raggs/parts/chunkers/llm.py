@@ -56,7 +56,7 @@ class PieceWindow(NamedTuple):
 
 
 class LlmChunker(PaidChunker, MeasuringChunker):
-    """Splits where a language model detects a change of topic; calls are made once, by `raggs chunks make`."""
+    """Splits at changes of topic that a language model detects, called once by `raggs chunks make`."""
 
     TASK = TASK
 

@@ -27,7 +27,7 @@ SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 
 
 class RecursiveChunker(SizedChunker):
-    """Splits at paragraphs, then lines, sentences, words and characters, packed up to a size; optional overlap."""
+    """Splits at paragraphs, lines, sentences, words, then characters, up to a size; optional overlap."""
 
     class Config(OverlappingConfig):
         type: Literal["recursive"] = "recursive"

@@ -83,7 +83,7 @@ def _goes_on(text: str, found: re.Match[str]) -> bool:
 
 
 class TokenChunker(SizedChunker):
-    """Windows of a fixed number of tokens or characters, with optional overlap; may split sentences and words."""
+    """Windows of a fixed number of tokens or characters, with optional overlap; may split words."""
 
     class Config(OverlappingConfig):
         type: Literal["token"] = "token"

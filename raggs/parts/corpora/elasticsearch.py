@@ -24,9 +24,7 @@ class ElasticsearchConfig(IndexPlace, AdapterConfig):
 
 
 class ElasticsearchCorpus(Corpus):
-    """Documents of an Elasticsearch index: only those in the pools, or all of them if a retriever needs the whole
-    corpus.
-    """
+    """Documents of an Elasticsearch index: those in the pools, or all if a retriever needs them."""
 
     Config = ElasticsearchConfig
     config: ElasticsearchConfig

@@ -483,7 +483,7 @@ ID = 8  # bytes per row id
 
 
 class IvfIndex(ApproximateIndex):
-    """IVF: vectors in lists, of which a search reads the nearest; fast to build, small with pq (extra `ann`)."""
+    """IVF: searches only the nearest lists of vectors; fast to build, small with pq (extra `ann`)."""
 
     EFFORT = "nprobe"
     SETTING = "nprobe"

@@ -39,7 +39,7 @@ class ReferenceConfig(AdapterConfig):
 
 
 class ReferenceJudge(Judge):
-    """Judge without a language model: grades by how much of the query's reference excerpts a passage covers."""
+    """Grades by the share of the query's reference excerpts that a passage covers; no language model."""
 
     VERSION = 3
     Config = ReferenceConfig

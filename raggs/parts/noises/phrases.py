@@ -125,7 +125,7 @@ TAGGED = 0.4  # share of queries with an afterthought
 
 
 class Digressions(Noise):
-    """A digressive sentence before the query, and an afterthought after some queries: "or is that a myth?"."""
+    """A digression before the query; an afterthought after some queries: "or is that a myth?"."""
 
     FROM, ORDER = 3, 50
 
@@ -257,7 +257,7 @@ KEYBOARD_NEIGHBOURS = {
 
 
 class TypingErrors(Noise):
-    """Typing errors in some words: letters swapped, omitted, doubled or replaced by neighbouring keys; repeated marks.
+    """Typing errors: letters swapped, omitted, doubled or replaced by neighbours; repeated marks.
 
     Words with a capital or a digit stay unchanged, so that names are preserved. Negations stay unchanged, too.
     """

@@ -31,7 +31,7 @@ MAX_NAME_DRAWS = 50  # attempts to find an unused name in a corpus
 
 
 class EditDistanceNearMiss(Perturber):
-    """Replaces the wrong authors C2a, C2b and C4 by the right name with one, two and three letters substituted."""
+    """Replaces wrong authors by the right name with one, two and three letters substituted."""
 
     FAMILY = "identity"
 
@@ -100,7 +100,7 @@ MASK_NUMBERS = 1000
 
 
 class HardNameMask(Perturber):
-    """Replaces every name of a bundle by one mask such as AUTHOR_007, also in the query; no margin should remain."""
+    """Replaces every name of a test case by one mask, also in the query; no margin should remain."""
 
     FAMILY = "identity"
 
@@ -183,7 +183,7 @@ PUNCTUATION = str.maketrans({"’": "'", "‘": "'", "-": " ", "‐": " ", "‑"
 
 
 class CasePunctPerturb(Perturber):
-    """Changes the case of names, with straight apostrophes, and blanks for hyphens, in query and candidates."""
+    """Changes the case, apostrophes and hyphens of names in query and candidates."""
 
     FAMILY = "form"
 
@@ -217,9 +217,7 @@ SPACED_MARKS = re.compile(r"\s*([:;!])")
 
 
 class UnicodeNormalizationStress(Perturber):
-    """Queries in NFC; candidates in NFD, with a narrow no-break space before colons, semicolons and exclamation
-    marks.
-    """
+    """Queries in NFC; candidates in NFD, with narrow no-break spaces before punctuation."""
 
     FAMILY = "form"
 

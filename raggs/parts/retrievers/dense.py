@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DenseRetriever(Retriever):
-    """Cosine similarity of passage vectors from the embedder of the embed stage: exact, or by an approximate index."""
+    """Cosine similarity of vectors from the embed stage: exact, or by an approximate index."""
 
     WHOLE_CORPUS = True
     NEEDS_VECTORS = True
