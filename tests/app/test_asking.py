@@ -33,7 +33,7 @@ def test_windows_begin_after_front_matter_and_count_from_the_files_start(tmp_pat
 @pytest.mark.parametrize(
     ("sections", "code", "words"),
     [
-        ({"embed": {"embedder": None}}, 3, "needs embed.embedder"),
+        ({"embed": {"embedder": None}}, 3, "embed.embedder is null"),
         ({"embed": {"embedder": {"type": "onnx", "path": "gone"}}}, 4, "gone"),
         (
             {"retrieve": {"retrievers": [{"type": "elasticsearch", "url": "http://localhost:9", "index": "x"}]}},

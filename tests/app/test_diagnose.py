@@ -165,7 +165,7 @@ def test_a_paid_embedder_is_forecast_without_asking_and_then_paid_once(
         assert len(server.requests) == 1
         ledger = [json.loads(line) for line in (tmp_path / "d" / "llm.ledger.jsonl").read_text().splitlines()]
         assert [line["stage"] for line in ledger] == ["diagnose tiny"]
-        assert "same causes" in forecast_diagnosis(request).what[0]
+        assert "is up to date" in forecast_diagnosis(request).what[0]
         assert run_diagnosis(request).unchanged
         assert len(server.requests) == 1
 

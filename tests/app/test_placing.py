@@ -28,7 +28,7 @@ def test_a_document_is_known_by_its_name_with_or_without_its_ending() -> None:
 def test_some_documents_that_are_not_there_are_told() -> None:
     told = strange_places(about("guide", "speech", "speech"), ["guide.md"], "q.csv")
     assert told is not None
-    assert told.startswith("2 questions about documents")
+    assert told.startswith("2 queries about documents")
     assert "query q1: its document 'speech' is not in the corpus" in told
 
 
@@ -38,7 +38,7 @@ def test_no_known_document_at_all_is_an_error() -> None:
 
 
 def test_a_name_of_several_documents_is_an_error() -> None:
-    with pytest.raises(DataError, match=r"may be guide\.md or guide\.txt .* with its ending"):
+    with pytest.raises(DataError, match=r"may be guide\.md or guide\.txt .* with its extension"):
         strange_places(about("guide"), ["guide.md", "guide.txt"], "q.csv")
     with pytest.raises(DataError, match="rename one of them"):
         strange_places(about("guide"), ["guide", "guide.txt"], "q.csv")

@@ -77,7 +77,7 @@ def test_clouds_that_know_other_ways_are_only_told(project: Project, monkeypatch
         ({"OPENAI_API_KEY": b"sk-\xff\xfe1234567890"}, (3, 6), "credentials"),
         ({"OTHER_API_KEY": b"\xff\xfe-a-key-1234567"}, (6,), "127.0.0.1:9"),
         ({"OPENAI_ORG_ID": b"org\nx: y"}, (5,), "environment OPENAI_ORG_ID: contains a character"),
-        ({"OPENAI_BASE_URL": b"http://me:secret12@127.0.0.1:1/v1"}, (5,), "environment OPENAI_BASE_URL: it holds"),
+        ({"OPENAI_BASE_URL": b"http://me:secret12@127.0.0.1:1/v1"}, (5,), "environment OPENAI_BASE_URL: it contains"),
     ],
 )
 def test_an_environment_that_no_request_can_carry_is_one_sentence(

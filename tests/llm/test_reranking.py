@@ -122,7 +122,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again(bench, fault):
     [
         ("fewer results", "3 scores for 4 passages"),
         ("repeated index", "which passages they are of, each once"),
-        ("nan score", "no finite number"),
+        ("nan score", "not a finite number"),
     ],
 )
 def test_what_stays_wrong_is_named_and_not_kept(bench, fault, told):

@@ -29,7 +29,7 @@ def fresh(engine, **options):
         ({"ids": []}, "empty"),
         ({"ids": ["a", "b", "a"]}, "more than once: a"),
         ({"grades": [1, 2]}, "3 ids, 2 grades"),
-        ({"grades": [1, 2, 6]}, "grade of c must lie in 1 to 5"),
+        ({"grades": [1, 2, 6]}, "grade of c must be in 1 to 5"),
         ({"grades": [1, 2, math.inf]}, "grade of c"),
         ({"grades": [0, 2, 3]}, "grade of a"),
         ({"top": 0}, "top must be at least 1, not 0"),

@@ -57,7 +57,7 @@ def test_its_lines_are_locked_and_audited_like_any_others(opened) -> None:
     finally:
         path.write_bytes(before)
     assert findings[0].startswith("queries.jsonl: sha256 is")
-    assert findings[1].startswith("queries.jsonl:2: differs from the line that embed wrote")
+    assert findings[1].startswith("queries.jsonl:2: differs from the line that stage embed wrote")
     assert len(findings) == 2
 
 

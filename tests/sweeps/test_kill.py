@@ -104,7 +104,7 @@ def test_a_signal_stops_it_as_it_stops_a_run(server: LLMServer, tmp_path: Path, 
     ended = process.end()
     assert ended.code == code, ended.err
     errors = ended.err
-    assert "interrupted; what is finished and what was paid for is kept" in errors
+    assert "interrupted; finished results and paid answers are kept" in errors
     assert "Traceback" not in errors and "never awaited" not in errors
     assert not project.out.joinpath("manifest.json").exists()
     server.delay_s = 0

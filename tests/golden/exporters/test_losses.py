@@ -73,7 +73,7 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     found = invoke(*asked)
     assert found.exit_code == 0, found.output
     assert (
-        "beir does not hold:\n" in found.stderr
+        "beir does not include:\n" in found.stderr
         and "\n  32  the confidence of each position in the order\n" in found.stderr
     )
     assert (tmp_path / "out" / "qrels" / "dev.tsv").is_file()

@@ -72,7 +72,7 @@ def test_what_stays_wrong_is_named(make, server):
 
 def test_an_unknown_price_is_told_before_anything_is_asked(make, server):
     who, _ = make(price=False)
-    with pytest.raises(ConfigError, match=f"the price of {MODEL} is not known"):
+    with pytest.raises(ConfigError, match=f"the price of {MODEL} is unknown"):
         who.check()
     make(price=False, max_usd=None)[0].check()
     assert server.count == 0

@@ -109,7 +109,7 @@ def test_a_dry_run_counts_about_what_is_paid(make, server):
 
 
 def test_an_unknown_price_is_told_before_anything_is_asked(make, server):
-    with pytest.raises(ConfigError, match="the price of openai/nobody-knows is not known"):
+    with pytest.raises(ConfigError, match="the price of openai/nobody-knows is unknown"):
         make(model="openai/nobody-knows").who.check()
     assert server.count == 0
 
