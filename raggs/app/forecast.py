@@ -113,7 +113,7 @@ def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
-    """Yield a sentence per line of a cascade, also if its good judge would cost less as the only judge."""
+    """Yield a sentence per line of a cascade, and a further one if its good judge would cost less as the only judge."""
     for line in lines:
         if line.least is None:
             continue
@@ -161,7 +161,7 @@ class _Grading:
 
 
 def estimate(services: RunServices, standing: RunState, *, looks: bool = False) -> Iterator[CostEstimate]:
-    """Yield the cost lines of stages that call models: judge and rank, and embed and retrieve with paid models.
+    """Yield the cost lines of judge and rank, and those of embed and retrieve if their models are paid.
 
     Args:
         looks: whether to subtract what the cache and the journal hold; slow if they are large.
@@ -232,7 +232,7 @@ class _RunForecast:
             yield self._line("embed", model, "rewrite")
 
     def _corpus(self, own: Embedder) -> Iterator[CostEstimate]:
-        """Yield lines for vectors of all passages; without looking into the cache, all of them are counted."""
+        """Yield lines for the vectors of all passages; if the cache is not read, all vectors are counted."""
         services, llm, passages = self._services, self.llm, self._services.passages
         llm.turn_to("retrieve")
         if self._looks and isinstance(passages, PassageStore):
@@ -530,7 +530,7 @@ def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
     """Return the last run's grades; None if no call had several passages, then or now, or if the judge has changed.
 
     Raises:
-        RaggsError: they cannot be read.
+        RaggsError: the grades cannot be read.
     """
     now, lock = services.config.judge.group, store.manifest().stages.get("judge") if store.exists else None
     was = lock.params.get("group", 1) if lock is not None else 1
@@ -546,7 +546,9 @@ def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
 
 
 ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer
-MIN_LEARNED_ANSWERS = 8  # answers from which on the ledger's mean replaces the assumption; fewer can only increase it
+MIN_LEARNED_ANSWERS = (
+    8  # answers from which on the ledger's mean replaces the assumption; fewer answers can only raise it
+)
 
 
 @dataclass(frozen=True)

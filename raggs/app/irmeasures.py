@@ -162,7 +162,7 @@ def _count(measure: measures.Measure, labels: Mapping[str, int], found: Mapping[
 
 
 def _text(measure: measures.Measure) -> str:
-    """Return raggs' name of a measure."""
+    """Return raggs' name for a measure."""
     name = str(measure.NAME)
     if measure.params.get("dcg") == "exp-log2":
         name = "ndcg_exp"

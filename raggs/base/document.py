@@ -1,8 +1,8 @@
-"""What is shown: findings as tables, and documents of sections as Markdown, HTML, CSV and frames.
+"""Report documents: tables of findings, and sections rendered as Markdown, HTML, CSV and pandas frames.
 
-A finding is an object of a result. Its class declares the columns in which it is shown, at the fields and properties
-themselves, as in ``difference: Annotated[Number, Column("difference", "signed")]``. `table_of` makes a table of
-findings; a layout says which findings and columns, in which order, beside which sentences. Nothing here computes.
+A finding is an object of a result. Its class declares the table columns on its fields and properties, as in
+``difference: Annotated[Number, Column("difference", "signed")]``. `table_of` builds a table of findings. A layout
+chooses the findings, the columns and the sentences next to them. This module computes no results.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INTERVAL_FORMATS: dict[NumberForm, str] = {
     "text": "z.3f",
     "score": "z.3f",
     "signed": "z.3f",
-}  # of an interval
+}  # formats of the bounds of an interval
 UNDEFINED = "–"
 
 
@@ -47,9 +47,9 @@ class ScoreRange:
     """Two values that enclose a score.
 
     Attributes:
-        low, high: the ends, inclusive.
-        brackets: "[]" for an interval of the mean, "{}" for what unjudged passages could make of it.
-        form: of the value between them.
+        low, high: the bounds, inclusive.
+        brackets: "[]" for an interval of the mean, "{}" for the bounds that unjudged passages allow.
+        form: number format of the enclosed value.
     """
 
     low: float
@@ -59,7 +59,7 @@ class ScoreRange:
 
     @property
     def text(self) -> str:
-        """``[0.661, 0.851]``."""
+        """The range as text, for example ``[0.661, 0.851]``."""
         return (
             f"{self.brackets[0]}{self.low:{INTERVAL_FORMATS[self.form]}}, "
             f"{self.high:{INTERVAL_FORMATS[self.form]}}{self.brackets[1]}"
@@ -67,7 +67,7 @@ class ScoreRange:
 
 
 def formatted(value: Value, form: str) -> str:
-    """A number by a format of Python's; what stands for none where it is not defined."""
+    """Return the number in a Python format, or a dash if it is None."""
     return UNDEFINED if value is None else format(value, form)
 
 
@@ -76,12 +76,12 @@ class Cell:
     """One value of a table.
 
     Attributes:
-        value: a number, a text, or None where the number is not defined.
-        form: how a number is written: as it is, with four decimals, with four and its sign, in percent with one, or
-            in points with two, or as a share in whole percent.
-        mark: a sign behind it, such as a verdict's.
-        ranges: what encloses it.
-        best: whether it is the best of its row.
+        value: a number or a text; None if the number is not defined.
+        form: number format. "text" is unchanged, "score" has four decimals, and "signed" has four and a sign.
+            "percent" has a sign and one decimal, "points" has two decimals, and "share" is in whole percent.
+        mark: a sign after the value, such as that of a verdict.
+        ranges: ranges that enclose the value.
+        best: whether the value is the best of its row.
     """
 
     value: Value
@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """The value as it is written, without mark and ranges."""
+        """The formatted value, without mark and ranges."""
         return formatted(self.value, NUMBER_FORMATS[self.form])
 
 
@@ -101,14 +101,14 @@ Row = tuple[Cell, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of as many cells as `head` has titles."""
+    """Table whose rows have one cell per title in `head`."""
 
     head: tuple[str, ...]
     rows: tuple[Row, ...]
 
     @classmethod
     def of(cls, head: Sequence[str], rows: Iterable[Iterable[object]]) -> Table | None:
-        """A table of cells and of values that are written as they are; None without rows."""
+        """Return a table of cells and plain values; None if there are no rows."""
         found = tuple(
             tuple(each if isinstance(each, Cell) else Cell(_plain_value(each)) for each in row) for row in rows
         )
@@ -117,23 +117,23 @@ class Table:
 
 @dataclass(frozen=True)
 class Legend:
-    """What a sign in a table says; several of them are named in the text itself."""
+    """Explanation of a sign or a column title of a table; `sign` is empty if the text names its signs itself."""
 
     sign: str
     text: str
 
     @property
     def line(self) -> str:
-        """Sign and text."""
+        """Sign and text, separated by a space."""
         return f"{self.sign} {self.text}".strip()
 
 
 @dataclass(frozen=True)
 class Section:
-    """One subject: what is to be known of it in sentences, the numbers in a table, and the table's signs explained.
+    """One topic of a report: findings in sentences, a table with the numbers, and a legend for its signs.
 
-    Where there is little room the sentences stand for the table; a section without sentences is then left out. `terms`
-    say what the names in the table mean, a line each.
+    Short renderings show the sentences instead of the table, and omit sections without sentences. `terms` explain the
+    column titles of the table, one line each.
     """
 
     title: str
@@ -145,14 +145,14 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportDocument:
-    """A whole report.
+    """A complete report.
 
     Attributes:
-        title: of the document.
-        scores: the measures of the systems, what everything else is about.
-        sections: of the analyses that found something.
-        notes: what a reader must know before believing a number.
-        warnings: why the numbers may say nothing of the systems; they stand above all others.
+        title: title of the report.
+        scores: section with the scores of the systems.
+        sections: one section per analysis with findings.
+        notes: limits of the numbers that a reader must know.
+        warnings: reasons why the numbers may be meaningless, shown above everything else.
     """
 
     title: str
@@ -167,13 +167,14 @@ class Summary:
     """The default output of a command: at most 25 lines of 80 columns, and 200 words.
 
     Attributes:
-        headline: the decision or result, one sentence each; at most four.
+        headline: the decision or result; at most four sentences.
         table: at most 80 columns wide.
-        legend: what titles and signs of the table mean; one line.
-        trust: what limits the result, such as unjudged passages, pooling or a judge that fails its check.
+        legend: explanation of the titles and signs of the table; one line.
+        trust: limits of the result, such as unjudged passages, pooling or a judge that fails its check.
         next: the one command to run next; empty if there is none.
-        details: where the rest is, such as "--details: intervals of all measures"; empty if there is no more.
-        warnings: why the result may be meaningless; the first one is printed above the headline, the others counted.
+        details: how to see the rest, such as "--details: intervals of all measures"; empty if there is no more.
+        warnings: reasons why the result may be meaningless. The first is printed above the headline, the others are
+            counted.
     """
 
     headline: tuple[str, ...]
@@ -219,19 +220,19 @@ def without_intervals(table: Table) -> Table:
 
 
 def make_cells(*values: Value, form: NumberForm = "score") -> Row:
-    """Cells of numbers that are written alike; texts stay as they are."""
+    """Return one cell per value: numbers in the given form, texts unchanged."""
     return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)
 
 
 def interval(low: float | None, high: float | None, form: NumberForm = "score") -> tuple[ScoreRange, ...]:
-    """The 95% interval of a value of this form; none where it is not defined."""
+    """Return the 95% interval of a value in this form; empty if a bound is None."""
     return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)
 
 
 def bounded(
     value: float | None, low: float | None, high: float | None, form: NumberForm = "score", mark: str = ""
 ) -> Cell:
-    """A number with its 95% interval."""
+    """Return the cell of a number with its 95% interval."""
     return Cell(value, form, mark, interval(low, high, form))
 
 
@@ -240,17 +241,18 @@ def bounded(
 
 @dataclass(frozen=True)
 class Column:
-    """How a field or a property of a finding is shown; stands in the `Annotated` of its type.
+    """Table column for a field or property of a finding, declared in the `Annotated` of its type.
 
     Attributes:
-        title: of the column. Words in braces are given to `table_of`; ``{key}`` is the key of a mapping's entry.
-        form: how numbers are written; see `Cell`.
-        text: a format such as ``"{:,.1f} s"``, or a function that returns the text; in place of `form`.
-        none: what stands for None; a dash if left out.
-        bounds: the fields of the finding that enclose the value.
-        scale: what a number and its bounds are multiplied by.
-        mark: the property of the finding that is the sign behind the value.
-        legend: what the title means; words in braces as in `title`.
+        title: column title. Words in braces are replaced by arguments of `table_of`; ``{key}`` is the key of an entry
+            of a mapping.
+        form: number format; see `Cell`.
+        text: a format such as ``"{:,.1f} s"``, or a function that returns the text; replaces `form`.
+        none: text for None; a dash by default.
+        bounds: names of the two fields of the finding that enclose the value.
+        scale: factor for the number and its bounds.
+        mark: name of the property of the finding with the sign after the value.
+        legend: explanation of the title; words in braces as in `title`.
     """
 
     title: str
@@ -263,7 +265,10 @@ class Column:
     legend: str = ""
 
     def cell(self, value: object, finding: object) -> Cell:
-        """The cell of a value of this finding. A `Cell`, and a value with a method `cell(form)`, write themselves."""
+        """Return the cell of a value of this finding.
+
+        A `Cell` is returned unchanged. A value with a method `cell(form)` makes its own cell.
+        """
         if value is None:
             return Cell(self.none, self.form if self.none is None else "text")
         if isinstance(value, Cell):
@@ -284,21 +289,21 @@ def _plain_value(value: object) -> Value:
     return value if isinstance(value, int | float | str | None) else str(value)
 
 
-# A column of a table: the name of a declared one; a mapping and a key of it; or one that is computed of the finding.
+# A column of a table: its declared name, a mapping's name and a key in it, or a column with a function for its values.
 ColumnSpec = str | tuple[str, str | int] | tuple[Column, Callable[..., object]]
 
 
 def table_of(findings: Iterable[object], *shown: ColumnSpec, **words: str) -> Table | None:
-    """A row for each finding, a column for each of `shown`; None without findings.
+    """Return a table with one row per finding and one column per entry of `shown`; None if there are no findings.
 
     Args:
-        findings: of one class; or tuples of findings that stand in one row, whose names are looked up in their order.
-        shown: names as declared, ``(name, key)`` for an entry of a mapping, or a column and a function that returns its
-            value of the finding, or of all findings of a row.
-        words: that titles hold in braces.
+        findings: objects of one class. For rows of several findings, tuples: a name is looked up in each, in order.
+        shown: declared names, ``(name, key)`` for an entry of a mapping, or a column and a function. The function
+            receives the finding, or all findings of a row, and returns the value.
+        words: texts for the words in braces in the titles.
 
     Raises:
-        KeyError: no finding declares a name.
+        KeyError: no finding declares a column of this name.
     """
     rows = [_findings_of_row(row) for row in findings]
     if not rows:
@@ -308,7 +313,7 @@ def table_of(findings: Iterable[object], *shown: ColumnSpec, **words: str) -> Ta
 
 
 def terms_of(findings: Sequence[object], *shown: ColumnSpec, **words: str) -> tuple[Legend, ...]:
-    """What the titles of the table mean, of those that say it; arguments as of `table_of`."""
+    """Return the explanations of the column titles that have one; arguments as in `table_of`."""
     columns = [(each, _find_column(_findings_of_row(findings[0]), each)[0]) for each in shown if findings]
     return tuple(
         Legend(_fill_title(column.title, each, words), _fill_title(column.legend, each, words))
@@ -318,7 +323,7 @@ def terms_of(findings: Sequence[object], *shown: ColumnSpec, **words: str) -> tu
 
 
 def _findings_of_row(row: object) -> tuple[object, ...]:
-    """The findings of a row; a named tuple is one."""
+    """Return the findings of a row; a named tuple is a single finding."""
     return row if isinstance(row, tuple) and not hasattr(row, "_fields") else (row,)
 
 
@@ -333,7 +338,11 @@ def _cell(row: tuple[object, ...], shown: ColumnSpec) -> Cell:
 
 
 def _find_column(row: tuple[object, ...], shown: ColumnSpec) -> tuple[Column, object, object]:
-    """The column, the value, and the finding that it is of."""
+    """Return the column, the value, and the finding with this value.
+
+    Raises:
+        KeyError: no finding of the row declares a column of this name.
+    """
     name, key = (shown, None) if isinstance(shown, str) else shown
     if isinstance(name, Column):
         return name, key(*row) if callable(key) else None, row[0]
@@ -348,7 +357,7 @@ _COLUMNS: dict[tuple[type, str], Column | None] = {}
 
 
 def _declared(kind: type, name: str) -> Column | None:
-    """The column that a class declares at a field or property; None where it declares none."""
+    """Return the column that a class declares on a field or property; None if it declares none."""
     if (kind, name) not in _COLUMNS:
         place = getattr_static(kind, name, None)
         if computed := getattr(place, "fget", getattr(place, "func", None)):
@@ -365,7 +374,7 @@ def _declared(kind: type, name: str) -> Column | None:
 
 
 def fragment(document: ReportDocument) -> str:
-    """The document without a page around it; the notebook's own style holds."""
+    """Return the document as HTML without a page around it, so that a notebook's own style applies."""
     parts = [
         f"<h3>{_html_text(document.title)}</h3>",
         *(f"<p><strong>warning: {_html_text(warning)}</strong></p>" for warning in document.warnings),
@@ -414,7 +423,7 @@ def _html_text(text: str) -> str:
 
 
 def frame_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:
-    """A frame of rows with as many cells as `head` has titles.
+    """Return a pandas frame; each row has one cell per title in `head`.
 
     Raises:
         PrerequisiteError: pandas is not installed.
@@ -430,9 +439,9 @@ GLOSSARY = "words: raggs explain WORD"  # below tables
 
 
 def csv_text(head: Iterable[str], rows: Iterable[Iterable[str | Number]]) -> str:
-    """A table for spreadsheets: truth is 0 or 1, and an empty cell is not defined.
+    """Return a table as CSV for spreadsheets. Booleans are 0 or 1; an undefined value is an empty cell.
 
-    No cell is one that a spreadsheet would run; `raggs.base.text.of_spreadsheet_cell` gives texts back as they were.
+    Cells are escaped so that a spreadsheet runs no formula. `raggs.base.text.of_spreadsheet_cell` restores the texts.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -448,25 +457,26 @@ def _csv_cell(value: str | Number) -> str:
 
 
 def score(value: Number) -> str:
-    """A score in a sentence: four decimals, a dash where it is not defined, never a negative zero."""
+    """Return a score for a sentence: four decimals, a dash if it is not defined, never a negative zero."""
     return "–" if value is None else f"{value:z.4f}"
 
 
 def percent(value: Number) -> str:
-    """A share in a sentence, with one decimal."""
+    """Return a share for a sentence, in percent with one decimal; a dash if it is not defined."""
     return "–" if value is None else f"{value:.1%}"
 
 
 def signed(value: Number) -> str:
-    """A change in a sentence: four decimals and its sign."""
+    """Return a change for a sentence: four decimals and a sign; a dash if it is not defined."""
     return "–" if value is None else f"{value:+z.4f}"
 
 
 def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
-    """The document for people and for pull requests.
+    """Return the document as Markdown.
 
     Args:
-        glossary: whether its last line names the glossary; an audit derives some pages again, which must stay.
+        glossary: whether the last line refers to the glossary. An audit compares some pages with a new rendering, so
+            these must not change.
     """
     lines = [f"# {document.title}", ""]
     for warning in document.warnings:
@@ -480,7 +490,7 @@ def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    """Blocks with an empty line between them."""
+    """Yield the lines of a section, with an empty line between blocks."""
     said = section.sentences
     blocks = [
         list(said) if len(said) == 1 else _items(said),

@@ -88,8 +88,8 @@ def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
 
     Args:
         record: the record.
-        given: whether to omit defaults that were not set explicitly. For a record that was read, this restores the
-            original line, even if an earlier version did not write newer fields.
+        given: whether to omit defaults that were not set explicitly. For a record that was read from a file, this
+            restores the original line, even if an earlier version of raggs wrote it without the newer fields.
     """
     return record.model_dump_json(exclude_unset=given).encode() + b"\n"
 

@@ -71,7 +71,7 @@ def coverage(side: GoldenSide) -> dict[str, float | None]:
 
 
 def cost(side: GoldenSide) -> dict[str, float | None]:
-    """Calls and USD, in all and by stage; empty for files."""
+    """Return calls and USD, in total and by stage; empty for a set that was read from files."""
     if side.costs is None:
         return {}
     found: dict[str, float | None] = {"calls": side.costs.total.calls, "USD": side.costs.total.usd}
@@ -81,7 +81,7 @@ def cost(side: GoldenSide) -> dict[str, float | None]:
 
 
 def health(side: GoldenSide) -> dict[str, float | None]:
-    """Return every figure of the judge's health by its path in the locks; empty for files."""
+    """Return the figures of the judge's health by their path in the locks; empty for a set that was read from files."""
     return dict(_health(side.manifest)) if side.manifest else {}
 
 
@@ -193,7 +193,7 @@ class ScoreColumn:
         qids: query ids.
         values: by system, shape (queries,), NaN if the measure is not defined.
         higher: whether more is better.
-        ends: bounds of the difference of a pair of systems, if unjudged passages could move it; more is better.
+        ends: by pair of systems that unjudged passages could affect, bounds of the difference; more is better.
         why: by pair, the unjudged share of the tops.
     """
 
@@ -506,7 +506,7 @@ def _models_of(place: str) -> Iterator[str]:
 
 
 def _causes_in(pipeline: str, stage: str, section: object) -> object:
-    """Return what of a stage's settings can change its result; all of them if they are not valid here."""
+    """Return the settings of a stage that can change its result; all settings if they are not valid here."""
     try:
         return counts_by_value(load_pipeline(pipeline).stage(stage).Config.model_validate(section))
     except (ValidationError, RaggsError, OSError):

@@ -5,10 +5,11 @@ The schema is versioned by `v`. Fields are added and never renamed. OLD always c
 Queries and passages are compared by id and by content, so that renamed ones are found. Texts are kept as hashes. Ids of
 the new set are mapped to those of the old one.
 
-Orders are compared with their stated uncertainty. A ranking states a score and a standard error per passage. If nothing
-had changed, the new score would differ from the old one by both errors. Draws with these errors show how much of the
-top `k` two rankings of the same truth share. An overlap below all but `1 - confidence` of the draws is a change beyond
-the stated uncertainty. Only shared passages are drawn. If there are at most `k` of them, their upper half is compared.
+The comparison of orders takes their stated uncertainty into account. A ranking states a score and a standard error per
+passage. If nothing had changed, the new score would differ from the old one by both errors. Draws with these errors
+show how much of the top `k` two rankings of the same truth share. If the observed overlap is below the
+`1 - confidence` quantile of the draws, the change exceeds the stated uncertainty. Only passages that both sets rank
+are drawn. If there are at most `k` of these passages, their upper half is compared.
 """
 
 from __future__ import annotations
@@ -115,13 +116,13 @@ class OrdersPart(Frozen):
     rbo: Number = Field(description="rank-biased overlap of all passages, p = 0.9, extrapolated")
     overlap: Number = Field(description="share of the two heads of k that is the same, over all passages")
     shared: Number = Field(
-        description="the same over the passages that both rank, of the questions that were tested; where these are k or"
-        " fewer, of their upper half"
+        description="the same over the passages that both sets rank, for the tested queries; if a query has at most k"
+        " such passages, over their upper half"
     )
     expected: Number = Field(description="expected value if only the stated uncertainty made the orders differ")
     tested: int = Field(description="queries with four or more shared passages and a stated uncertainty")
     beyond: int = Field(description="queries whose top changed more than the stated uncertainty explains")
-    by_chance: float = Field(description="largest number of them expected by chance")
+    by_chance: float = Field(description="largest number of changed tops (`beyond`) expected by chance")
 
 
 class QuestionDiffPart(Frozen):
@@ -155,7 +156,7 @@ class MovePart(Frozen):
     """Difference of two systems on one query, with both sets."""
 
     qid: str
-    old: float = Field(description="value of the first less that of the second, in the old set")
+    old: float = Field(description="value of the first minus the value of the second, in the old set")
     new: float
 
 
@@ -186,7 +187,7 @@ class DecisionsPart(Frozen):
     measures: tuple[str, ...]
     systems: tuple[str, ...]
     scores: tuple[ScoreDiffPart, ...]
-    verdicts: tuple[VerdictPart, ...] = Field(description="of all pairs; those that flip come first")
+    verdicts: tuple[VerdictPart, ...] = Field(description="verdicts of all pairs; changed verdicts come first")
     confidence: float
     notes: tuple[str, ...] = Field((), description="which lists were scored")
 
@@ -232,8 +233,8 @@ class DiffReport(Frozen):
     questions: ContentPart
     passages: ContentPart
     grades: GradesPart | None = Field(description="null if the sets share no judgment or use different scales")
-    orders: OrdersPart | None = Field(description="null if one of them is not ranked")
-    by_question: tuple[QuestionDiffPart, ...] = Field(description="those that both judge, the most moved first")
+    orders: OrdersPart | None = Field(description="null if one of the sets is not ranked")
+    by_question: tuple[QuestionDiffPart, ...] = Field(description="queries that both sets judge, largest change first")
     coverage: tuple[FigurePart, ...]
     cost: tuple[FigurePart, ...]
     health: tuple[FigurePart, ...]
@@ -277,7 +278,7 @@ class GoldenSide:
         texts: content hash of each pooled passage by id; empty if the texts are unknown.
         orders: by query; empty without a ranking.
         top: number of ranks that the ranking had to settle.
-        manifest, costs: of a run; None for files.
+        manifest, costs: manifest and costs of the run; None if the set was read from files.
     """
 
     part: SidePart
@@ -440,7 +441,7 @@ def _normalised_texts(found: Mapping[str, Query | None]) -> dict[str, str]:
 
 
 def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
-    """Return the old id by new id of items with the same content, among those whose id only one side has."""
+    """Return the old id by new id of items with the same content, for ids that only one side has."""
     gone: dict[H, list[str]] = {}
     for name in sorted(before.keys() - after.keys(), reverse=True):
         gone.setdefault(before[name], []).append(name)
@@ -577,8 +578,8 @@ class OrderMove:
     Attributes:
         tau_ap, rbo, overlap: see `OrdersPart`.
         shared: overlap of the tops of the shared passages; NaN if not tested.
-        expected: its mean over the draws; NaN if not tested.
-        beyond: whether the overlap is below what the draws allow; None if not tested.
+        expected: mean overlap of the draws; NaN if not tested.
+        beyond: whether the overlap is below the bound of the draws; None if not tested.
     """
 
     tau_ap: float
@@ -600,10 +601,10 @@ def order_move(
     """Compare two orders of one question, whose passages have the same ids.
 
     Args:
-        k: of the heads, at least 1.
-        name: of the question, for its draws.
-        confidence: in 0..1.
-        seed: of the draws.
+        k: number of top passages to compare, at least 1.
+        name: name of the query, which seeds its draws.
+        confidence: confidence of the test, inside 0..1.
+        seed: random seed of the draws.
     """
     seen = OrderMove(
         tau_ap(old.docs, new.docs), rbo(old.docs, new.docs).extrapolated, overlap_at_k(old.docs, new.docs, k)
@@ -630,7 +631,7 @@ def _draw_overlaps(score: Floats, doubt: Floats, k: int, rng: np.random.Generato
 
 
 def orders_part(moves: Sequence[OrderMove], k: int, *, confidence: float) -> OrdersPart | None:
-    """Means over questions; None without any."""
+    """Return the means over the queries; None if no query has an order in both sets."""
     known = [move for move in moves if not math.isnan(move.tau_ap)]
     if not known:
         return None

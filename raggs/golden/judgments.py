@@ -34,7 +34,7 @@ MAX_LACKS_CHARS = 400  # maximum length of a text from a sidecar
 
 @dataclass(frozen=True)
 class DataOrigin:
-    """Origin of lists or grades; None for unknown values.
+    """Origin of lists or grades; unknown values are None.
 
     Attributes:
         corpus: hash of the passages' content.
@@ -84,7 +84,7 @@ def stated_fall(labels: Path) -> Iterator[str]:
 
 
 def stated_sources(labels: Path) -> Mapping[str, int]:
-    """Return the number of grades by source from the sidecar of an export, if some come from humans."""
+    """Return the number of grades by source from the sidecar of an export; empty if no grade comes from a human."""
     found = as_object(as_object(sidecar(labels).get("provenance")).get("sources"))
     counts = {who: count for who, count in found.items() if isinstance(count, int) and count >= 0}
     return counts if HUMAN_SOURCE in counts else {}
@@ -101,7 +101,7 @@ class Judgments:
         facets: groups of near-duplicates: by passage, the representative of its group.
         origin: origin of the judged passages.
         warnings: sentences about a judge that did not meet its gate.
-        sources: number of grades by source, without near-duplicates, if some come from humans.
+        sources: number of grades by source, without near-duplicates; empty if no grade comes from a human.
     """
 
     source: str

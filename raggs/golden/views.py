@@ -84,16 +84,16 @@ class PassageView:
     """A passage in the pool of a query.
 
     Attributes:
-        doc_id: its id.
-        pooled: its fused rank in the pool, from 1; None if unknown.
-        sources: by retriever, its position there.
+        doc_id: id of the passage.
+        pooled: fused rank of the passage in the pool, from 1; None if unknown.
+        sources: position of the passage in the list of each retriever.
         title: title of the passage, with the path of sections if known (Guide > Install > Linux).
         text: text of the passage; empty if omitted or unavailable.
-        span: its position in the source.
+        span: position of the passage in its source.
         source: document, file or address, from its metadata or span; empty if unknown.
-        judged: its grade with the source; None if it was not judged.
-        place: its position in the golden order; None if it was not ranked.
-        cut: reason why it was not ranked, from the prune stage.
+        judged: grade and its source; None if the passage was not judged.
+        place: position in the golden order; None if the passage was not ranked.
+        cut: reason from the prune stage why the passage was not ranked.
         duplicate_of: the representative of its near-duplicates.
         words: latest label of each annotator; an adjudicated label is last.
     """
@@ -128,7 +128,7 @@ class PassageView:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """A passage that a system returned. `grade` is None if it was not judged."""
+    """A passage that a system returned. `grade` is None if the passage was not judged."""
 
     rank: int
     doc_id: str
@@ -140,8 +140,8 @@ class HitView:
 class ReturnedHits:
     """A system's hits for the query, best first, with ties by descending id as in trec_eval.
 
-    `found`: number of returned passages, of which `hits` may be the first; None if unknown. `escalated`: signals that
-    caused a deeper search for the query; empty if there was none.
+    `found`: number of passages that the system returned; None if unknown. `hits` may contain only the first of them.
+    `escalated`: signals that caused a deeper search for the query; empty if there was none.
     """
 
     system: str
@@ -217,7 +217,7 @@ class QuestionBrief:
         qid, text, language: id, text and language of the query.
         metadata: additional data from its author.
         pooled: number of passages in its pool that the judge has reached.
-        grades: grades of those that have one.
+        grades: grades of the graded passages.
         doubt: expected number of inversions in the top; None without a ranking.
     """
 
@@ -318,7 +318,10 @@ class SheetPassage:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedList:
-    """The first passages that a system returned, by row, or by id if they have none; and their number, if known."""
+    """First passages that a system returned, by row, or by id for a passage without a row.
+
+    `found` is the number of all returned passages; None if unknown.
+    """
 
     system: str
     found: int | None

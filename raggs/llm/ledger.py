@@ -542,7 +542,7 @@ class CallLedger:
 
     @property
     def payer(self) -> str:
-        """Name of the run in the answer cache for answers that it pays for; empty without a file."""
+        """Name that marks this run in the answer cache as the payer of an answer; empty if the ledger has no file."""
         return "" if self._book is None else self._book.payer
 
     @property

@@ -74,7 +74,7 @@ class PoolWalk:
     """State of grading one pool from the top down until `stop_after` low grades occur in a row.
 
     If `k` more low grades are needed to stop, the next `k` passages must be graded in any case, so they are requested
-    at once. No judgment is wasted, and results do not depend on response times. A failure neither extends nor breaks
+    together. No judgment is wasted, and results do not depend on response times. A failure neither extends nor breaks
     the row of low grades. If several passages are graded per call, a step contains whole groups, so the row may become
     longer.
 

@@ -153,7 +153,7 @@ class CutPart(ReportPart):
     content: str = Field(description="hash of its passages")
     passages: Annotated[int, Column("passages", text="{:,}")]
     seconds: Annotated[Number, Column("chunked in", text=cut_time)] = Field(
-        description="chunking time when the passages were made; null if unknown"
+        description="time that the chunker took to make the passages, in seconds; null if unknown"
     )
     golden: Annotated[bool, Column("scored", text=lambda judged: "as judged" if judged else "by projection")] = Field(
         description="whether the golden set was judged on these passages; otherwise grades are projected"
@@ -164,7 +164,7 @@ class FitPart(ReportPart):
     """Fit of the weight of a `boosted` reranker: chosen on each half of the queries for the other half."""
 
     measure: str = Field(description="measure that the weight maximizes")
-    seed: int = Field(description="random seed of the halves")
+    seed: int = Field(description="random seed for splitting the queries into halves")
     first: tuple[str, ...] = Field(description="queries of the first half; all others are in the second")
     weights: tuple[float, ...] = Field(description="weights that were tried")
     chosen: tuple[float, float] = Field(
@@ -187,13 +187,13 @@ class SystemRow(ReportPart):
     k: int = Field(description="number of candidates; the maximum over queries if depth is routed")
     mean_k: Number = Field(None, description="mean number of candidates per query if depth is routed; otherwise null")
     escalated: Number = Field(None, description="share of queries that were searched deeper, if depth is routed")
-    questions: int = Field(description="number of queries that it was measured on")
-    failed: str | None = Field(None, description="why it is unfinished")
-    dropped: str | None = Field(None, description="why successive halving dropped it")
+    questions: int = Field(description="number of queries on which the system was measured")
+    failed: str | None = Field(None, description="why the system is unfinished")
+    dropped: str | None = Field(None, description="why successive halving dropped the system")
     undecided: str | None = Field(
         None,
         exclude_if=_is_none,
-        description="why successive halving kept it, although it is worse by the current labels",
+        description="why successive halving kept the system, although it is worse by the current labels",
     )
     scores: Mapping[str, ScorePart] = Field(default_factory=dict, description="by measure")
     realised: Mapping[str, Number] = Field(
@@ -277,8 +277,8 @@ class EffectPart(ReportPart):
     low: Number
     high: Number
     clear: bool = Field(
-        description="whether it is significant, with Bonferroni's correction over all effects, for any grades of the "
-        "unjudged passages"
+        description="whether the effect is significant for any grades of the unjudged passages, with Bonferroni's "
+        "correction over all effects"
     )
     unjudged: UnjudgedPart | None = Field(
         None, exclude_if=_is_none, description="if unjudged passages could reverse the effect, why"
@@ -306,7 +306,9 @@ class InteractionPart(ReportPart):
     strength: Number
     low: Number
     high: Number
-    clear: bool = Field(description="whether it is significant, with Bonferroni's correction over all interactions")
+    clear: bool = Field(
+        description="whether the interaction is significant, with Bonferroni's correction over all interactions"
+    )
     sentence: str
     unjudged: UnjudgedPart | None = Field(
         None, exclude_if=_is_none, description="if unjudged passages could reverse the interaction, why"
@@ -421,7 +423,7 @@ class ChoicePart(ReportPart):
 class FrontierPart(ReportPart):
     """Systems within one limit on latency: the frontier among them, and the choice."""
 
-    slo_ms: Number = Field(description="limit on p95 in milliseconds; null: none")
+    slo_ms: Number = Field(description="limit on the p95 latency in milliseconds; null if there is no limit")
     allowed: int = Field(description="number of systems within the limit")
     over: tuple[str, ...] = Field(description="systems whose p95 is above the limit, or unknown")
     front: tuple[str, ...] = Field(description="best first")
@@ -448,16 +450,18 @@ class SweepReport(ReportPart):
     cutoffs: tuple[int, ...]
     ceilings: tuple[str, ...] = Field(description="measures with a ceiling (PROC); empty if grades are not 1 to 5")
     jitter_ms: float
-    margin: float = Field(0.0, description="largest mean difference that counts as none in comparisons")
+    margin: float = Field(0.0, description="largest mean difference that comparisons treat as equal")
     cost_jitter: float = Field(0.0, description="relative difference below which costs count as equal on the front")
     confidence: float
     seed: int
     systems: tuple[SystemRow, ...]
-    cuts: tuple[CutPart, ...] = Field((), description="chunkings of the corpus, if systems differ in it")
+    cuts: tuple[CutPart, ...] = Field(
+        (), description="chunkings of the corpus, if the systems have different chunkings"
+    )
     left_out: tuple[str, ...] = Field((), description="combinations of the grid that are not systems, and why")
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(
-        default_factory=dict, description="for each dominated system, one that dominates it"
+        default_factory=dict, description="for each dominated system, another system that dominates it"
     )
     choice: ChoicePart
     frontiers: tuple[FrontierPart, ...] = Field((), description="frontier for each SLO, and without one")

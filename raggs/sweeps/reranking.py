@@ -152,7 +152,7 @@ def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[fl
         scorer: scorer of the system.
         name: name of the system.
         k: number of its candidates.
-        seed: random seed of the halves.
+        seed: random seed for splitting the queries into halves.
         run_of: returns the lists of a weight.
 
     Raises:

@@ -117,7 +117,7 @@ def _searched(end: EndToEnd, subjects: Sequence[SubjectPart]) -> Section:
     if found is not None and found.spearman is not None:
         bounds = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
         told.append(
-            f"Rank correlation of the change of the name margin with that of {end.measure}, over {found.points} "
+            f"Rank correlation between the change in name margin and the change in {end.measure}, over {found.points} "
             f"points: {found.spearman:.2f}{bounds}."
         )
     columns = ("embedder", "perturber", "before", "after", "difference", "margin", "passages")

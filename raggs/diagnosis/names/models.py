@@ -260,8 +260,8 @@ class NameLists:
     Attributes:
         home: names that make up half of the draws.
         abroad: all other names; may be empty.
-        topics: each once.
-        pairs: names with a topic that they wrote about; empty if any name fits any topic.
+        topics: topics without duplicates.
+        pairs: names, each with a topic that this person wrote about; empty if every name may have every topic.
     """
 
     home: tuple[str, ...]
@@ -288,7 +288,7 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
     """Return names and topics of a corpus.
 
     Args:
-        rows: for each passage, the text of the name field and that of the topic field.
+        rows: for each passage, the text of the name field and the text of the topic field.
         fields: names of these fields.
 
     Raises:
@@ -313,7 +313,7 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
 
 
 def field_text(metadata: Mapping[str, object], field: str) -> str | None:
-    """Return the metadata value of a field (a text, or a list of texts joined); None if there is none."""
+    """Return the metadata value of a field, with lists of texts joined; None if the field is missing."""
     value = metadata.get(field)
     if isinstance(value, str):
         return value
@@ -445,7 +445,7 @@ LOOKED_AT = 500  # passages whose fields are listed if the requested field does 
 
 
 def all_passages(passages: Passages) -> Iterator[Passage]:
-    """Yield all passages in corpus order; none if the corpus only returns single passages."""
+    """Yield all passages in corpus order; yield nothing if the corpus only returns single passages."""
     if isinstance(passages, PassageStore):
         yield from passages
 
@@ -472,7 +472,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
 
 
 def field_of(passage: Passage, field: str) -> str | None:
-    """Return a field of a passage, several values joined; None if there is none."""
+    """Return a field of a passage, with several values joined; None if the field is missing."""
     if field in ("title", "text"):
         return (passage.title if field == "title" else passage.text) or None
     return field_text(passage.metadata, field)

@@ -128,7 +128,7 @@ class Sdcg(Scaled, Linear):
     """Discounted cumulative gain relative to k perfect passages; it is the same if fewer exist."""
 
     NAME = "sdcg"
-    FORMULA = "sum gain(i) / log2(i + 1) over the top k / sum 1 / log2(i + 1) over k ranks"
+    FORMULA = "(sum of gain(i) / log2(i + 1) over the top k) / (sum of 1 / log2(i + 1) over k ranks)"
     SOURCE = "Jaervelin and Kekaelaeinen 2002, scaled; cwl_eval"
     FIXED = True
 

@@ -50,7 +50,7 @@ class ReferenceColumns:
     Attributes:
         count: number of questions.
         references: the reference spans; those of one question do not overlap.
-        question: shape (references,), question of each reference, from 0.
+        question: shape (references,), index of each reference's question, from 0.
     """
 
     count: int
@@ -59,9 +59,9 @@ class ReferenceColumns:
 
     def __post_init__(self) -> None:
         if self.question.shape != self.references.document.shape:
-            raise ValueError("each reference needs one question")
+            raise ValueError("each reference needs one question index")
         if len(self.question) and not 0 <= self.question.min() <= self.question.max() < self.count:
-            raise ValueError(f"each reference needs a question in 0..{self.count - 1}")
+            raise ValueError(f"each reference needs a question index from 0 to {self.count - 1}")
         if (pair := self.overlapping()) is not None:
             raise ValueError(f"references {pair[0]} and {pair[1]} of question {self.question[pair[0]]} overlap")
 

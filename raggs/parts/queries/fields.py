@@ -239,8 +239,8 @@ def load_numbered(reader: QueryReader, path: Path | str) -> dict[str, tuple[int,
         path: source for messages.
 
     Raises:
-        NotFoundError, DataError: raised by the reader; or the file has a duplicate id, a query that is too long, or
-            none.
+        NotFoundError, DataError: raised by the reader, or if the file has a duplicate id, a query that is too long, or
+            no query at all.
     """
     found: dict[str, tuple[int, Query]] = {}
     for line, query in reader.queries():

@@ -176,7 +176,7 @@ class _FilePass:
         self._previous = key
         if dump_line(record, given=True) != line:
             self._wrong.append(
-                self._at(number, _form_problem(line) or "its bytes differ from those that its record writes")
+                self._at(number, _form_problem(line) or "its bytes differ from those that raggs writes for this record")
             )
 
     def _verdict(self, tally: StageTally) -> list[AuditFinding]:
@@ -449,7 +449,9 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[AuditFinding]:
                 yield AuditFinding(LEDGER, number, first_fault(error), "copy")
             else:
                 if at in lines and dump_line(lines[at], given=True) != data and at < mark.bytes:
-                    yield AuditFinding(LEDGER, number, "its bytes differ from those that its record writes", "copy")
+                    yield AuditFinding(
+                        LEDGER, number, "its bytes differ from those that raggs writes for this record", "copy"
+                    )
             at += len(data)
 
 

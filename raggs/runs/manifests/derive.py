@@ -458,7 +458,7 @@ def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
             if previous is not None and key <= previous:
                 return number, f"is not sorted by {', '.join(model.ORDER)}"
             if dump_line(record, given=True) != line:
-                return number, "its bytes differ from those that its record writes"
+                return number, "its bytes differ from those that raggs writes for this record"
             previous = key
     return None
 

@@ -47,7 +47,7 @@ def found(place: Path) -> EndToEnd:
     done = run_diagnosis(DiagnoseRequest("names", settings=FEW, out=place / "d", **golden(place)))  # type: ignore[arg-type]
     assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
     assert (place / "d" / "names-recall.svg").is_file()
-    assert "Rank correlation of the change" in (place / "d" / "names.md").read_text()
+    assert "Rank correlation between the change" in (place / "d" / "names.md").read_text()
     return done.found.end_to_end
 
 
