@@ -112,7 +112,7 @@ def labels_of(judgments: Judgments) -> LabelMix:
     relevant = list(range(scale.high, scale.relevant - 1, -1))
     total, good = counts.sum(axis=1), counts[:, scale.relevant - scale.low :].sum(axis=1)
     spreads = [QuerySpread.of(f"grade {grade}", counts[:, grade - scale.low]) for grade in relevant]
-    spreads += [QuerySpread.of(f"relevant (grade {scale.relevant} or higher)", good)] if len(relevant) > 1 else []
+    spreads += [QuerySpread.of(f"relevant (grade {scale.relevant} or more)", good)] if len(relevant) > 1 else []
     return LabelMix(
         grades={grade: int(counts[:, grade - scale.low].sum()) for grade in range(scale.high, scale.low - 1, -1)},
         spreads=(*spreads, QuerySpread.of("judged passages", total)),

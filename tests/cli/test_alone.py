@@ -80,7 +80,7 @@ def test_status_tells_the_label_mix_of_what_is_graded(alone: Project) -> None:
     shares = [each / count.total() for each, count in zip(good, counts.values(), strict=True)]
     mix = json.loads(call("status", alone.run, "--json").stdout)["labels"]
     assert mix["grade 5"] == {"median": median(fives), "mean": pytest.approx(mean(fives))}
-    assert mix["relevant (grade 4 or higher)"] == {"median": median(good), "mean": pytest.approx(mean(good))}
+    assert mix["relevant (grade 4 or more)"] == {"median": median(good), "mean": pytest.approx(mean(good))}
     assert mix["prevalence"] == {"median": pytest.approx(median(shares)), "mean": pytest.approx(mean(shares))}
     said = " ".join(call("status", alone.run, "--details").stdout.split())
     assert f"grade 5 {median(fives):.1f}, {mean(fives):.1f}; grade 4" in said

@@ -57,7 +57,7 @@ def test_the_label_mix_is_told_over_queries_with_its_prevalence() -> None:
     assert found.grades == {5: 2, 4: 2, 3: 0, 2: 0, 1: 1}
     five, four, relevant, judged = found.spreads
     assert (five.median, five.mean, four.mean) == (1, pytest.approx(2 / 3), pytest.approx(2 / 3))
-    assert (relevant.name, relevant.mean, judged.most) == ("relevant (grade 4 or higher)", pytest.approx(4 / 3), 2)
+    assert (relevant.name, relevant.mean, judged.most) == ("relevant (grade 4 or more)", pytest.approx(4 / 3), 2)
     assert (found.prevalence.median, found.prevalence.least, found.without) == (1.0, 0.5, 0)
 
 
