@@ -106,8 +106,8 @@ def test_removed_its_name_is_unknown(project: Project) -> None:
 @pytest.mark.parametrize(
     ("module", "problem"),
     [
-        ("class Mine: pass", "is no raggs.parts.retrievers.Retriever"),
-        ("Mine = 3", "is no raggs.parts.retrievers.Retriever"),
+        ("class Mine: pass", "is not a subclass of raggs.parts.retrievers.Retriever"),
+        ("Mine = 3", "is not a subclass of raggs.parts.retrievers.Retriever"),
         ("", "AttributeError"),
         ("from raggs.parts.retrievers import Retriever\nclass Mine(Retriever): pass", "Mine lacks search"),
         (
