@@ -13,7 +13,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -159,6 +159,11 @@ def sentences_of_page(path: str, text: str) -> Iterator[Sentence]:  # noqa: C901
     yield from flush()
 
 
+@lru_cache(maxsize=1)  # sentences and docstrings of a module are read one after the other
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Constant]]:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -202,7 +207,7 @@ def _docstring_paragraphs(text: str) -> Iterator[str]:
 
 def sentences_of_module(path: str, text: str) -> Iterator[Sentence]:
     """Yield the sentences of docstrings, comments and messages of a module."""
-    tree = ast.parse(text)
+    tree = _parsed(text)
     known = set()
     for node, constant in _docstrings(tree):
         known.add(id(constant))
@@ -279,7 +284,7 @@ def matches(path: Path) -> Iterator[tuple[Sentence, str]]:
         if name := next((name for name, pattern in COMPILED.items() if pattern.search(text)), None):
             yield sentence, name
     if path.suffix == ".py":
-        for node, constant in _docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+        for node, constant in _docstrings(_parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_property(node):
                 first = str(constant.value).strip().split("\n")[0]
                 if NOUN_START.match(first):

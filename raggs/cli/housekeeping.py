@@ -405,7 +405,7 @@ def _refuse(run: Path, found: Audit, lock: Path | None) -> None:
 def _print_audit(run: Path, found: Audit, written: Sequence[str], details: bool) -> None:
     from raggs.cli.documents import show_details
     from raggs.cli.screen import open_console
-    from raggs.cli.summaries import summarize_audit
+    from raggs.cli.summaries import summarise_audit
 
     def rest() -> None:
         for finding in found.findings:
@@ -417,7 +417,7 @@ def _print_audit(run: Path, found: Audit, written: Sequence[str], details: bool)
         for what in found.unchecked:
             say(f"not checked: {what}")
 
-    show_details(summarize_audit(run, found), open_console(), details, rest)
+    show_details(summarise_audit(run, found), open_console(), details, rest)
     for what in written:
         say(what)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord
+from raggs.base.artifacts import JournalRecord, JudgeRecord
 from raggs.base.document import Summary
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
@@ -24,9 +24,10 @@ from raggs.cli.screen import open_console, table
 from raggs.cli.summaries import (
     skipped,
     stages_run,
-    summarize_order,
-    summarize_run,
-    summarize_status,
+    summarise_order,
+    summarise_run,
+    summarise_status,
+    titles_of,
     top_passages,
 )
 from raggs.runs.manifests.costs import costs, failed_judge_gates
@@ -133,7 +134,7 @@ def show_order(run: OpenedRun, found: Explanation, as_json: bool, details: bool 
         for line in (RANK_TABLE_LEGEND, *order_lines(found)):
             console.print(line, soft_wrap=not console.is_terminal)
 
-    show_details(summarize_order(run, found), console, details, rest)
+    show_details(summarise_order(run, found), console, details, rest)
 
 
 def _lists(found: Explanation) -> dict[str, object]:
@@ -146,11 +147,7 @@ def _lists(found: Explanation) -> dict[str, object]:
 
 def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
     ranking = found.ranking
-    titles = {
-        record.doc_id: record.title or record.text
-        for record in run.typed("merge", MergeRecord)
-        if record.qid == found.qid
-    }
+    titles = titles_of(run, found.qid)
     rows = table("#", "95%", "grade", "score", "shown", "won-lost", "above next", "passage")
     for place, doc_id in enumerate(ranking.order):
         won, lost = found.record(doc_id)
@@ -225,7 +222,7 @@ def run_summary(result: PipelineResult, asked: RunFlags, show: int, details: boo
         _answerers(console, result.manifest.answerers)
         console.print(f"run: {result.store.folder}")
 
-    show_details(summarize_run(result, asked, show, nothing), console, details, rest)
+    show_details(summarise_run(result, asked, show, nothing), console, details, rest)
 
 
 def _print_lock_lines(console: Console, locks: Mapping[str, StageLock]) -> None:
@@ -419,4 +416,4 @@ def status(found: RunStatus, as_json: bool, details: bool = False) -> None:
         _print_lock_lines(console, manifest.stages)
         _answerers(console, found.answerers)
 
-    show_details(summarize_status(found, asked), console, details, rest)
+    show_details(summarise_status(found, asked), console, details, rest)

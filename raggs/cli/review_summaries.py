@@ -22,7 +22,7 @@ FIGURES = {"kappa": "kappa", "exact": "same grade", "within one": "at most one g
 # --- raggs review status --------------------------------------------------------------------------------------
 
 
-def summarize_reviews(found: ReviewStatus, agreement: AnnotatorAgreement, place: str) -> Summary:
+def summarise_reviews(found: ReviewStatus, agreement: AnnotatorAgreement, place: str) -> Summary:
     """Return the default output of `raggs review status`.
 
     Args:
@@ -66,7 +66,7 @@ def _review_notes(found: ReviewStatus) -> Iterator[str]:
 # --- raggs judge check ----------------------------------------------------------------------------------------
 
 
-def summarize_check(found: JudgeCheck, place: str) -> Summary:
+def summarise_check(found: JudgeCheck, place: str) -> Summary:
     """Return the default output of `raggs judge check`: agreement with human labels, and each check's result."""
     from raggs.app.judge_check import check_figure
 
@@ -108,7 +108,7 @@ def summarize_check(found: JudgeCheck, place: str) -> Summary:
 # --- raggs judge compare --------------------------------------------------------------------------------------
 
 
-def summarize_comparison(found: JudgeComparison, command: str) -> Summary:
+def summarise_comparison(found: JudgeComparison, command: str) -> Summary:
     """Return the default output of `raggs judge compare`: which judge to use, with agreement and cost of each.
 
     Args:

@@ -88,7 +88,7 @@ def status(
         say_json(dump_json({**asdict(found), "folder": str(found.folder)}))
         return
     from raggs.cli.documents import show_details
-    from raggs.cli.review_summaries import summarize_reviews
+    from raggs.cli.review_summaries import summarise_reviews
     from raggs.cli.screen import open_console
 
     def rest() -> None:
@@ -96,7 +96,7 @@ def status(
             say(f"{name}: {count:,}")
         say(f"labels: {found.folder}")
 
-    summary = summarize_reviews(found, annotator_agreement(opened, reviews), typed(run))
+    summary = summarise_reviews(found, annotator_agreement(opened, reviews), typed(run))
     show_details(summary, open_console(), details, rest)
 
 
@@ -424,7 +424,7 @@ def check(
     """
     from raggs.app.judge_check import check_json, check_judge, lay_out_check, write_calibration, write_check
     from raggs.cli.documents import show_details, show_sweep
-    from raggs.cli.review_summaries import summarize_check
+    from raggs.cli.review_summaries import summarise_check
     from raggs.cli.screen import open_console
     from raggs.runs.manifests.open_run import open_run
 
@@ -437,7 +437,7 @@ def check(
         say_json(check_json(found))
         return
     screen = open_console()
-    show_details(summarize_check(found, typed(run)), screen, details, lambda: show_sweep(lay_out_check(found), screen))
+    show_details(summarise_check(found, typed(run)), screen, details, lambda: show_sweep(lay_out_check(found), screen))
     for file in files:
         say(str(file))
 
@@ -506,7 +506,7 @@ def compare(
     )
     from raggs.base.errors import UsageError
     from raggs.cli.documents import show_details, show_sweep
-    from raggs.cli.review_summaries import summarize_comparison
+    from raggs.cli.review_summaries import summarise_comparison
     from raggs.cli.screen import open_console
     from raggs.runs.manifests.open_run import open_run
 
@@ -526,7 +526,7 @@ def compare(
     screen = open_console()
     command = f"raggs judge compare {typed(first)}" + (f" {typed(second)}" if second else "")
     command += f" --members {quote(members)}" if members else ""
-    summary = summarize_comparison(found, command)
+    summary = summarise_comparison(found, command)
     show_details(summary, screen, details, lambda: show_sweep(lay_out_comparison(found, show), screen))
     if plan is not None and not found.unread:
         say("no plan written: every passage on which the judges differ has a human label")

@@ -401,11 +401,11 @@ def _print(run: Path, cost: RunCost, top: int, details: bool) -> None:
     from raggs.base.types import as_object
     from raggs.cli.documents import show_details
     from raggs.cli.screen import open_console
-    from raggs.cli.summaries import summarize_cost
+    from raggs.cli.summaries import summarise_cost
     from raggs.runs.manifests.open_run import open_run
 
     screen, cap = open_console(), as_object(open_run(run).manifest.config.get("budget")).get("max_usd")
-    summary = summarize_cost(cost, float(cap) if isinstance(cap, int | float) else None)
+    summary = summarise_cost(cost, float(cap) if isinstance(cap, int | float) else None)
     show_details(summary, screen, details, lambda: _print_details(screen, cost, top))
 
 

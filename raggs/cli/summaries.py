@@ -96,7 +96,7 @@ def _golden_set(run: OpenedRun, locks: Mapping[str, StageLock]) -> str:
 # --- raggs run ------------------------------------------------------------------------------------------------
 
 
-def summarize_run(result: PipelineResult, asked: RunFlags, show: int, nothing: UngradedQueries | None) -> Summary:
+def summarise_run(result: PipelineResult, asked: RunFlags, show: int, nothing: UngradedQueries | None) -> Summary:
     """Return the last lines of `raggs run`.
 
     Args:
@@ -236,7 +236,7 @@ def stages_run(result: PipelineResult) -> Table | None:
 # --- raggs status ---------------------------------------------------------------------------------------------
 
 
-def summarize_status(found: RunStatus, asked: RunFlags) -> Summary:
+def summarise_status(found: RunStatus, asked: RunFlags) -> Summary:
     """Return the default output of `raggs status`: complete or not, usable or not, and what fails."""
     manifest, folder = found.manifest, found.run.folder
     failed = sum(lock.failed for lock in manifest.stages.values())
@@ -307,7 +307,7 @@ def _stages_table(found: RunStatus) -> Table | None:
 # --- raggs cost -----------------------------------------------------------------------------------------------
 
 
-def summarize_cost(cost: RunCost, cap: float | None) -> Summary:
+def summarise_cost(cost: RunCost, cap: float | None) -> Summary:
     """Return the default output of `raggs cost`.
 
     Args:
@@ -363,7 +363,7 @@ RECOMPUTED_STAGES = {
 REMEDIES = {"run": "run again", "copy": "restore copy", "lock": "write lock", "sign": "sign again", "told": ""}
 
 
-def summarize_audit(run: Path, found: Audit) -> Summary:
+def summarise_audit(run: Path, found: Audit) -> Summary:
     """Return the default output of `raggs audit`; an error with the remedy follows it if there are findings."""
     if found.findings:
         rows = [
@@ -380,11 +380,10 @@ def summarize_audit(run: Path, found: Audit) -> Summary:
             table=_table(("file", "remedy", "finding"), rows),
             details=f"--details: {f'{more} more and ' if more > 0 else ''}the full text of the findings",
         )
+    notes = tuple(shorten(f"note: {note}", MAX_WARNING_CHARS) for note in found.notes[:MAX_WARNINGS])
     if found.unfinished:
         told = f"Audit incomplete: {', '.join(found.unfinished)} not finished; the rest matches the manifest."
-        unfinished = tuple(shorten(f"note: {note}", MAX_WARNING_CHARS) for note in found.notes[:MAX_WARNINGS])
-        return Summary((told,), trust=unfinished, details="--details: all notes" if found.notes else "")
-    notes = [shorten(f"note: {note}", MAX_WARNING_CHARS) for note in found.notes[:MAX_WARNINGS]]
+        return Summary((told,), trust=notes, details="--details: all notes" if found.notes else "")
     return Summary(
         headline=(_audit_headline(run, found),),
         trust=(*notes, *([f"Not checked: {'; '.join(found.unchecked)}."] if found.unchecked else [])),
@@ -401,9 +400,7 @@ def _audit_headline(run: Path, found: Audit) -> str:
         return f"Audit passed: {plural(found.records, 'judgment')} in {run} can be read."
     if found.of == "evaluation":
         return f"Audit passed: {plural(found.records, 'value')} recomputed from the input files are the same."
-    stages = RECOMPUTED_STAGES[found.of].removesuffix(" and rank") if found.left_out else RECOMPUTED_STAGES[found.of]
-    if found.left_out:
-        stages = "embed, merge, judge and prune"
+    stages = "embed, merge, judge and prune" if found.left_out else RECOMPUTED_STAGES[found.of]
     checked = plural(found.records, "record")
     return f"Audit passed: hashes and {checked} match the manifest; {stages} recomputed with the same result."
 
@@ -411,16 +408,18 @@ def _audit_headline(run: Path, found: Audit) -> str:
 # --- raggs why ------------------------------------------------------------------------------------------------
 
 
-def summarize_order(run: OpenedRun, found: Explanation) -> Summary:
+def titles_of(run: OpenedRun, qid: str) -> dict[str, str]:
+    """Return the title, or the text, of each passage in the pool of a query."""
+    return {
+        record.doc_id: record.title or record.text for record in run.typed("merge", MergeRecord) if record.qid == qid
+    }
+
+
+def summarise_order(run: OpenedRun, found: Explanation) -> Summary:
     """Return the default output of `raggs why RUN --query QID`."""
     ranking, top = found.ranking, found.config.top
-    titles = {
-        record.doc_id: record.title or record.text
-        for record in run.typed("merge", MergeRecord)
-        if record.qid == found.qid
-    }
-    rows = []
-    for place, doc_id in enumerate(ranking.order[: max(top, MAX_PLACES)][:MAX_PLACES]):
+    titles, rows = titles_of(run, found.qid), []
+    for place, doc_id in enumerate(ranking.order[:MAX_PLACES]):
         won, lost = found.record(doc_id)
         rows.append(
             (
