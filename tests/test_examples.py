@@ -171,8 +171,8 @@ def test_the_ways_of_cutting_a_manual_are_told_apart(tmp_path: Path) -> None:
     found = {part["system"]: part for part in report["systems"] if part["cutoff"] == "5"}
     assert max(found, key=lambda name: found[name]["scores"]["iou"]["mean"]) == "markdown:200"
     verdicts = {(part["system"], part["cutoff"], part["measure"]): part["verdict"] for part in report["comparisons"]}
-    assert verdicts["markdown:200", "5", "iou"] == "win"
-    assert verdicts["recursive:400:overlap=200", "5", "iou"] == "loss"
+    assert verdicts["markdown:200", "5", "iou"] == "better"
+    assert verdicts["recursive:400:overlap=200", "5", "iou"] == "worse"
     page = (tmp_path / "out" / "chunks.md").read_text(encoding="utf-8")
     assert "(recall-over-length.svg)" in page and (tmp_path / "out" / "iou.svg").is_file()
 

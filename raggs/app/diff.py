@@ -55,7 +55,7 @@ from raggs.evaluation.diff_sets import (
     read_side,
 )
 from raggs.evaluation.gates import read_report
-from raggs.evaluation.messages import VERDICTS, unjudged_tops
+from raggs.evaluation.messages import unjudged_tops, verdict_word
 from raggs.evaluation.study import ScoringSettings, Study, doubt_of, ends_between, study_systems, unjudged_in
 from raggs.golden.sources import NamedSystem, open_systems
 from raggs.metrics.columns import Run
@@ -313,9 +313,9 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
 
 def _verdict_text(verdict: Verdict, unjudged: str | None) -> str:
     """Return a verdict; for an inconclusive one, add whether queries are too few or passages unjudged."""
-    if verdict == "unresolvable":
-        return f"{VERDICTS[verdict]} (too few queries)"
-    return f"{VERDICTS[verdict]} ({unjudged})" if unjudged else VERDICTS[verdict]
+    if verdict == "inconclusive":
+        return f"{verdict} (too few queries)"
+    return f"{verdict_word(verdict)} ({unjudged})" if unjudged else verdict_word(verdict)
 
 
 def _movers(each: VerdictPart) -> str:

@@ -13,7 +13,7 @@ from raggs.base.text import plural, shorten
 from raggs.evaluation.diff_results import RunsReport
 from raggs.evaluation.diff_sets import DecisionsPart, DiffReport, EstimatePart, ScoreDiffPart, VerdictPart
 from raggs.evaluation.layout import shorten_name
-from raggs.evaluation.messages import VERDICTS
+from raggs.evaluation.messages import verdict_word
 
 MAX_FLIPS = 3  # verdicts with a sentence of their own
 MAX_ROWS = 8
@@ -60,9 +60,9 @@ def _flips(found: DecisionsPart, digits: int) -> Iterator[str]:
 def flip_sentence(each: VerdictPart, digits: int) -> str:
     """Return how one verdict changes: ``a against b on mrr: better (0.500) in OLD, worse (-0.500) in NEW.``"""
     first, second = shorten_name(each.first), shorten_name(each.second)
-    old = f"{VERDICTS[each.old]} ({_difference(each.old_difference, digits)})"
-    new = f"{VERDICTS[each.new]} ({_difference(each.new_difference, digits)})"
-    if each.old == "unresolvable" and each.new == "unjudged":
+    old = f"{verdict_word(each.old)} ({_difference(each.old_difference, digits)})"
+    new = f"{verdict_word(each.new)} ({_difference(each.new_difference, digits)})"
+    if each.old == "inconclusive" and each.new == "unjudged":
         new = f"inconclusive, as {each.new_unjudged}"
     return f"{first} against {second} on {each.measure}: {old} in OLD, {new} in NEW."
 

@@ -29,7 +29,7 @@ from raggs.base.document import (
 from raggs.base.files import write_texts
 from raggs.base.text import plural, shorten
 from raggs.chunking.models import TITLES, ChunkComparisonPart, ChunkReport, ChunkSystemPart, points
-from raggs.evaluation.messages import VERDICTS
+from raggs.evaluation.messages import verdict_word
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
 from raggs.stats.comparison import Comparison, compare_many
@@ -82,7 +82,7 @@ def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Su
             part.system,
             _percent(part.scores[DECIDING].mean),
             _in_points(differences[part.system].difference) if part.system in differences else "",
-            VERDICTS[differences[part.system].verdict] if part.system in differences else "best",
+            verdict_word(differences[part.system].verdict) if part.system in differences else "best",
             _percent(part.scores["recall"].mean),
             _percent(part.scores["precision"].mean),
         )
@@ -132,7 +132,7 @@ def _headline(ranked: Sequence[ChunkSystemPart], differences: Mapping[str, Compa
             "" if score.low is None or score.high is None else f" [{100 * score.low:.1f}, {100 * score.high:.1f}]"
         )
         return f"{first}: {where} is {_percent(score.mean)}%{interval}; no other chunker to compare with."
-    worse = [part.system for part in ranked[1:] if differences[part.system].verdict == "loss"]
+    worse = [part.system for part in ranked[1:] if differences[part.system].verdict == "worse"]
     tied = [first, *(part.system for part in ranked[1:] if part.system not in worse)]
     if len(tied) == 1:
         return f"{first} is best on {where} ({_percent(score.mean)}%); {_next_worse(worse, differences)}."
@@ -224,11 +224,11 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
         if part.measure not in COMPARED_MEASURES:
             continue
         grouped.setdefault((part.system, part.cutoff), []).append(part)
-    if any(part.verdict == "unresolvable" for parts in grouped.values() for part in parts):
+    if any(part.verdict == "inconclusive" for parts in grouped.values() for part in parts):
         yield "better and worse are significant at 95%; inconclusive: too few questions to decide"
     for (system, cutoff), parts in grouped.items():
         told = ", ".join(
-            f"{TITLES[part.measure]} {points(part.difference)} ({VERDICTS[part.verdict]})" for part in parts
+            f"{TITLES[part.measure]} {points(part.difference)} ({verdict_word(part.verdict)})" for part in parts
         )
         yield f"{system} compared with {report.baseline}, k = {cutoff}, in points: {told}"
 
@@ -251,7 +251,7 @@ LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # edges and height of a plot
 SERIES = 12  # maximum number of systems in a plot
 MAX_ROWS = 24
 MAX_LABEL_LETTERS = 85  # maximum characters of a line of text
-SIGNIFICANT_VERDICTS = ("win", "loss")  # verdicts with a significant difference
+SIGNIFICANT_VERDICTS = ("better", "worse")  # verdicts with a significant difference
 
 Point = tuple[float, float, ChunkSystemPart]
 

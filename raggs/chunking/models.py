@@ -22,7 +22,7 @@ from raggs.base.jsonl import first_fault
 from raggs.base.registry import Registry
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number
-from raggs.evaluation.messages import VERDICTS
+from raggs.evaluation.messages import verdict_word
 from raggs.evaluation.models import ReportPart, Verdict
 
 TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
@@ -103,7 +103,7 @@ class ChunkComparisonPart(ReportPart):
     p: Annotated[Number, Column("p", text="{:.4f}")] = Field(
         description="p value of the randomisation test, corrected over the systems"
     )
-    verdict: Annotated[Verdict, Column("verdict", text=VERDICTS.__getitem__)]
+    verdict: Annotated[Verdict, Column("verdict", text=verdict_word)]
     wins: int
     ties: int
     losses: int

@@ -182,7 +182,7 @@ def _label_candidates(place: str) -> Iterator[str]:
 
 
 MAX_MOVERS = 5  # questions named for a flip
-OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
+OPPOSITE: Mapping[Verdict, Verdict] = {"better": "worse", "worse": "better"}
 
 
 @dataclass(frozen=True)

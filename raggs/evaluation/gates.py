@@ -28,7 +28,7 @@ from raggs.base.files import read_whole
 from raggs.base.jsonl import first_fault
 from raggs.base.text import escape_controls, plural
 from raggs.base.types import Number
-from raggs.evaluation.messages import VERDICTS, unjudged_tops
+from raggs.evaluation.messages import unjudged_tops
 from raggs.evaluation.models import EvalReport, ScorePart, SystemPart, UnjudgedTopPart
 from raggs.evaluation.report import rule_words
 from raggs.evaluation.study import Study, judging_remedy, unjudged_in
@@ -149,7 +149,7 @@ def _if_judged(found: GateOutcome, study: Study, limit: float) -> GateOutcome:
     values = study.values[found.system].column(named.name)
     if not could_cross(sign * values, sign * limit, ends if named.higher else -ends):
         return found
-    said = f"{found.said}; {VERDICTS['unjudged']}: {unjudged_tops(parts)}"
+    said = f"{found.said}; inconclusive: {unjudged_tops(parts)}"
     up = found.failed == named.higher
     far = np.nanmean(ends.high if up else ends.low)
     if np.isfinite(far):
@@ -347,7 +347,7 @@ class _Change:
     def is_worse(self, differences: Floats) -> bool:
         """Return whether differences are a regression, and the sentence on it."""
         found = self.compared(differences)
-        return -found.difference.mean > self.drop or (found.verdict == "loss" and not found.negligible)
+        return -found.difference.mean > self.drop or (found.verdict == "worse" and not found.negligible)
 
 
 def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
@@ -369,11 +369,11 @@ def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
     tops, ends = _unjudged(change)
     if worse:
         verdict = change.compared(sides[0] - sides[1]).verdict
-        sure = "significantly" if verdict == "loss" else f"not significantly, but by more than {change.drop:g}"
+        sure = "significantly" if verdict == "worse" else f"not significantly, but by more than {change.drop:g}"
         said = f"{went}, {sure} worse"
     if ends is not None and could_reverse(change.is_worse, _differences(change), ends):
         remedy = judging_remedy(tops, {} if change.study is None else _sources(change), change.report.golden.source)
-        said = f"{went}; {VERDICTS['unjudged']}: {unjudged_tops(tops)}"
+        said = f"{went}; inconclusive: {unjudged_tops(tops)}"
         return outcome(said, True, inconclusive=True, remedy=remedy)
     return outcome(said, worse)
 

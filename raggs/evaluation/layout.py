@@ -251,20 +251,20 @@ def verdict_sentence(part: ComparisonPart, digits: int) -> str:
     seen = f"(difference {_number(part.difference, digits)}{_interval(part.low, part.high, digits)})"
     if part.unjudged is not None:
         return f"{system} against {baseline} {on} is inconclusive: {unjudged_tops(part.unjudged.tops)} {seen}."
-    if part.verdict in ("win", "loss"):
-        word = "better" if part.verdict == "win" else "worse"
+    if part.verdict in ("better", "worse"):
+        word = "better" if part.verdict == "better" else "worse"
         small = ", a difference too small to matter" if part.negligible else ""
         return f"{system} is {word} than {baseline} {on} by {_size(part, digits)}{small}."
-    if part.verdict == "tie":
+    if part.verdict == "equivalent":
         return f"{system} and {baseline} are equivalent {on} {seen}."
     return f"{system} and {baseline} are statistically tied {on} {seen}."
 
 
 GROUPS: dict[Verdict, str] = {
-    "win": "Better than {} on {}",
-    "loss": "Worse than {} on {}",
-    "tie": "Equivalent to {} on {}",
-    "unresolvable": "Statistically tied with {} on {}",
+    "better": "Better than {} on {}",
+    "worse": "Worse than {} on {}",
+    "equivalent": "Equivalent to {} on {}",
+    "inconclusive": "Statistically tied with {} on {}",
     "unjudged": "Inconclusive against {} on {} (unjudged passages)",
 }
 
@@ -275,7 +275,7 @@ def grouped_verdicts(parts: Sequence[ComparisonPart], digits: int) -> Iterator[s
         found = [part for part in parts if part.verdict == verdict]
         if not found:
             continue
-        sized = verdict in ("win", "loss")
+        sized = verdict in ("better", "worse")
         names = (f"{shorten_name(part.system)}{f' by {_size(part, digits)}' if sized else ''}" for part in found)
         yield f"{words.format(shorten_name(parts[0].baseline), parts[0].measure)}: {', '.join(names)}."
 

@@ -10,14 +10,7 @@ from raggs.evaluation.models import ComparisonPart, EvalReport, GoldenPart, Unju
 
 Kind = Literal["retrieval", "ordering", "none"]
 
-MARKS: dict[Verdict, str] = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?", "unjudged": "!"}
-VERDICTS: dict[Verdict, str] = {
-    "win": "better",
-    "loss": "worse",
-    "tie": "equivalent",
-    "unresolvable": "inconclusive",
-    "unjudged": "inconclusive",
-}
+MARKS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?", "unjudged": "!"}
 BOTTLENECKS: dict[Kind, str] = {
     "retrieval": "improve retrieval, its pool lacks relevant passages: fuse dense and BM25 (RRF), use a more "
     "exact index (ef, nprobe), rewrite queries",
@@ -34,6 +27,11 @@ KNOBS = (
 )
 LEAST_SHARE = 0.01  # below it, a share needs more than whole percent
 OWN_CUTOFFS = "each sample with metadata.k is scored at that cutoff"
+
+
+def verdict_word(verdict: Verdict) -> str:
+    """Return the verdict as shown to users: one that unjudged passages could reverse is inconclusive."""
+    return "inconclusive" if verdict == "unjudged" else verdict
 
 
 def judgments(golden: GoldenPart) -> str:
@@ -63,13 +61,13 @@ def difference_sentence(part: ComparisonPart) -> str:
 
 def would_tell(part: ComparisonPart) -> str:
     """Return how many queries would resolve an inconclusive difference; empty if it is conclusive or none would."""
-    open_ = part.verdict == "unresolvable" and part.queries_needed
+    open_ = part.verdict == "inconclusive" and part.queries_needed
     return f"{part.queries_needed:,} queries would resolve it" if open_ else ""
 
 
 def inconclusive(part: UnjudgedPart) -> str:
     """Return why a verdict is inconclusive: ``inconclusive: 20% of the top 10 of new is unjudged``."""
-    return f"{VERDICTS['unjudged']}: {unjudged_tops(part.tops)}"
+    return f"inconclusive: {unjudged_tops(part.tops)}"
 
 
 def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:

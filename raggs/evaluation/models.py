@@ -16,7 +16,7 @@ from raggs.base import __version__
 from raggs.base.document import Cell, Column, NumberForm, bounded, score, signed
 from raggs.base.types import Number
 
-Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
+Verdict = Literal["better", "worse", "equivalent", "inconclusive", "unjudged"]
 
 
 def _is_none(value: object) -> bool:

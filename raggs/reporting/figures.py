@@ -40,7 +40,7 @@ def _means(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
 
 def _differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
     rows = [
-        ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("win", "loss"))
+        ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("better", "worse"))
         for part in report.comparisons
         if part.measure == measure and part.difference is not None
     ]

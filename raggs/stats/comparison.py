@@ -1,10 +1,10 @@
 """Comparison of a system with a baseline: interval, tests and verdict.
 
-A win or a loss needs two conditions: the interval of the mean difference excludes 0, and the p value, corrected over
-all systems compared, is below alpha. A "tie" means equivalent: the interval is within a margin of negligible
-differences. Everything else is "unresolvable", reported with the number of queries that would resolve the observed
-difference if it were the true one. If unjudged passages could reverse a win, loss or tie (`could_reverse`), the verdict
-is "unjudged": inconclusive until these passages are judged.
+The verdicts "better" and "worse" need two conditions: the interval of the mean difference excludes 0, and the p value,
+corrected over all systems compared, is below alpha. "equivalent" means that the interval is within a margin of
+negligible differences. All other differences are "inconclusive" and reported with the number of queries that would
+resolve the observed difference if it were the true one. If unjudged passages could reverse one of the first three
+verdicts (`could_reverse`), the verdict is "unjudged": inconclusive until these passages are judged.
 
 Tests work on paired differences, one per query. Effect size, power and Holm's correction belong to them. The
 randomisation test comes first. It assumes only that, under the null hypothesis, each of the two scores could have come
@@ -248,7 +248,7 @@ def _power(count: int, effect: float, alpha: float) -> float:
     return float(1 - nctdtr(count - 1, effect * math.sqrt(count), least))
 
 
-Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
+Verdict = Literal["better", "worse", "equivalent", "inconclusive", "unjudged"]
 
 MARGIN = 0.01
 SCORE_TOLERANCE = 1e-12  # scores closer than that differ only by rounding
@@ -324,7 +324,7 @@ class Comparison:
         verdict: verdict for the system.
         negligible: the interval is within the margin. Independent of the verdict: a win may be negligible.
         queries_needed: number of queries that would detect the observed difference with a power of 80%; None for a
-            difference of 0. If the verdict is "unresolvable", it exceeds the number of queries compared.
+            difference of 0. If the verdict is "inconclusive", it exceeds the number of queries compared.
         stands: the verdict with unjudged passages counted as not relevant. It differs from `verdict` only if that is
             "unjudged".
     """
@@ -406,7 +406,7 @@ def compare_many(
         plan: whether to compute `queries_needed`, which imports scipy; otherwise it is None.
 
     Returns:
-        Comparisons by system name, in the given order. A "win" means that the system is better than the baseline.
+        Comparisons by system name, in the given order. "better" means that the system is better than the baseline.
 
     Raises:
         ValueError: lengths differ, a value is infinite, a test is unknown or none is given, or alpha or margin is out
@@ -472,7 +472,7 @@ def _comparison(
     verdict = _verdict(interval, corrected[rule.test], negligible, rule.alpha)
     # Holm compares the smallest p with alpha / systems, so a plan for that level holds for every position.
     needed = queries_needed(effect, alpha=rule.alpha / rule.systems) if rule.plan else None
-    if verdict == "unresolvable" and needed is not None:
+    if verdict == "inconclusive" and needed is not None:
         needed = max(needed, differences.size + 1)
     return Comparison(
         difference=interval,
@@ -497,12 +497,12 @@ def _reversible(
     verdict: Verdict,
 ) -> bool:
     """Return whether unjudged passages could move a verdict's interval across 0, or out of the margin for a tie."""
-    if verdict not in ("win", "loss", "tie"):
+    if verdict not in ("better", "worse", "equivalent"):
         return False
 
     def says(row: Floats) -> bool:
         found = interval_of(row)
-        sides = {"win": found.low > 0, "loss": found.high < 0, "tie": _within_margin(found, margin)}
+        sides = {"better": found.low > 0, "worse": found.high < 0, "equivalent": _within_margin(found, margin)}
         return bool(sides[verdict])
 
     return could_reverse(says, differences, ends)
@@ -514,11 +514,11 @@ def _within_margin(interval: Interval, margin: float) -> bool:
 
 def _verdict(interval: Interval, p: float, negligible: bool, alpha: float) -> Verdict:
     if p < alpha and interval.low > 0:
-        return "win"
+        return "better"
     if p < alpha and interval.high < 0:
-        return "loss"
+        return "worse"
     # A few equal differences give an interval of width 0, which is not evidence of equivalence.
-    return "tie" if negligible and interval.count >= least_queries(alpha) else "unresolvable"
+    return "equivalent" if negligible and interval.count >= least_queries(alpha) else "inconclusive"
 
 
 PERMUTATIONS = 10_000

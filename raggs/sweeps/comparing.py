@@ -19,7 +19,7 @@ from statistics import fmean
 from raggs.base.document import Column, ColumnSpec, Legend, Section, Table, table_of, terms_of
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.evaluation.messages import inconclusive
+from raggs.evaluation.messages import inconclusive, verdict_word
 from raggs.evaluation.models import ComparisonPart, UnjudgedPart
 from raggs.evaluation.report import rule_words
 from raggs.stats.front import MAX_LOSS
@@ -31,13 +31,6 @@ from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, SweepReport, 
 MAX_INDEX_LOSS = MAX_LOSS  # share of the exact index's quality that an index may lose
 MAX_COMPARED = 4
 MIN_SHOWN_FALL = 5e-4  # smallest loss that is visible with three decimals
-VERDICTS = {
-    "win": "better",
-    "loss": "worse",
-    "tie": "equivalent",
-    "unresolvable": "inconclusive",
-    "unjudged": "inconclusive",
-}
 
 
 def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
@@ -99,7 +92,7 @@ def _contribution_section(report: SweepReport) -> Section | None:
 def _baseline_section(report: SweepReport) -> Section | None:
     if not report.comparisons:
         return None
-    counted = Counter(VERDICTS.get(part.verdict, part.verdict) for part in report.comparisons)
+    counted = Counter(verdict_word(part.verdict) for part in report.comparisons)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
     sentence = f"{report.quality[0]} of {plural(len(report.comparisons), 'system')}: {told} (p corrected by Holm)"
     title = f"{report.quality[0]} against {report.baseline}"
@@ -117,7 +110,7 @@ def _baseline_section(report: SweepReport) -> Section | None:
 
 
 def _verdict_text(part: ComparisonPart) -> str:
-    return VERDICTS.get(part.verdict, part.verdict) if part.unjudged is None else inconclusive(part.unjudged)
+    return verdict_word(part.verdict) if part.unjudged is None else inconclusive(part.unjudged)
 
 
 def _wins(report: SweepReport) -> Section | None:

@@ -73,7 +73,7 @@ def by_hand(systems: dict[str, dict[str, float]]) -> dict[tuple[str, str], str]:
 def verdict(row: np.ndarray, p: float) -> str:
     low, high = stats.bootstrap((row,), np.mean, method="BCa", rng=3).confidence_interval
     if p < ALPHA and low > 0:
-        return "win"
+        return "better"
     if p < ALPHA and high < 0:
-        return "loss"
-    return "tie" if low >= -MARGIN and high <= MARGIN else "unresolvable"
+        return "worse"
+    return "equivalent" if low >= -MARGIN and high <= MARGIN else "inconclusive"

@@ -88,7 +88,7 @@ def test_recall_is_drawn_over_what_is_read_through_the_cutoffs_with_intervals() 
 
 def test_what_cannot_be_told_from_the_baseline_is_grey() -> None:
     rows = (system("small", "5", 0.6, 9, 0.1), system("same", "5", 0.6, 9, 0.11), system("best", "5", 0.6, 9, 0.2))
-    told = (against("same", "unresolvable"), against("best", "win"))
+    told = (against("same", "inconclusive"), against("best", "better"))
     drawn = plots(report(*rows, comparisons=told))["iou.svg"][1]
     assert len(marks(drawn, "front")) == 2 and len(marks(drawn, "doubtdot")) == 1
     assert texts(drawn)[0] == "IoU at k = 5"

@@ -284,7 +284,7 @@ def test_a_verdict_that_unjudged_passages_could_reverse_is_inconclusive(tmp_path
     found = compared(DiffRequest(tmp_path / "old.txt", tmp_path / "new.txt", runs, ("precision@2",)))
     assert found.decisions is not None
     (verdict,) = found.decisions.verdicts
-    assert (verdict.old, verdict.new, verdict.flipped) == ("unjudged", "win", True)
+    assert (verdict.old, verdict.new, verdict.flipped) == ("unjudged", "better", True)
     assert verdict.old_unjudged == "50% of the top 2 of b is unjudged"
     said = lay_out_diff(found).scores.sentences
     assert "  a against b on precision@2: inconclusive (50% of the top 2 of b is unjudged) -> better" in said[1]

@@ -288,9 +288,9 @@ def test_a_baseline_gives_verdicts(here: Path) -> None:
     report = scored("-g", "many", "-r", "poor", "-r", "good", "-r", "same", "-b", "poor", "-m", "mrr,harm@1")
     found = {(part["system"], part["measure"]): part for part in report["comparisons"]}
     win, harm, tie = found["good", "mrr"], found["good", "harm@1"], found["same", "mrr"]
-    assert (win["verdict"], win["difference"], win["wins"], win["losses"]) == ("win", 0.5, 12, 0)
-    assert (harm["verdict"], harm["difference"], harm["high"] <= 0) == ("win", -1.0, True)
-    assert (tie["verdict"], tie["difference"], tie["ties"]) == ("tie", 0.0, 12)
+    assert (win["verdict"], win["difference"], win["wins"], win["losses"]) == ("better", 0.5, 12, 0)
+    assert (harm["verdict"], harm["difference"], harm["high"] <= 0) == ("better", -1.0, True)
+    assert (tie["verdict"], tie["difference"], tie["ties"]) == ("equivalent", 0.0, 12)
     assert {"holes@1", "holes@10"}.isdisjoint(part["measure"] for part in report["comparisons"])
     arguments = ("-g", "many", "-r", "poor", "-r", "good", "-r", "same", "-m", "mrr")
     for headline in (raggs_eval(*arguments), raggs_eval(*arguments, "-b", "poor")):

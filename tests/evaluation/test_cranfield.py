@@ -42,7 +42,7 @@ def test_retrievers_of_a_run_score_as_ir_measures_says(tmp_path):
             theirs = expected[ir_measures.parse_measure(name)]
             assert system["scores"][ours]["mean"] == pytest.approx(theirs, abs=1e-9), (system["name"], name)
     verdicts = {(part["system"], part["measure"]): part["verdict"] for part in report["comparisons"]}
-    assert verdicts["dense", "ndcg@10"] == "loss"
+    assert verdicts["dense", "ndcg@10"] == "worse"
 
 
 def lists(run: Path, name: str) -> dict[str, dict[str, float]]:

@@ -32,7 +32,7 @@ def with_comparisons(*parts: ComparisonPart) -> EvalReport:
 
 @pytest.mark.parametrize(
     ("verdict", "needed", "answer"),
-    [("win", 3, "yes"), ("loss", 3, "no"), ("tie", None, "no"), ("unresolvable", 20, "inconclusive")],
+    [("better", 3, "yes"), ("worse", 3, "no"), ("equivalent", None, "no"), ("inconclusive", 20, "inconclusive")],
 )
 def test_the_verdict_becomes_an_answer_in_the_words_of_the_evaluation(verdict, needed, answer):
     part = comparison(verdict=verdict, queries_needed=needed)
@@ -44,9 +44,9 @@ def test_the_verdict_becomes_an_answer_in_the_words_of_the_evaluation(verdict, n
 
 def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
     parts = (
-        comparison(system="a", difference=0.1, verdict="tie"),
-        comparison(system="b", difference=0.2, verdict="win"),
-        comparison(system="c", difference=0.9, measure="mrr", verdict="win"),
+        comparison(system="a", difference=0.1, verdict="equivalent"),
+        comparison(system="b", difference=0.2, verdict="better"),
+        comparison(system="c", difference=0.9, measure="mrr", verdict="better"),
     )
     (ship,) = box(facts(with_comparisons(*parts))).ships
     assert ship.question == "Replace poor with b?"
@@ -56,7 +56,7 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
 
 @pytest.mark.parametrize(
     ("verdict", "said"),
-    [("win", "significantly less"), ("loss", "significantly more"), ("unresolvable", "no significant difference")],
+    [("better", "significantly less"), ("worse", "significantly more"), ("inconclusive", "no significant difference")],
 )
 def test_what_a_system_shows_that_misleads_stands_beside_its_gain(verdict, said):
     measured = make_report(golden(), SYSTEMS, scoring(("ra_nwg@2", "harm@2")), [Comparisons("poor")])
@@ -69,7 +69,7 @@ def test_what_a_system_shows_that_misleads_stands_beside_its_gain(verdict, said)
 
 
 def test_a_system_that_is_behind_is_not_shipped_though_that_may_be_chance():
-    part = comparison(verdict="unresolvable", queries_needed=20, difference=-0.1)
+    part = comparison(verdict="inconclusive", queries_needed=20, difference=-0.1)
     (ship,) = box(facts(with_comparisons(part))).ships
     assert (ship.answer, ship.needed) == ("no", None)
     assert "its mean is below poor, although not significantly, so nothing supports the replacement" in ship.said
@@ -82,7 +82,7 @@ def test_lower_is_better_where_it_is():
 
 
 def test_queries_that_would_tell_are_a_step_unless_they_are_far_too_many():
-    near, far = (box(facts(with_comparisons(comparison(verdict="unresolvable", queries_needed=n)))) for n in (20, 40))
+    near, far = (box(facts(with_comparisons(comparison(verdict="inconclusive", queries_needed=n)))) for n in (20, 40))
     assert "raggs questions DOCS --out questions.jsonl --n 17" in [step.command for step in near.steps]
     assert not [step for step in far.steps if "questions" in step.command]
     assert "such a small difference rarely matters in practice" in " ".join(far.ships[0].said)

@@ -9,14 +9,14 @@ from raggs.base.document import Column, Legend
 from raggs.base.errors import UsageError
 from raggs.base.types import finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
-from raggs.evaluation.messages import MARKS, VERDICTS, inconclusive, would_tell
+from raggs.evaluation.messages import MARKS, inconclusive, verdict_word, would_tell
 from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart
 from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import SPREADS, MeasureSpec
 from raggs.stats.comparison import TESTS, Comparison, DifferenceBounds, compare_many
 
-CAUSES = {"unresolvable": ": too few queries", "unjudged": ": unjudged passages could reverse it"}
+CAUSES = {"inconclusive": ": too few queries", "unjudged": ": unjudged passages could reverse it"}
 UNCOMPARED = {"holes", "judged", "unj"}  # These measures show how far to trust a score, not how good a system is.
 
 
@@ -85,8 +85,8 @@ class Comparisons(PartAnalysis[ComparisonPart]):
             return None
         met = {part.verdict for part in report.comparisons}
         said = ", ".join(
-            f"{MARKS[verdict]} {words}{CAUSES.get(verdict, '')}"
-            for verdict, words in VERDICTS.items()
+            f"{mark} {verdict_word(verdict)}{CAUSES.get(verdict, '')}"
+            for verdict, mark in MARKS.items()
             if verdict in met
         )
         return Legend("", f"against {report.comparisons[0].baseline}: {said}")
@@ -174,7 +174,7 @@ def comparison_part(
 def _verdict(part: ComparisonPart) -> str:
     if part.unjudged is not None:
         return f"{MARKS[part.verdict]} {inconclusive(part.unjudged)}"
-    return ", ".join(filter(None, (f"{MARKS[part.verdict]} {VERDICTS[part.verdict]}", would_tell(part))))
+    return ", ".join(filter(None, (f"{MARKS[part.verdict]} {verdict_word(part.verdict)}", would_tell(part))))
 
 
 def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:
@@ -188,6 +188,6 @@ def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:
 
 def _by_verdict(parts: Iterator[ComparisonPart]) -> Iterator[str]:
     listed = list(parts)
-    for verdict, words in VERDICTS.items():
+    for verdict in MARKS:
         if measures := [part.measure for part in listed if part.verdict == verdict]:
-            yield f"{words} in {', '.join(measures)}"
+            yield f"{verdict_word(verdict)} in {', '.join(measures)}"

@@ -348,8 +348,8 @@ def _of_systems(report: EvalReport) -> Recommendation:
     if not first:
         return _uncompared_recommendation(report)
     best = first[0]
-    open_ = best.verdict == "unjudged" or (best.verdict == "unresolvable" and is_ahead(best, report))
-    answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no"}
+    open_ = best.verdict == "unjudged" or (best.verdict == "inconclusive" and is_ahead(best, report))
+    answers: dict[str, Answer] = {"better": "yes", "worse": "no", "equivalent": "no"}
     return Recommendation(
         question=f"Replace {best.baseline} with {best.system}?",
         answer="inconclusive" if open_ else answers.get(best.verdict, "no"),
@@ -374,15 +374,15 @@ def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
         low, high = signed(best.unjudged.low), signed(best.unjudged.high)
         yield inconclusive(best.unjudged)
         yield f"depending on their grades, the difference is between {low} and {high}"
-    elif best.verdict == "tie":
+    elif best.verdict == "equivalent":
         yield f"equivalent: the interval is within {MARGIN:g} of zero, so choose the cheaper system"
-    elif best.verdict == "win" and best.negligible:
+    elif best.verdict == "better" and best.negligible:
         yield f"the gain is significant but within {MARGIN:g}, which is negligible in practice"
-    elif best.verdict == "loss":
+    elif best.verdict == "worse":
         yield f"{best.baseline} is better than all other systems"
-    elif best.verdict == "unresolvable" and not is_ahead(best, report):
+    elif best.verdict == "inconclusive" and not is_ahead(best, report):
         yield f"its mean is below {best.baseline}, although not significantly, so nothing supports the replacement"
-    elif best.verdict == "unresolvable" and best.queries_needed:
+    elif best.verdict == "inconclusive" and best.queries_needed:
         there = report.golden.queries
         needed = f"about {best.queries_needed:,} queries are needed"
         yield f"{needed} for a conclusive result if the true difference equals the observed one; there are {there:,}"
@@ -396,7 +396,7 @@ def _harm_reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
         same = (part.system, part.baseline) == (best.system, best.baseline)
         if same and part.measure != best.measure and parse_measure(part.measure).measure.NAME == "harm":
             shown = [each.scores[part.measure].mean for each in report.systems if each.name == part.system]
-            sure = {"loss": "significantly more", "win": "significantly less"}.get(
+            sure = {"worse": "significantly more", "better": "significantly less"}.get(
                 part.verdict, "no significant difference"
             )
             yield (

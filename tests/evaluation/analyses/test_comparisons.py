@@ -39,7 +39,13 @@ def part(measure: str, verdict: str) -> ComparisonPart:
 
 
 def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
-    parts = (part("a", "win"), part("b", "unresolvable"), part("c", "win"), part("d", "tie"), part("e", "loss"))
+    parts = (
+        part("a", "better"),
+        part("b", "inconclusive"),
+        part("c", "better"),
+        part("d", "equivalent"),
+        part("e", "worse"),
+    )
     report = reported().model_copy(update={"comparisons": parts})
     section = Comparisons().section(report)
     assert section.title == "Comparison with old"

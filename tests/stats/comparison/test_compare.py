@@ -12,7 +12,7 @@ from raggs.stats.comparison import compare, compare_many, holm, least_queries, o
 from raggs.stats.intervals import bootstrap_mean
 
 NAN = math.nan
-MIRROR = {"win": "loss", "loss": "win", "tie": "tie", "unresolvable": "unresolvable"}
+MIRROR = {"better": "worse", "worse": "better", "equivalent": "equivalent", "inconclusive": "inconclusive"}
 
 
 def worlds(shift, count, spread=0.1):
@@ -24,7 +24,7 @@ def worlds(shift, count, spread=0.1):
 def test_a_clear_difference_is_a_win_and_its_mirror_a_loss():
     system, baseline = worlds(0.1, 60)
     won, lost = compare(system, baseline, seed=1), compare(baseline, system, seed=1)
-    assert (won.verdict, lost.verdict) == ("win", "loss")
+    assert (won.verdict, lost.verdict) == ("better", "worse")
     assert won.difference.mean == pytest.approx((system - baseline).mean())
     assert won.p_values["t"] == pytest.approx(scipy_stats.ttest_rel(system, baseline).pvalue)
     assert won.p_values == won.corrected
@@ -41,7 +41,7 @@ def test_the_interval_is_that_of_the_differences():
 def test_equal_systems_tie():
     system, _ = worlds(0.0, 30)
     found = compare(system, system, seed=1)
-    assert found.verdict == "tie" and found.negligible
+    assert found.verdict == "equivalent" and found.negligible
     assert (found.wins, found.ties, found.losses) == (0, 30, 0)
     assert found.queries_needed is None
     assert set(found.p_values.values()) == {1.0}
@@ -49,20 +49,20 @@ def test_equal_systems_tie():
 
 def test_a_narrow_interval_around_zero_is_a_tie_and_a_wide_one_is_not():
     system, baseline = worlds(0.0, 200, spread=0.02)
-    assert compare(system, baseline, seed=1).verdict == "tie"
-    assert compare(system, baseline, seed=1, margin=0.0001).verdict == "unresolvable"
+    assert compare(system, baseline, seed=1).verdict == "equivalent"
+    assert compare(system, baseline, seed=1, margin=0.0001).verdict == "inconclusive"
 
 
 def test_a_win_may_be_negligible():
     system, baseline = worlds(0.004, 400, spread=0.01)
     found = compare(system, baseline, seed=1)
-    assert found.verdict == "win" and found.negligible
+    assert found.verdict == "better" and found.negligible
 
 
 def test_what_is_unresolvable_says_how_many_queries_would_do():
     system, baseline = worlds(0.02, 25)
     found = compare(system, baseline, seed=1)
-    assert found.verdict == "unresolvable" and not found.negligible
+    assert found.verdict == "inconclusive" and not found.negligible
     assert found.queries_needed > 25
 
 
@@ -70,17 +70,17 @@ def test_with_the_queries_asked_for_most_such_differences_are_resolved():
     rng, asked = generator(8, "promise"), compare(*worlds(0.02, 25), seed=1).queries_needed
     effect = compare(*worlds(0.02, 25), seed=1).effect_size
     verdicts = [compare(row, np.zeros(asked), seed=1).verdict for row in rng.normal(effect, 1, size=(60, asked))]
-    won = verdicts.count("win" if effect > 0 else "loss")
+    won = verdicts.count("better" if effect > 0 else "worse")
     assert won / 60 == pytest.approx(0.8, abs=0.15)
 
 
 @pytest.mark.parametrize("count", [2, 4, 5])
 def test_unanimous_queries_below_the_least_number_prove_nothing(count):
     found = compare(np.full(count, 0.9), np.full(count, 0.1), seed=1)
-    assert found.verdict == "unresolvable"
+    assert found.verdict == "inconclusive"
     assert found.queries_needed == least_queries(0.05) == 6
-    assert compare(np.full(count, 0.5), np.full(count, 0.5), seed=1).verdict == "unresolvable"
-    assert compare(np.full(6, 0.9), np.full(6, 0.1), seed=1).verdict == "win"
+    assert compare(np.full(count, 0.5), np.full(count, 0.5), seed=1).verdict == "inconclusive"
+    assert compare(np.full(6, 0.9), np.full(6, 0.1), seed=1).verdict == "better"
 
 
 def test_pairs_with_a_missing_value_are_left_out_and_counted():
@@ -95,7 +95,7 @@ def test_pairs_with_a_missing_value_are_left_out_and_counted():
 @pytest.mark.parametrize("values", [[], [NAN, NAN]])
 def test_without_pairs_nothing_is_claimed(values):
     found = compare(values, values, seed=1)
-    assert found.verdict == "unresolvable" and found.queries_needed is None
+    assert found.verdict == "inconclusive" and found.queries_needed is None
     assert all(math.isnan(p) for p in found.p_values.values())
     assert not found.negligible
 
@@ -122,8 +122,8 @@ def test_the_correction_can_take_a_win_away():
     assert 0.001 < compare(system, baseline, seed=1).p_values["randomisation"] < 0.05
     others = {str(step): worlds(0, 40 + step)[0][:40] for step in range(40)}
     among = compare_many(baseline, {"ours": system} | others, seed=1)["ours"]
-    assert compare(system, baseline, seed=1).verdict == "win"
-    assert among.verdict == "unresolvable"
+    assert compare(system, baseline, seed=1).verdict == "better"
+    assert among.verdict == "inconclusive"
     assert among.queries_needed > compare(system, baseline, seed=1).queries_needed
 
 
@@ -132,7 +132,7 @@ def test_among_equal_systems_few_families_see_a_difference():
     for _ in range(150):
         scores = rng.normal(size=(5, 16))
         found = compare_many(scores[0], dict(zip("abcd", scores[1:], strict=True)), seed=1, draws=300, tests=["t"])
-        claims += any(each.verdict in ("win", "loss") for each in found.values())
+        claims += any(each.verdict in ("better", "worse") for each in found.values())
     assert claims / 150 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
 
 
@@ -142,9 +142,9 @@ def test_no_systems_are_no_comparisons():
 
 def test_the_first_test_decides():
     system, baseline = np.full(8, 0.9), np.full(8, 0.1)
-    assert compare(system, baseline, seed=1, tests=["wilcoxon"]).verdict == "win"
+    assert compare(system, baseline, seed=1, tests=["wilcoxon"]).verdict == "better"
     undefined = compare(system, baseline, seed=1, tests=["t", "wilcoxon"])
-    assert math.isnan(undefined.p_values["t"]) and undefined.verdict == "unresolvable"
+    assert math.isnan(undefined.p_values["t"]) and undefined.verdict == "inconclusive"
 
 
 @st.composite
@@ -169,12 +169,12 @@ def test_the_mirror_of_every_comparison(pair):
 def test_a_verdict_never_contradicts_its_witnesses(pair):
     found = compare(*pair, seed=1, draws=100)
     significant = found.corrected["randomisation"] < 0.05
-    if found.verdict in ("win", "loss"):
+    if found.verdict in ("better", "worse"):
         assert significant and found.difference.low * found.difference.high > 0
-        assert (found.verdict == "win") == (found.difference.mean > 0)
-    if found.verdict == "tie":
+        assert (found.verdict == "better") == (found.difference.mean > 0)
+    if found.verdict == "equivalent":
         assert found.negligible and -0.01 <= found.difference.mean <= 0.01
-    if found.verdict == "unresolvable":
+    if found.verdict == "inconclusive":
         assert found.queries_needed is None or found.queries_needed > found.difference.count
 
 
