@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from pydantic import ValidationError
 
@@ -195,13 +196,22 @@ class DiagnoseRequest:
 
 @dataclass(frozen=True)
 class DiagnosisResult:
-    """Result of a diagnosis: report, files, and whether a stored result was reused."""
+    """Result of a diagnosis.
+
+    Attributes:
+        report: the stored report.
+        found: findings, as the kind's class.
+        folder, files: folder of the reports, and their files.
+        unchanged: whether a stored result was reused.
+        run: run directory that the reports are part of; None if they are in another folder.
+    """
 
     report: DiagnosisReport
     found: DiagnosisFindings
     folder: Path
     files: tuple[Path, ...]
     unchanged: bool
+    run: Path | None = None
 
     @property
     def verdict(self) -> str:
@@ -228,7 +238,9 @@ class DiagnosisResult:
         """Default output: verdict, main table, and the data that it is based on."""
         found = {file.suffix: file for file in self.files}
         summary = summarise(self.report, found.get(".md"))
-        return replace(summary, next=f"raggs run --config {found['.yaml']}") if ".yaml" in found else summary
+        if ".yaml" in found:
+            return replace(summary, next=f"raggs run --config {quote(str(found['.yaml']))}")
+        return summary if self.run is None else replace(summary, next=f"raggs report {quote(str(self.run))}")
 
     def _repr_html_(self) -> str:
         from raggs.base.document import fragment
@@ -368,7 +380,8 @@ def _report(kind: Diagnosis[DiagnosisFindings], bench: Bench, causes: str) -> Di
 
 
 def _result(report: DiagnosisReport, store: DiagnosisStore, *, unchanged: bool) -> DiagnosisResult:
-    return DiagnosisResult(report, found_in(report, store.path), store.folder, store.files, unchanged)
+    run = store.folder.parent if RunStore(store.folder.parent).exists else None
+    return DiagnosisResult(report, found_in(report, store.path), store.folder, store.files, unchanged, run)
 
 
 QUICK = "seconds"

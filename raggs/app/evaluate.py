@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from raggs.app.corrections import Corrections
-    from raggs.base.document import Summary
+    from raggs.evaluation.layout import SummaryContext
 
 __all__ = ["EvalResult", "evaluate"]
 
@@ -155,8 +155,8 @@ class EvalResult:
         """
         return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
 
-    def summary(self, digits: int = 3, outcomes: tuple[int, int] = (0, 0)) -> Summary:
-        """Return the default output of `raggs eval`: verdicts on one measure, a short table, and limits of the result.
+    def context(self, digits: int = 3, outcomes: tuple[int, int] = (0, 0)) -> SummaryContext:
+        """Return what the default output of `raggs eval` needs in addition to the report (`layout.summarise`).
 
         Without a baseline, systems are compared with the first one, on the primary measure only.
 
@@ -165,7 +165,7 @@ class EvalResult:
             outcomes: number of gates, and how many of them failed.
         """
         from raggs.evaluation.analyses.comparisons import compare_on
-        from raggs.evaluation.layout import SummaryContext, summarise
+        from raggs.evaluation.layout import SummaryContext
         from raggs.evaluation.study import lowest_label
 
         named, primary, study = self._named_measures(), self.primary, self.gates.study
@@ -175,8 +175,7 @@ class EvalResult:
         makers = {} if study is None else study.makers
         lacks = "" if self.golden is None else self.golden.lacks
         lowest = None if study is None else lowest_label(study.judgments.qrels)
-        context = SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits, lowest)
-        return summarise(self.report, context)
+        return SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits, lowest)
 
     @property
     def primary(self) -> str:
@@ -307,13 +306,10 @@ def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
     scale = judgments.qrels.scale
     if asked.relevant is None and not asked.gains:
         return judgments
-    gains = dict(zip(scale.grades().tolist(), scale.gains, strict=True))
     for grade in asked.gains:
-        if grade not in gains:
-            raise UsageError(f"--gains: {grade} is no grade", remedy=f"grades are {scale.low} to {scale.high}")
-    relevant = scale.relevant if asked.relevant is None else asked.relevant
-    tuned = GradeScale.of(scale.low, scale.high, relevant, {**gains, **asked.gains})
-    return replace(judgments, qrels=replace(judgments.qrels, scale=tuned))
+        if grade not in scale.grades():
+            raise UsageError(f"--gains: {grade} is not a grade", remedy=f"grades are {scale.low} to {scale.high}")
+    return judgments.on_scale(asked.relevant, asked.gains)
 
 
 def _analyses(asked: AnalysisRequest, measured: MeasureRequest) -> list[Analysis]:

@@ -141,33 +141,46 @@ def _show(
 
     from raggs.cli import documents
     from raggs.cli.screen import open_console
+    from raggs.evaluation.layout import summarise
 
     screen, digits = open_console(), output.precision or documents.DIGITS
     gates = (len(verdicts.outcomes), sum(each.failed for each in verdicts.outcomes))
-    summary = result.summary(digits, gates)
+    context = result.context(digits, gates)
+    summary = summarise(result.report, context)
     if output.per_query:
         documents.show_per_query(result.report)
     if output.details or analysed:
         documents.show_headline(summary, screen)
         documents.show(result.report, screen, output.precision)
     else:
-        documents.show_summary(replace(summary, next=_next_command(result, following)), screen, digits)
+        documents.show_summary(
+            replace(summary, next=_next_command(result, following, context.binary_at)), screen, digits
+        )
 
 
-def _next_command(result: EvalResult, following: _Following) -> str:
-    """Return the next command: score ranges if many passages are unjudged, else a diagnosis or all queries.
+def _next_command(result: EvalResult, following: _Following, binary_at: int | None) -> str:
+    """Return the next command, with the options that it accepts.
 
-    It repeats the options that it accepts.
+    If labels seem to list only relevant passages, it names their threshold. If many passages are unjudged, it shows the
+    range of the scores. Otherwise it is a diagnosis, or all queries.
     """
     from raggs.runs.manifests.store import RunStore
 
     subject, words = following.subject, [*following.subject.words(), *following.repeated]
+    if binary_at is not None:
+        return shlex.join(["raggs", "eval", *words, "--binary-at", str(binary_at)])
     if result.report.warnings and subject.golden is not None:
         return shlex.join(["raggs", "eval", *words, "--bounds"])
     if subject.golden is not None and RunStore(subject.golden).exists and not (subject.project or subject.column):
         request = result.request
         measure = result.primary if request is not None and request.measures.names else None
-        accepted = set_options([("-m", measure), ("--baseline", request and request.analyses.baseline)])
+        accepted = set_options(
+            [
+                ("-m", measure),
+                ("--baseline", request and request.analyses.baseline),
+                ("--binary-at", request and request.scale.relevant),
+            ]
+        )
         return shlex.join(["raggs", "diagnose", "retrieval", *subject.words(), *accepted])
     return shlex.join(["raggs", "eval", *words, "--per-query"])
 

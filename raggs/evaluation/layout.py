@@ -173,6 +173,11 @@ class SummaryContext:
     digits: int = 3
     lowest_label: int | None = None
 
+    @property
+    def binary_at(self) -> int | None:
+        """Value of `--binary-at` for labels that list only relevant passages, if unjudged passages decide a verdict."""
+        return self.lowest_label if any(part.unjudged is not None for part in self.comparisons) else None
+
 
 def summarise(report: EvalReport, context: SummaryContext) -> Summary:
     """Return the default output of an evaluation. Nothing is computed."""
@@ -323,10 +328,10 @@ def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
 
 def _labels_hint(context: SummaryContext) -> Iterator[str]:
     """Yield the option for labels that list only relevant passages if unjudged passages decide a verdict."""
-    if context.lowest_label is not None and any(part.unjudged is not None for part in context.comparisons):
+    if context.binary_at is not None:
         yield (
-            f"Unjudged passages decide the verdict, and no label is below {context.lowest_label}. If your labels list "
-            f"all relevant passages, pass --binary-at {context.lowest_label}."
+            f"Unjudged passages decide the verdict, and no label is below {context.binary_at}. If your labels list "
+            f"all relevant passages, pass --binary-at {context.binary_at}."
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from raggs.base.errors import DataError
 from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE
 from raggs.base.text import shorten
 from raggs.base.types import as_object, as_text
-from raggs.metrics.columns import Qrels, pair_keys
+from raggs.metrics.columns import GradeScale, Qrels, pair_keys
 from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.file_shapes import sidecar
 
@@ -111,6 +111,23 @@ class Judgments:
     origin: DataOrigin = UNKNOWN_ORIGIN
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
+
+    def on_scale(self, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Judgments:
+        """Return the same grades with another threshold of relevance, or with other gains.
+
+        Args:
+            relevant: lowest relevant grade; None for the present one.
+            gains: gain by grade, for the grades whose gain changes.
+
+        Raises:
+            DataError: the threshold is outside the scale, or a gain is invalid.
+        """
+        scale = self.qrels.scale
+        known = dict(zip(scale.grades().tolist(), scale.gains, strict=True))
+        tuned = GradeScale.of(
+            scale.low, scale.high, scale.relevant if relevant is None else relevant, {**known, **(gains or {})}
+        )
+        return replace(self, qrels=replace(self.qrels, scale=tuned))
 
     def facets_of(self, more: Mapping[str, str]) -> Ints | None:
         """Return the number of each judged passage's facet, shape (m,), as in `Qrels.facets`; None if no facet is

@@ -92,5 +92,5 @@ def test_the_default_cutoff_gives_way_to_every_other(files, tmp_path):
 
 
 def test_a_gain_of_no_grade_is_refused(files):
-    with pytest.raises(UsageError, match="9 is no grade"):
+    with pytest.raises(UsageError, match="9 is not a grade"):
         evaluate(EvalRequest(files, scale=ScaleRequest(gains={9: 1.0})))

@@ -99,6 +99,11 @@ def test_a_judge_that_disagrees_fails_its_checks_and_the_next_command_inspects_i
         assert f"next: raggs judge check {project.run}" in held.stdout and "raggs eval" not in held.stdout
 
 
+def test_a_diagnosis_of_a_run_ends_with_the_report(done: Project) -> None:
+    said = invoke("diagnose", "retrieval", "-g", str(done.run)).stdout
+    assert f"next: raggs report {done.run}" in said.splitlines()
+
+
 def test_without_labels_the_next_command_collects_some(done: Project, tmp_path: Path) -> None:
     project = done.copied(tmp_path / "own")
     project.change(judge={**project.settings()["judge"], "gate": {"kappa": 0.5}})

@@ -107,6 +107,7 @@ def test_an_inconclusive_verdict_by_labels_without_the_lowest_grade_names_the_op
     words = ("eval", "-g", "labels", "-r", "a", "-r", "b")
     said = " ".join(summary(*words))
     assert "inconclusive" in said and "pass --binary-at 2." in said
+    assert "next: raggs eval -g labels -r a -r b --binary-at 2" in said
     done = " ".join(invoke(*words).output.split())
     assert "unless the labels list all relevant passages" in done and "never pooled" not in done
     assert "pass --binary-at" not in " ".join(summary(*words, "--binary-at", "2"))

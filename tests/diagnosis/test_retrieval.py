@@ -195,3 +195,14 @@ def test_values_of_other_judgments_are_refused(golden: Path, tmp_path: Path) -> 
     labels.write_text((golden / "qrels" / "test.tsv").read_text().replace("q01-0\t1", "q01-0\t0"))
     with pytest.raises(DataError, match="another golden set"):
         found(labels, [], out=tmp_path / "out", values=str(tmp_path / "eval.json"))
+
+
+def test_the_threshold_of_relevance_can_be_set(tmp_path: Path) -> None:
+    rows = [f"{qid} 0 {doc} {grade}" for qid in _texts() for doc, grade in ((f"{qid}-0", 5), (f"{qid}-1", 2))]
+    (tmp_path / "labels").write_text("\n".join(rows) + "\n")
+    runs = [system(tmp_path, "bm25", lambda number: (1, 50, 51))]
+    means = [found(tmp_path / "labels", runs, tmp_path / "out", measure="recall@5", **more).systems[0].mean
+             for more in ({}, {"binary_at": 2})]  # fmt: skip
+    assert means == [1.0, 0.5]
+    with pytest.raises(DataError, match="grade 9 cannot be the lowest relevant grade"):
+        found(tmp_path / "labels", runs, tmp_path / "out", binary_at=9)

@@ -42,6 +42,7 @@ from raggs.diagnosis.retrieval.measuring import (
     usual_measure,
 )
 from raggs.evaluation.svg import ForestRow, forest
+from raggs.golden.judgments import Judgments
 from raggs.metrics.names import parse_measure
 from raggs.stats.agreement import wilson
 from raggs.stats.comparison import contrasts
@@ -269,6 +270,7 @@ class RetrievalConfig(DiagnosisConfig):
     baseline: str | None = Field(None, description="baseline system; default: the first")
     pool: int = Field(50, ge=1, description="number of candidates per system")
     failing: float = Field(0.5, gt=0, le=1, description="failure threshold of the metric")
+    binary_at: int | None = Field(None, description="lowest grade that counts as relevant; default: the set's own")
 
 
 class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
@@ -312,7 +314,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
 
     def measure(self, bench: Bench) -> RetrievalFindings:
         """Score the systems, read the questions, and compare."""
-        asked, judgments = self._asked(bench), bench.judgments
+        asked, judgments = self._asked(bench), self._judgments(bench)
         known = read_questions(bench, judgments.qrels.scale.relevant)
         if self.config.values is not None:
             measured = read_values(self.config.values, judgments, asked)
@@ -347,6 +349,9 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
                 drawn["traits" if position == 1 else f"traits-{position}"] = forest(title, rows, told, changes=True)
         return drawn
 
+    def _judgments(self, bench: Bench) -> Judgments:
+        return bench.judgments if self.config.binary_at is None else bench.judgments.on_scale(self.config.binary_at)
+
     def _asked(self, bench: Bench) -> RetrievalOptions:
-        name = self.config.measure or usual_measure(bench.judgments.qrels.scale)
+        name = self.config.measure or usual_measure(self._judgments(bench).qrels.scale)
         return RetrievalOptions(parse_measure(name), self.config.pool, self.config.baseline, bench.seed)
