@@ -1,10 +1,11 @@
 """How long a reviewer waits for the next passage, and what the page's server keeps in memory.
 
-    python benchmarks/reviewing.py [--items 50000] [--grades 300] [--reviewed 0] [--decide]
+    python benchmarks/reviewing.py [--items 50000] [--grades 300] [--reviewed 0] [--decide] [--check]
 
 A server of its own process is asked over HTTP as the page asks it; each grade is on the disk before its answer comes.
 `--reviewed` lets so many items be graded before the server starts. With `--decide` a judge has graded all of them, four
 times in five otherwise than people, and somebody opens Decide while the grades are given. Prints one line of Markdown.
+`--check` fails if the first opening of Decide takes longer than the server's start, which also reads the run once.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--grades", type=int, default=300)
     parser.add_argument("--reviewed", type=int, default=0)
     parser.add_argument("--decide", action="store_true")
+    parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = write_run(Path(folder) / "runs" / "demo", asked.items // 50, texts=[f"{n} {TEXT}" for n in range(50)])
@@ -49,10 +51,13 @@ def main() -> None:
             start = time.perf_counter() - begin
             decided = beside.submit(decide, address) if asked.decide else None
             waits = grade(address, asked.grades)
-            opened = "-" if decided is None else decided.result()
+            opened, weighed = (0.0, 0.0) if decided is None else decided.result()
             memory = peak(process.pid)
-    print("| items | graded before | start s | next item, median ms | 99 % ms | most ms | Decide s | memory MiB |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| items | graded before | start s | next item, median ms | 99 % ms | most ms "
+        "| Decide s | weighed s | memory MiB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     worst = quantiles(waits, n=100)[-1]
     row = (
         asked.items,
@@ -61,9 +66,12 @@ def main() -> None:
         f"{median(waits):.1f}",
         f"{worst:.1f}",
         f"{max(waits):.1f}",
-        opened,
+        f"{opened:.1f}" if opened else "-",
+        f"{weighed:.0f}" if opened else "-",
     )
     print(f"| {' | '.join(map(str, row))} | {memory:.0f} |")
+    if asked.check and opened > start:
+        raise SystemExit(f"the first opening of Decide took {opened:.1f} s, longer than the start ({start:.1f} s)")
 
 
 def fill(run: Path, folder: Path, count: int) -> None:
@@ -86,13 +94,18 @@ def compare(run: Path, questions: int) -> None:
     write_records(run / "retrieve.jsonl", lists)
 
 
-def decide(address: str) -> str:
-    """Seconds until the first difference is shown to somebody."""
+def decide(address: str) -> tuple[float, float]:
+    """Seconds until the first difference is shown to somebody, and until the differences are weighed."""
     begin = time.perf_counter()
-    told = Visitor(address, timeout=120).post("/api/differences", who="cy", tab="t")
+    visitor = Visitor(address, timeout=120)
+    told = visitor.post("/api/differences", who="cy", tab="t")
+    opened = time.perf_counter() - begin
+    while told["weighing"]:
+        time.sleep(2)
+        told = visitor.post("/api/differences", who="cy", tab="t")
     if not told["impact"]:
         raise SystemExit(f"nothing was weighed: {told['told']}")
-    return f"{time.perf_counter() - begin:.1f}"
+    return opened, time.perf_counter() - begin
 
 
 def grade(address: str, count: int) -> list[float]:

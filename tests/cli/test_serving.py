@@ -55,6 +55,19 @@ def test_a_port_that_is_taken(run: Path) -> None:
     assert "--port 0 for a free one" in said.stderr
 
 
+def test_a_second_server_for_the_same_labels_is_refused_until_the_first_is_killed(run: Path, tmp_path: Path) -> None:
+    options = ("--reviews", tmp_path / "reviews")
+    with serving(run, *options) as (_, process):
+        said = raggs("review", "serve", run, "--port", 0, *options)
+        assert said.returncode == 6
+        assert "another server stores labels in this folder" in " ".join(said.stderr.split())
+        assert "one server can serve several runs" in " ".join(said.stderr.split())
+        process.kill()
+        process.wait()
+        with serving(run, *options) as (address, _):
+            assert Visitor(address).post("/api/next", who="ada", tab="t")["ahead"]
+
+
 def test_a_run_that_is_not_there(tmp_path: Path) -> None:
     assert raggs("review", "serve", tmp_path / "none").returncode == 4
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -154,6 +156,23 @@ def test_what_would_move_verdicts_most_comes_first_and_is_weighed_once(tmp_path:
     assert found.first.why is not None
     at.deciding.settle("cy", at.items[2], 2, "")
     assert (at.first(), asked) == (at.items[1], [3])
+
+
+def test_a_slow_weighing_does_not_delay_the_first_dispute(tmp_path: Path) -> None:
+    finish = threading.Event()
+
+    def weigh(found: tuple[Dispute, ...]) -> DisputeWeights:
+        finish.wait(20)
+        return DisputeWeights("a, b", impact=True, worth={each.key: each.number for each in found})
+
+    at = graded(tmp_path, weigh=weigh, ada=[1, 2, 2], bo=[5, 3, 3])
+    found = at.upcoming()
+    assert (found.weighing, found.impact, at.first()) == (True, False, at.items[0])
+    finish.set()
+    deadline = time.monotonic() + 20
+    while at.upcoming().weighing:
+        assert time.monotonic() < deadline
+    assert (at.upcoming().impact, at.first()) == (True, at.items[2])
 
 
 def test_what_is_no_decision(tmp_path: Path) -> None:

@@ -196,6 +196,12 @@ export async function order(at) {
     step("/api/order", body, () => sent.push(found.line));
   }
 
+  // On a row or card that is not placed, Enter places it as a click does.
+  function enter(event) {
+    if (count() < found.views.length && event.target.matches("button")) return false;
+    send();
+  }
+
   shown();
-  return { digit: (n) => put(n - 1), u: back, Backspace: back, "=": tying, Enter: send };
+  return { digit: (n) => put(n - 1), u: back, Backspace: back, "=": tying, Enter: enter };
 }

@@ -97,7 +97,7 @@ function standing() {
   $("done").value = progress.done;
   $("done").setAttribute("aria-label", `${progress.done} / ${all}`);
   const minutes = Math.max(1, Math.round((progress.left * (progress.pace || 0)) / 60));
-  $("pace").textContent = said.pace(progress.done, progress.left, progress.pace, said.minutes(minutes));
+  $("pace").textContent = said.pace(progress.done, progress.left, progress.left && progress.pace, said.minutes(minutes));
 }
 
 // --- one passage ---------------------------------------------------------------------------------------------------
@@ -332,10 +332,10 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const digit = /^(?:Digit|Numpad)([1-5])$/.exec(event.code); // also where digits need Shift
-  if (event.key === "Enter" && event.target.matches("button:not(.card button)")) return;
+  if (event.key === "Enter" && event.target.matches("button:not(.card button, .row)")) return; // Enter presses the button
   if (page.view !== "grade") {
     const act = page.keys && (digit ? () => page.keys.digit?.(Number(digit[1])) : page.keys[event.key]);
-    if (act) { event.preventDefault(); act(); }
+    if (act && act(event) !== false) event.preventDefault();
     return;
   }
   const act = KEYS[event.key] || (digit || /^[1-5]$/.test(event.key) ? () => give(Number(digit ? digit[1] : event.key)) : null);
