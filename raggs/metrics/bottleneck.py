@@ -1,24 +1,24 @@
-"""Where a system loses: by retrieval or by order. Also the distribution of recall, and sensitivity of RA-nWG.
+"""Split a system's losses into retrieval and order. Also profile recall, and test how sensitive RA-nWG is.
 
-Two losses (`bottleneck`): the candidates are the system's own top `pool`. 1 - PROC is the most that better retrieval
-could gain, and PROC - actual is what a perfect order of the same candidates would gain (Dallaire 2025, sections 2.3 and
-3).
+Two losses (`bottleneck`): the candidates are the first `pool` passages of the system. 1 - PROC is the most that better
+retrieval could gain. PROC - actual is what a perfect order of the same candidates would gain (Dallaire 2025, sections
+2.3 and 3).
 
-Four losses (`loss_ladder`): the same measure scores five lists of each query.
+Four losses (`loss_ladder`): one measure scores five lists for each query.
 
 1. The best list that the labels allow.
-2. The best order of all passages in the first `pool` of any of several systems.
-3. The best order of the passages in the first `pool` of this system.
-4. This system's own order of these, without unjudged passages.
+2. The best order of all passages that any of the compared systems has among its first `pool`.
+3. The best order of the first `pool` passages of this system.
+4. This system's own order of its first `pool` passages, without the unjudged passages.
 5. This system's actual list.
 
-The differences are the losses by passages that no system found, by this system's candidates, by its order, and by
-unjudged passages, which take ranks and count as not relevant. With a single system, the loss by its candidates is
-1 - PROC.
+The four differences between these lists are the losses. The first is due to passages that no system found, the second
+to this system's candidates, and the third to its order. The fourth is due to unjudged passages, which take ranks and
+count as not relevant. With a single system, the losses by missing passages and by candidates add up to 1 - PROC.
 
 Recall profile (`recall_profile`): the distribution of recall, and the share of queries above each threshold.
-Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Over all delta in 0..1, the area
-under it is the mean recall.
+Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Plotted over delta from 0 to 1,
+the area under this share is the mean recall.
 
 Sensitivity (`sensitivity`): does the order of the systems depend on the parameters of RA-nWG? (Dallaire 2025, appendix
 A)
@@ -40,9 +40,9 @@ from raggs.metrics.measures.gains import NRecall4, NRecall5, RaNwg
 from raggs.metrics.names import MeasureSpec
 
 BottleneckKind = Literal["retrieval", "ordering", "none"]
-NEGLIGIBLE = 0.01  # smaller losses are not a bottleneck
+NEGLIGIBLE = 0.01  # losses below this value are reported as "none"
 
-PUBLISHED = (10, 30)  # cutoffs at which the source reports ceilings
+PUBLISHED = (10, 30)  # cutoffs for which Dallaire 2025 reports ceilings
 PAIRS = {
     "ra_nwg": (RaNwg, ProcRaNwg),
     "n_recall4": (NRecall4, ProcNRecall4),
@@ -57,12 +57,12 @@ class Bottleneck:
     Attributes:
         measure: "ra_nwg", "n_recall4" or "n_recall5".
         k, pool: cutoff, and number of candidates.
-        actual, ceiling: mean values.
-        share: mean over queries of actual / ceiling, if the ceiling is not 0; NaN without any.
+        actual, ceiling: mean value of the system, and of a perfect order of its candidates.
+        share: mean of actual / ceiling over the queries whose ceiling is above 0; NaN if there are no such queries.
         retrieval, ordering: mean gain from perfect retrieval, and from a perfect order of the pool.
-        kind: the larger loss, "none" if both are negligible.
-        by_query: the larger loss of each query, "" if the measure is undefined.
-        losses: shape (queries, 2), loss of each query by retrieval and by ordering; NaN if undefined.
+        kind: which mean loss is larger; "none" if both are negligible.
+        by_query: the same for each query; "" if the measure is undefined for the query.
+        losses: shape (queries, 2), each query's loss by retrieval and by ordering; NaN if the measure is undefined.
     """
 
     measure: str
@@ -79,9 +79,9 @@ class Bottleneck:
 
     @property
     def share_of_means(self) -> float:
-        """Ratio of means actual / ceiling: %PROC as published; NaN if the ceiling is 0.
+        """Ratio of the means of actual and ceiling: %PROC as published; NaN if the ceiling is 0.
 
-        It weights queries by their ceiling, unlike `share`.
+        Unlike `share`, this ratio gives more weight to queries with a higher ceiling.
         """
         return self.actual / self.ceiling if self.ceiling > 0 else np.nan
 
@@ -93,7 +93,7 @@ def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 
         hits: the run.
         measure: "ra_nwg", "n_recall4" or "n_recall5".
         k: the cutoff.
-        pool: number of its first passages that are its candidates; at least `k` are used.
+        pool: how many of the run's first passages are its candidates; at least `k`.
 
     Raises:
         DataError: the labels are not grades 1 to 5.
@@ -126,37 +126,41 @@ def _bottleneck_kind(retrieval: float, ordering: float) -> BottleneckKind:
     return "retrieval" if retrieval >= ordering else "ordering"
 
 
-# Measures that never decrease if a passage of more weight moves to a better rank.
+# Measures whose value never decreases if a passage with a higher weight moves to a better rank.
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "hit_all", "ndcg", "ndcg_exp", "rbp")
 STEADY = frozenset((*GRADED, "recall", "precision", "f1", "map", "mrr", "hit", "hits"))
 
 
 @dataclass(frozen=True)
 class LossLadder:
-    """Values of one measure on the five lists.
+    """Values of one measure on the five lists that the module describes.
 
     Attributes:
-        values: shape (queries, 5), non-increasing along a row; NaN if the measure is undefined.
+        values: shape (queries, 5), never increasing along a row; NaN if the measure is undefined.
     """
 
     values: Floats
 
     @property
     def losses(self) -> Floats:
-        """Shape (queries, 4): losses by passages no system found, by candidates, by order, by unjudged passages;
-        never negative.
+        """Losses by missing passages, by candidates, by order and by unjudged passages, shape (queries, 4).
+
+        The module describes these losses. They are never negative.
         """
         steps: Floats = np.maximum(self.values[:, :-1] - self.values[:, 1:], 0.0)
         return steps
 
 
 def steady(named: MeasureSpec) -> bool:
-    """Return whether losses are defined for a measure: a plain value whose losses are never negative."""
+    """Return whether `loss_ladder` accepts a measure: a better order never lowers it, and it has no mode such as E."""
     return not named.mode and named.measure.NAME in STEADY
 
 
 def found_by(systems: Iterable[Hits], pool: int) -> Flags:
-    """Return which judged passages are in the first `pool` of any system, shape (m,); all have the same judgments."""
+    """Return which judged passages are among the first `pool` of any system, shape (m,).
+
+    All systems must have the same judgments.
+    """
     lists = list(systems)
     found = np.zeros(len(lists[0].qrels.query), dtype=bool)
     for hits in lists:
@@ -165,13 +169,13 @@ def found_by(systems: Iterable[Hits], pool: int) -> Flags:
 
 
 def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: int) -> LossLadder:
-    """Return the five values of each query.
+    """Return the measure's values on five lists of each query (see the module).
 
     Args:
         hits: the system.
-        named: a `steady` measure.
-        found: shape (m,), the judged passages that any system found, including this one; None: all of them.
-        pool: number of its first passages that are its candidates, at least the measure's cutoff.
+        named: a measure that `steady` accepts.
+        found: shape (m,), which judged passages any of the systems found; None: all judged passages.
+        pool: how many of the system's first passages are its candidates; at least the measure's cutoff.
 
     Raises:
         DataError: the measure is not defined on these judgments.
@@ -187,7 +191,7 @@ def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: in
 
 
 def _ideal_list(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
-    """Return a list of some judged passages for every query, highest weight first."""
+    """Return the hits of a list of the wanted judged passages for each query, highest weight first."""
     qrels, item = hits.qrels, np.flatnonzero(wanted)
     query = qrels.query[item]
     table = named.measure.table(qrels)
@@ -227,11 +231,11 @@ class RecallProfile:
 
     Attributes:
         mean: mean recall.
-        shares: for each delta in 0.1 .. 1.0, the share of queries with at least that recall.
-        area: area under the complete curve; equal to the mean up to rounding.
+        shares: share of queries with a recall of at least delta, by delta (0.1, 0.2, ..., 1.0).
+        area: area under the share of queries with recall >= delta, for delta from 0 to 1; the mean up to rounding.
         zero: share of queries without any retrieved relevant passage.
-        histogram: number of queries in [0, 0.1), [0.1, 0.2), ..., [0.9, 1], 10 counts.
-        percentiles: percentiles of recall, by p in 1, 5, 10, 25, 50.
+        histogram: number of queries in each of ten bins of recall: [0, 0.1), [0.1, 0.2), ..., [0.9, 1].
+        percentiles: percentiles of recall, by percentage (1, 5, 10, 25, 50).
     """
 
     mean: float
@@ -246,7 +250,7 @@ def recall_profile(recall: Floats) -> RecallProfile:
     """Return the distribution of `recall`, shape (queries,), in 0..1; NaN is ignored.
 
     Raises:
-        ValueError: no value is given, or one is outside 0..1.
+        ValueError: there is no value, or a value is outside 0..1.
     """
     values = np.sort(recall[np.isfinite(recall)])
     if not len(values) or values[0] < 0 or values[-1] > 1 + EPSILON:
@@ -265,13 +269,13 @@ def recall_profile(recall: Floats) -> RecallProfile:
 
 
 def true_recall(returned: list[list[str]], truth: list[list[str]], k: int) -> Floats:
-    """Return the share of the exact `k` nearest passages among the `k` returned ones, shape (queries,).
+    """Return the recall of an approximate search: the found share of the exact `k` nearest passages, shape (queries,).
 
     Raises:
-        ValueError: the numbers of lists and truths differ.
+        ValueError: `returned` and `truth` have different lengths.
     """
     if len(returned) != len(truth):
-        raise ValueError(f"{len(returned)} lists and {len(truth)} truth lists: the numbers must be equal")
+        raise ValueError(f"{len(returned)} returned lists and {len(truth)} exact lists: the numbers must be equal")
     pairs = zip(returned, truth, strict=True)
     return np.array([len(set(found[:k]) & set(exact[:k])) / k for found, exact in pairs])
 
@@ -284,13 +288,13 @@ USUAL_PARAMETERS = (1.0, 1.0, 0.25)
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of the parameter grid.
+    """The systems' scores with one combination of the parameters of RA-nWG.
 
     Attributes:
-        alpha, cap4, cap3: the parameters.
+        alpha, cap4, cap3: values of the parameters.
         means: mean RA-nWG by system.
-        order: the systems, best first; equal means by name.
-        swapped: pairs of systems whose order differs from that with the default parameters.
+        order: the systems, best first; systems with equal means are sorted by name.
+        swapped: pairs of systems that have the opposite order with the default parameters.
     """
 
     alpha: float
@@ -302,7 +306,7 @@ class Setting:
 
 
 def sensitivity(systems: Mapping[str, Hits], *, k: int = 10) -> list[Setting]:
-    """Return all points of the grid, including the default parameters.
+    """Score the systems with RA-nWG for each combination of its parameters, including the default.
 
     Raises:
         DataError: the labels are not grades 1 to 5.

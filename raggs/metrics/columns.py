@@ -1,17 +1,18 @@
 """Judgments and runs as columns, from which every measure is computed.
 
-A `Qrels` has a scale, so a grade outside it is an error and never a gain. A `Run` is what a system returned. Both can
-be created from dictionaries, or from arrays if files are large. The dictionaries are not kept.
+A `Qrels` stores judgments with their scale of grades. A grade outside the scale is an error, so it never counts as a
+gain. A `Run` is what a system returned. Both can be created from dictionaries, or from arrays if files are large. The
+dictionaries are not kept.
 
 Id columns store passage ids as bytes, without a Python object per id. Ids are UTF-8 bytes in NumPy arrays of fixed
-width, in chunks, so that a long id widens only its own chunk. Byte order is the order of code points, in which
-trec_eval also breaks ties. A key is a 64-bit hash of the bytes and does not depend on the width of the array. Keys
-depend on a secret of the process, so that ids with equal keys cannot be constructed. Do not store keys or compare them
-between processes.
+width. A column has several such arrays, so that a long id widens only its own array. Bytes sort like code points, as
+trec_eval sorts ids to break ties. A key is a 64-bit hash of the bytes and does not depend on the width of the array.
+Keys depend on a secret of the process, so that ids with equal keys cannot be constructed. Do not store keys or compare
+them between processes.
 
-Utility estimates are the posterior of a ranking: a score on the scale of the grades with a standard error. Between two
-grades, a gain is interpolated linearly; beyond the scale, it is that of the end. Therefore the expected gain of a
-passage has a closed form, and no sampling is needed.
+Utility estimates are the posterior of a ranking: for each passage, a score on the scale of the grades with a standard
+error. Between two grades, the gain is interpolated linearly. Beyond the scale, the gain is that of the nearest grade.
+Therefore the expected gain of a passage has a closed form, and no sampling is needed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SECRET = np.array([secrets.randbits(64)], dtype=np.uint64)
 
 
 class IdColumn:
-    """Immutable ids, row by row.
+    """An immutable sequence of ids, one per row.
 
     Args:
         chunks: consecutive arrays of bytes (dtype ``S``). Ids contain no NUL.
@@ -54,10 +55,10 @@ class IdColumn:
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> IdColumn:
-        """Return the column of some strings.
+        """Return a column with the given ids.
 
         Raises:
-            DataError: an id contains a NUL, which would be lost, or an unpaired surrogate.
+            DataError: an id contains an unpaired surrogate, or a NUL, which the arrays cannot store.
         """
         return cls([np.array([_encoded(name) for name in ids], dtype=np.bytes_)])
 
@@ -65,7 +66,7 @@ class IdColumn:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def and_also(self, ids: Iterable[str]) -> IdColumn:
-        """Return the column with more rows appended."""
+        """Return a column with more ids appended."""
         return IdColumn([*self._chunks, *IdColumn.of(ids)._chunks])
 
     def keys(self) -> Keys:
@@ -73,9 +74,9 @@ class IdColumn:
         return self._hashed(secret=True)
 
     def lasting_keys(self) -> Keys:
-        """Return a 64-bit hash of each id that is the same everywhere.
+        """Return a 64-bit hash of each id that is the same in every process.
 
-        Collisions can be constructed, so use it only for ordering.
+        Ids with equal hashes can be constructed, so use these hashes only for sorting.
         """
         return self._hashed(secret=False)
 
@@ -101,11 +102,11 @@ class IdColumn:
 
 
 class KeyTable:
-    """Rows by their keys, sorted once for all lookups.
+    """Finds rows by their keys; sorts the keys once for all lookups.
 
     Args:
         keys: keys of all rows.
-        rows: the rows that can be found.
+        rows: the rows that can be found; `find` ignores all other rows.
     """
 
     def __init__(self, keys: Keys, rows: Ints) -> None:
@@ -115,7 +116,7 @@ class KeyTable:
         self._maybe[_low_bits(self._keys)] = True
 
     def find(self, keys: Keys) -> tuple[Ints, Ints]:
-        """Return the positions in `keys` that are known, and their rows. Different ids may share a key."""
+        """Return the positions of known keys in `keys`, and the row of each. Different ids may share a key."""
         places = np.flatnonzero(self._maybe[_low_bits(keys)])
         if not len(self._keys) or not len(places):
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -129,7 +130,7 @@ def _low_bits(keys: Keys) -> Ints:
 
 
 def mix_bits(values: Keys) -> Keys:
-    """Return the values with their bits mixed, one to one (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
+    """Return a hash of each value, without collisions (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
     z = values + GOLDEN
     z = (z ^ (z >> SHIFTS[0])) * MIX[0]
     z = (z ^ (z >> SHIFTS[1])) * MIX[1]
@@ -137,9 +138,9 @@ def mix_bits(values: Keys) -> Keys:
 
 
 def pair_keys(queries: Ints, docs: Keys) -> Keys:
-    """Return a key for each (query number, passage key)."""
-    # The complement of a number has bytes that never occur in UTF-8. The number itself may equal a word of a short id,
-    # so that (48, "1") and (49, "0") would share their key.
+    """Return a key for each pair of a query number and a passage key."""
+    # A query number may have the same bytes as a word of a short id: (48, "1") and (49, "0") would have the same key.
+    # The bytes of its complement never occur in UTF-8.
     return mix_bits(docs ^ mix_bits(~queries.astype(np.uint64)))
 
 
@@ -149,7 +150,7 @@ def _encoded(name: str) -> bytes:
     except UnicodeEncodeError as error:
         raise DataError(f"id {name!a} is not valid Unicode", remedy="write ids in Unicode") from error
     if b"\0" in found:
-        raise DataError(f"id {one_line(name)!r} contains a NUL character", remedy="remove it")
+        raise DataError(f"id {one_line(name)!r} contains a NUL character", remedy="remove the character")
     return found
 
 
@@ -161,17 +162,18 @@ def _keys(ids: ByteTexts, *, secret: bool) -> Keys:
     keys = np.zeros(len(ids), dtype=np.uint64)
     salts = np.arange(words, dtype=np.uint64) * MIX[0]
     for word, salt in zip(table.T, mix_bits(salts + SECRET) if secret else salts, strict=True):
-        # A zero word is padding after the end of the id. It must not count, for any width of the array.
+        # A zero word is padding after the end of the id. It must not count, so that the key does not depend on the
+        # width.
         keys ^= np.where(word == 0, np.uint64(0), mix_bits(word + salt))
     return keys
 
 
 @dataclass(frozen=True)
 class UtilityEstimates:
-    """Posterior of the ranked passages, one row per judgment of a `Qrels`.
+    """Posterior utility of the ranked passages, one row per judgment of a `Qrels`.
 
     Attributes:
-        score: shape (m,), posterior mean in grades; NaN for an unranked passage, for which its grade is used.
+        score: shape (m,), posterior mean in grades; NaN for an unranked passage, which keeps the gain of its grade.
         sigma: shape (m,), standard error of the score, >= 0.
     """
 
@@ -180,11 +182,14 @@ class UtilityEstimates:
 
     @property
     def ranked(self) -> Flags:
-        """Shape (m,): which passages were ranked."""
+        """Which passages have an estimate, shape (m,)."""
         return np.isfinite(self.score)
 
     def moved(self, shift: Floats, doubt: Floats) -> UtilityEstimates:
-        """Return a draw: scores changed by `shift`, with standard error 0 where `doubt` (shape (m,)) is above 0."""
+        """Return a draw from the posterior: the scores plus `shift`, each of shape (m,).
+
+        A score is certain after its draw, so its standard error is 0 where `doubt` is above 0.
+        """
         return UtilityEstimates(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
 
     def only(self, kept: Flags) -> UtilityEstimates:
@@ -192,16 +197,16 @@ class UtilityEstimates:
         return UtilityEstimates(np.where(kept, self.score, np.nan), self.sigma)
 
     def taken(self, rows: Ints) -> UtilityEstimates:
-        """Return some rows."""
+        """Return the estimates in the given rows."""
         return UtilityEstimates(self.score[rows], self.sigma[rows])
 
     def extended(self, more: int) -> UtilityEstimates:
-        """Return the estimates with rows appended for unranked passages."""
+        """Return the estimates with `more` rows appended for unranked passages."""
         return UtilityEstimates(np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)))
 
 
 def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Floats:
-    """Return the expected gain of N(score, sigma), shape (n,).
+    """Return the expected gain of passages whose grade has the distribution N(score, sigma), shape (n,).
 
     The gain is piecewise linear in the grade and constant beyond the scale.
 
@@ -228,32 +233,32 @@ def _mean_above(gap: Floats, sigma: Floats) -> Floats:
     return found
 
 
-RankedUtilities = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> score, sigma
+RankedUtilities = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> (score, standard error)
 
 
 def belief_of(pairs: Iterable[tuple[str, str]], placed: RankedUtilities) -> UtilityEstimates | None:
-    """Return the estimates for (query, passage) pairs; None if none of them was ranked."""
+    """Return the estimates for (query, passage) pairs; None if no passage was ranked."""
     rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
     found = UtilityEstimates(rows[:, 0], rows[:, 1])
     return found if found.ranked.any() else None
 
 
 Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade
-Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or doc_ids best first
+Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or qid -> doc_ids, best first
 
 GOLDEN_HIGH = 5
-MAX_GAIN = 1000.0  # ndcg_exp is still finite at this gain
+MAX_GAIN = 1000.0  # the largest allowed gain of a grade; ndcg_exp, with 2^gain, is still finite
 ZERO_HIGH = 4
 NAME_IT = "give the scale: 0 to {high} if the lowest possible grade is 0, else 1 to 5"
 
 
 @dataclass(frozen=True)
 class GradeScale:
-    """Meaning of grades.
+    """Grades of a set of judgments: the lowest, the highest, which are relevant, and their gains.
 
     Attributes:
-        low, high: lowest and highest grade; a negative grade always means pooled but unjudged.
-        relevant: lowest relevant grade for measures with binary relevance.
+        low, high: lowest and highest grade; on any scale, a negative grade means pooled but unjudged.
+        relevant: lowest grade that counts as relevant in measures with binary relevance.
         gains: gain of each grade from `low` to `high`, in 0 to `MAX_GAIN`.
     """
 
@@ -281,8 +286,10 @@ class GradeScale:
     def of(
         cls, low: int, high: int, relevant: int | None = None, gains: Mapping[int, float] | None = None
     ) -> GradeScale:
-        """Return a scale with defaults: gain = grade - low; relevant from grade 4 if the lowest is 1, else from low
-        + 1.
+        """Return a scale with the given or the default relevant grades and gains.
+
+        By default, the gain is grade - low. Grades from 4 on are relevant if the lowest grade is 1 (only the highest
+        grade, if that is below 4). On other scales, all grades above the lowest are relevant.
         """
         usual = 4 if low == 1 else low + 1
         every = range(low, high + 1)
@@ -317,11 +324,11 @@ def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str
 
     Args:
         grades: all grades that occur; negative ones are ignored.
-        where: the file that they are from.
+        where: the file from which the grades were read.
         remedy: advice if the scale is ambiguous; {high} is replaced by the highest grade.
 
     Raises:
-        DataError: no grade is 0, some are 2 or 3, and none would be relevant on the scale 1 to 5.
+        DataError: no grade is 0 or at least 4, and not all are 1; no passage would be relevant on the scale 1 to 5.
     """
     found = set(grades)
     if 0 in found or {grade for grade in found if grade >= 0} == {1}:
@@ -342,8 +349,8 @@ class Qrels:
         query: shape (m,), number of each judgment's query in `qids`, non-decreasing.
         grade: shape (m,), grade; negative means pooled but unjudged.
         docs: passage of each judgment.
-        scale: meaning of the grades.
-        belief: posterior of a ranking; None if nothing was ranked.
+        scale: lowest and highest grade, the relevant grades, and the gains.
+        belief: posterior utility of the ranked passages; None if no passage was ranked.
 
     Raises:
         DataError: a grade is outside the scale, or a passage is judged twice for a query.
@@ -363,17 +370,17 @@ class Qrels:
             raise DataError(
                 f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: grade {self.grade[row]} is "
                 f"outside the scale {self.scale.low} to {self.scale.high}",
-                remedy="correct it, or give the scale",
+                remedy="correct the grade, or give the scale of the grades",
             )
         if (row_twice := _repeated(self.keys)) is not None:
             raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
 
     @classmethod
     def of(cls, labels: Labels, scale: GradeScale | None = None) -> Qrels:
-        """Return the columns of ``{qid: {doc_id: grade}}``. A query without labels is ignored, as in a file.
+        """Return judgments from ``{qid: {doc_id: grade}}``. Queries without labels are ignored, as in a file.
 
         Raises:
-            DataError: as for the class; or no `scale` is given and it cannot be inferred (`usual_scale`).
+            DataError: as for the class; or no `scale` is given and `usual_scale` cannot infer it.
         """
         qids = tuple(sorted(qid for qid, judged in labels.items() if judged))
         grades = np.array([_whole_grade(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)
@@ -385,7 +392,7 @@ class Qrels:
     def from_columns(
         cls, qids: Sequence[str], doc_ids: Sequence[str], grades: ArrayLike, scale: GradeScale | None = None
     ) -> Qrels:
-        """Return the columns of three sequences of equal length, one label per row, in any order."""
+        """Return judgments from three sequences of equal length, with one element per label, in any order."""
         grade = np.asarray(grades)
         if not len(qids) == len(doc_ids) == len(grade):
             raise DataError(
@@ -403,7 +410,9 @@ class Qrels:
 
     @classmethod
     def of_counts(cls, counts: Ints, scale: GradeScale) -> Qrels:
-        """Return judgments known only by their counts, shape (queries, grades): enough for the norms of measures."""
+        """Return judgments of which only the counts are known, shape (queries, grades); measures can compute their
+        norms.
+        """
         none = np.empty(0, dtype=np.int64)
         made = cls((), none, none, IdColumn([]), scale)
         made.__dict__["counts"] = counts
@@ -411,21 +420,21 @@ class Qrels:
 
     @cached_property
     def keys(self) -> Keys:
-        """Key of each (query, passage)."""
+        """Key of each judgment's (query, passage) pair, shape (m,)."""
         return pair_keys(self.query, self.docs.keys())
 
     @cached_property
     def judged(self) -> KeyTable:
-        """Table that finds the rows of judged passages by their keys."""
+        """Table that finds the rows of judged passages by `keys`, without the unjudged ones."""
         return KeyTable(self.keys, np.flatnonzero(self.grade >= 0))
 
     @cached_property
     def counts(self) -> Ints:
-        """Shape (queries, grades): number of judged passages of each grade."""
+        """Number of judged passages per query and grade, shape (queries, grades)."""
         return self.counted(np.flatnonzero(self.grade >= 0))
 
     def counted(self, rows: Ints) -> Ints:
-        """Return the number of passages of each grade among some judged passages, given by row; shape (queries,
+        """Return the number of passages per query and grade among the judged passages in `rows`, shape (queries,
         grades).
         """
         shape = len(self.qids), self.scale.size
@@ -433,12 +442,12 @@ class Qrels:
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     def relabelled(self, grade: Ints) -> Qrels:
-        """Return the judgments with other grades, shape (m,). A passage whose grade changes loses its posterior."""
+        """Replace the grades, shape (m,). A passage whose grade changes loses its utility estimate."""
         belief = None if self.belief is None else self.belief.only(grade == self.grade)
         return replace(self, grade=grade, belief=belief)
 
     def facets(self, facet_of: Mapping[str, str]) -> Ints:
-        """Return a number for the facet of each judged passage, shape (m,); -1 if unknown."""
+        """Return the number of each judged passage's facet, shape (m,); -1 if the passage has no facet."""
         numbers = {name: number for number, name in enumerate(sorted(set(facet_of.values())))}
         docs = self.docs.take(np.arange(len(self.docs)))
         return np.array([numbers.get(facet_of.get(doc.decode(), ""), -1) for doc in docs.tolist()], dtype=np.int64)
@@ -453,7 +462,7 @@ class Run:
         query: shape (n,), number of each row's query in `qids`.
         score: shape (n,), finite; higher is better.
         docs: passage of each row.
-        note: a sentence about anomalies of its file; empty if there are none.
+        note: a sentence about anomalies of the run file; empty if there are none.
     """
 
     qids: tuple[str, ...]
@@ -474,20 +483,21 @@ class Run:
             raise DataError(
                 f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: score {self.score[row]} is not "
                 "a finite number",
-                remedy="remove or correct it",
+                remedy="remove the row or correct its score",
             )
         if (row_twice := self.twice()) is not None:
             raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
         return self
 
     def twice(self) -> int | None:
-        """Return a row whose passage already occurs above for the same query; None if there is none."""
+        """Return a row that repeats a passage of the same query; None if no passage is repeated."""
         return _repeated(pair_keys(self.query, self.doc_keys))
 
     @classmethod
     def of(cls, lists: Lists) -> Run:
-        """Return the columns of ``{qid: {doc_id: score}}`` or ``{qid: [doc_id, ...]}`` (best first, so without
-        ties).
+        """Return a run from ``{qid: {doc_id: score}}``, or from ``{qid: [doc_id, ...]}`` with the best passage first.
+
+        Lists without scores have no ties.
         """
         qids = tuple(lists)
         scores: list[ArrayLike] = [
@@ -500,7 +510,7 @@ class Run:
 
     @classmethod
     def from_columns(cls, qids: Sequence[str], doc_ids: Sequence[str], scores: ArrayLike) -> Run:
-        """Return the columns of three sequences of equal length, one row each."""
+        """Return a run from three sequences of equal length, with one element per row."""
         names = tuple(dict.fromkeys(qids))
         numbers = {qid: number for number, qid in enumerate(names)}
         query = np.fromiter((numbers[qid] for qid in qids), dtype=np.int64, count=len(qids))
@@ -518,14 +528,14 @@ class Run:
 
 
 def _repeated(keys: Keys) -> int | None:
-    """Return the second row of a key that occurs twice, or None."""
+    """Return the second row of a key that occurs twice; None if all keys differ."""
     ordered = np.sort(keys)
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     return int(np.flatnonzero(keys == again[0])[1]) if len(again) else None
 
 
 def _stands_twice(qid: str, doc_id: str) -> DataError:
-    return DataError(f"query {qid} and passage {doc_id} occur twice", remedy="keep one row")
+    return DataError(f"query {qid} and passage {doc_id} occur twice", remedy="keep only one of the two rows")
 
 
 def _whole_grade(grade: float, qid: str) -> int:

@@ -1,7 +1,7 @@
-"""Score a run against judgments: `evaluate` is the function that callers need.
+"""Score a run against judgments: call `evaluate`; the rest of the module supports it.
 
-Every query of the judgments counts; one without a list scores 0. NaN means "undefined for this query"; such queries are
-excluded from the mean and counted. This module reads no files.
+Every judged query counts; a query for which the run has no list scores 0. NaN means "undefined for this query". Such
+queries are excluded from the mean; `Evaluation.valid` counts the others. This module reads no files.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ BOOTSTRAP_DRAWS = 2000
 class Evaluation:
     """Values of some measures for a run.
 
-    Mappings are by measure and accept any spelling of its name.
+    The keys of mappings are names of measures, in any spelling.
 
     Attributes:
-        measures: canonical names, in the requested order.
+        measures: canonical names of the measures, in the requested order.
         qids: judged queries, sorted.
-        values: shape (measures, queries); NaN if undefined.
-        hits: the hits from which the values were computed.
+        values: shape (measures, queries); NaN if a measure is undefined for a query.
+        hits: the ranks of judged passages from which the values were computed.
         confidence: confidence level of the intervals.
-        seed: random seed of the intervals.
+        seed: random seed of the bootstrap intervals.
     """
 
     measures: tuple[str, ...]
@@ -55,14 +55,14 @@ class Evaluation:
 
     @cached_property
     def mean(self) -> ByMeasure[float]:
-        """Mean over the queries for which the measure is defined; NaN without any."""
+        """Mean over the queries for which the measure is defined; NaN if it is defined for no query."""
         valid = np.isfinite(self.values)
         sums = np.where(valid, self.values, 0.0).sum(axis=1)
         return self._by(np.where(valid.any(axis=1), sums / np.maximum(valid.sum(axis=1), 1), np.nan).tolist())
 
     @cached_property
     def valid(self) -> ByMeasure[int]:
-        """Number of queries in the mean."""
+        """Number of queries for which the measure is defined, which is the number in the mean."""
         return self._by(np.isfinite(self.values).sum(axis=1).tolist())
 
     @cached_property
@@ -103,23 +103,25 @@ def evaluate(
 
     Args:
         qrels: ``{qid: {doc_id: grade}}`` or columns; a negative grade means pooled but unjudged.
-        run: ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}`` best first, or columns.
+        run: ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}`` with the best passage first, or columns.
         measures: names, such as "ra_nwg@10", "nDCG@10" or "E[recall@5]"; None: a default selection.
-        binary_at: lowest relevant grade for measures with binary relevance (default: 4 on the scale 1 to 5, else 1).
+        binary_at: lowest relevant grade for measures with binary relevance (default: 4 on the scale 1 to 5, 1 on a
+            scale that starts at 0).
         gains: gain of each grade (default: grade - lowest grade).
-        scale: lowest and highest grade (default: 0 to 4 if a grade is 0, else 1 to 5). It is required if no grade would
-            be relevant on the default scale.
+        scale: lowest and highest grade (default: 0 to 4 if a grade is 0 or all are 1, else 1 to 5). Required if no
+            grade would be relevant on the default scale.
         ties: order of equal scores for measures that need one (see `raggs.metrics.hits.find_hits`).
         condensed: remove unjudged passages from the lists.
-        facets: facet or source of passages, judged or not, for ra_nwg_novel, alpha_ndcg and nrbp.
-        answer_rank: for containment, the first rank whose text contains the answer, by query; inf for none (see
+        facets: facet or source of each passage, judged or unjudged; needed by ra_nwg_novel, alpha_ndcg and nrbp.
+        answer_rank: for containment, the first rank whose text contains the answer, by query; inf if no text does (see
             `raggs.evaluation.samples.answer_rank`).
         confidence: confidence level of the intervals, in 0 to 1.
-        seed: random seed of the intervals.
+        seed: random seed of the bootstrap intervals.
 
     Raises:
-        DataError: a grade outside the scale, a score that is not finite, a duplicate passage, or no common query.
-        UsageError: an unknown measure.
+        DataError: a grade is outside the scale, a score is not finite, a passage is duplicated, or there is no common
+            query.
+        UsageError: a measure is unknown.
     """
     labels = _qrels(qrels, binary_at, gains, scale)
     system = run if isinstance(run, Run) else Run.of(run)
@@ -133,10 +135,10 @@ def evaluate(
 
 
 def measure_hits(hits: Hits, measures: Sequence[MeasureSpec], *, confidence: float = 0.95, seed: int = 1) -> Evaluation:
-    """Return the values of measures for hits, as `evaluate` does for a run.
+    """Score the hits of a run with measures, as `evaluate` scores a run.
 
     Raises:
-        DataError: no common query, or a measure that is not defined on these judgments.
+        DataError: the run has no judged query, or a measure is not defined on these judgments.
     """
     if not hits.returned.any():
         raise DataError(

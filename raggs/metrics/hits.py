@@ -1,7 +1,7 @@
 """Ranks of the judged passages in a run: the small table from which all measures are computed.
 
-Only judged passages have a weight. So a run of ten million rows becomes a table with at most one row per judgment. Each
-row has its rank and its tie group, which is all that expectations over ties need.
+Only judged passages have a weight. So a run of ten million rows becomes a table with at most one row per judgment.
+Each row stores the passage's rank and its tie group, from which expectations over ties are computed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Hits:
     Attributes:
         qrels: the judgments.
         query: shape (n,), number of the row's query in `qrels.qids`.
-        item: shape (n,), its row in `qrels`.
-        rank: shape (n,), from 1.
-        start: shape (n,), number of passages of the list above its tie group.
-        size: shape (n,), number of passages in its tie group; 1 without a tie.
-        length: shape (queries,), number of retrieved passages.
-        tied: shape (queries,), number of retrieved passages that share their score with another.
+        item: shape (n,), row of the passage in `qrels`.
+        rank: shape (n,), rank of the passage in its list, from 1.
+        start: shape (n,), number of passages in the list above the passage's tie group.
+        size: shape (n,), number of passages in the tie group; 1 if the passage is not tied.
+        length: shape (queries,), number of retrieved passages, judged or not.
+        tied: shape (queries,), number of retrieved passages that share their score with another passage of the list.
         returned: shape (queries,), whether the run has a list for the query.
         unknown: number of queries of the run that are not judged and therefore ignored.
-        facet: shape (m,), number of each judgment's facet, -1 for none; None if facets are unknown.
-        first: shape (n,), rank of the first passage of the row's facet in the complete list, judged or not; None if the
+        facet: shape (m,), number of each judged passage's facet, -1 if it has no facet; None if facets are unknown.
+        first: shape (n,), best rank of any passage, judged or not, of the row's facet in the complete list; None if the
             complete lists were not used.
-        answer_rank: shape (queries,), first rank whose text contains the answer, inf for none, NaN if no answer is
-            expected; None if texts are unknown.
-        reading: the retrieved passages in characters; None if offsets are unknown, and for condensed lists.
-        pooled: shape (n,), number of pooled but unjudged passages above the row; None if there are none.
+        answer_rank: shape (queries,), first rank whose text contains the answer; inf if no text does, NaN if no answer
+            is expected. None if texts are unknown.
+        reading: character ranges of the retrieved passages; None if offsets are unknown, and for condensed lists.
+        pooled: shape (n,), number of pooled but unjudged passages above the row; None if the judgments have none.
     """
 
     qrels: Qrels
@@ -61,25 +61,26 @@ class Hits:
 
     @cached_property
     def grade(self) -> Ints:
-        """Shape (n,): grade of each row."""
+        """Grade of each row's passage, shape (n,)."""
         found: Ints = self.qrels.grade[self.item]
         return found
 
     def weigh(self, table: Floats) -> Floats:
-        """Return the weight of each row by a table of shape (queries, grades) or (grades,); shape (n,)."""
+        """Look up each row's weight in a table of shape (queries, grades) or (grades,); return shape (n,)."""
         column = self.grade - self.qrels.scale.low
         found: Floats = table[self.query, column] if table.ndim > 1 else table[column]
         return found
 
     def total(self, values: Floats) -> Floats:
-        """Return the sum of values over each query's rows, shape (queries,)."""
+        """Sum one value per row over the rows of each query; return shape (queries,)."""
         return per_query(self, self.query, values)
 
     def arranged(self, weights: Floats) -> Hits:
-        """Return the hits with each tie group sorted by descending `weights` (shape (n,)); unjudged passages weigh
-        0.
+        """Return the hits with each tie group sorted by descending `weights`, shape (n,).
+
+        Unjudged passages have the weight 0 in this order.
         """
-        tied = np.flatnonzero(self.size > 1)  # a group fills the same rows before and after
+        tied = np.flatnonzero(self.size > 1)  # a group has the same rows before and after sorting
         query, start, size = self.query[tied], self.start[tied], self.size[tied]
         order = np.lexsort((-weights[tied], start, query))
         first = _run_starts(query, start)
@@ -91,10 +92,10 @@ class Hits:
         return replace(self, item=item, rank=rank, first=None)
 
     def only(self, queries: Flags) -> Hits:
-        """Return the hits of some queries; the values of the other queries are then meaningless.
+        """Return the hits of the chosen queries; measures of the other queries are then meaningless.
 
         Args:
-            queries: shape (queries,), which to keep.
+            queries: shape (queries,), which queries to keep.
         """
         kept = queries[self.query]
         columns = (column[kept] for column in (self.query, self.item, self.rank, self.start, self.size))
@@ -104,8 +105,8 @@ class Hits:
         return replace(self, query=query, item=item, rank=rank, start=start, size=size, first=first, pooled=pooled)
 
     def across(self, k: int) -> Hits:
-        """Return the hits with only the tie groups at the cutoff `k` kept as ties; all other passages keep their
-        rank.
+        """Return the hits with ties only across the cutoff `k`; passages of other tie groups keep their rank in the
+        list.
         """
         open_ = (self.start < k) & (self.start + self.size > k)
         return replace(self, start=np.where(open_, self.start, self.rank - 1), size=np.where(open_, self.size, 1))
@@ -130,7 +131,7 @@ class Hits:
 
 
 def per_query(hits: Hits, query: Ints, values: Floats) -> Floats:
-    """Return the sums of `values` by query, shape (queries,); `query` is the query of each value."""
+    """Sum `values` by query; return shape (queries,). `query` is the number of each value's query."""
     return np.bincount(query, weights=values, minlength=len(hits.length)).astype(np.float64)
 
 
@@ -153,9 +154,12 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
     keys = pair_keys(query, run.doc_keys[rows])
 
     def looked_up(table: KeyTable) -> tuple[Ints, Ints, Ints]:
-        """Return the places of a table's passages in the sorted run, their rows in `qrels` and their tie groups."""
+        """Find the passages of a table; return their places in the sorted run, their rows in `qrels` and their tie
+        groups.
+        """
         place, item = table.find(keys)
-        same = run.docs.take(rows[place]) == qrels.docs.take(item)  # keys of different ids may be equal, bytes are not
+        # different ids may have equal keys, so compare the ids
+        same = run.docs.take(rows[place]) == qrels.docs.take(item)
         place, item = place[same], item[same]
         group = np.searchsorted(groups, place, side="right") - 1
         return (_by_id(run, rows, groups, sizes, place, group) if ties == "trec" else place), item, group
@@ -189,18 +193,18 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
 
 
 def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, Ints, Ints]:
-    """Return query, rank and row of the first passages of each list of a judged query, in the order of `find_hits`.
+    """Return query, rank and row of the first passages of each judged query, in the order of `find_hits`.
 
     Args:
-        qrels, run, ties: as for `find_hits`.
-        depth: the last rank, at least 1.
+        qrels, run, ties: the arguments of `find_hits`.
+        depth: the last rank to return, at least 1.
     """
     rows, query, score = _sorted(run, _query_numbers(qrels, run))
     length = np.bincount(query, minlength=len(qrels.qids))
     offset = np.concatenate([[0], np.cumsum(length)[:-1]])
     groups = group_starts(query, score)
     start = np.repeat(groups, np.diff(np.append(groups, len(rows))))
-    # complete tie groups, because any of their passages may come first
+    # keep complete tie groups: any of their passages may be sorted to the top
     near = np.flatnonzero(start - offset[query] < depth)
     rows, query, start = rows[near], query[near], start[near]
     if ties == "trec" and len(np.unique(start)) < len(start):
@@ -213,13 +217,13 @@ def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, I
 
 
 def _query_numbers(qrels: Qrels, run: Run) -> Ints:
-    """Return the number of each query of a run in the judgments, -1 if absent."""
+    """Return the number that each query of a run has in the judgments; -1 if the query is not judged."""
     numbers = {qid: number for number, qid in enumerate(qrels.qids)}
     return np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)
 
 
 def _sorted(run: Run, known: Ints) -> tuple[Ints, Ints, Floats]:
-    """Return row, query and score of all passages of judged queries, by query and descending score."""
+    """Return row, query and score of all passages of judged queries, sorted by query and descending score."""
     rows = np.arange(len(run.query))
     if (known < 0).any():
         rows = rows[known[run.query] >= 0]
@@ -230,9 +234,9 @@ def _sorted(run: Run, known: Ints) -> tuple[Ints, Ints, Floats]:
 
 
 def _sorting_order(query: Ints, score: Floats) -> Ints | None:
-    """Return the order that sorts rows by query and descending score (stable), or None if they are sorted.
+    """Return the order that sorts rows stably by query and descending score; None if the rows are already sorted.
 
-    In most runs, the rows of each query are contiguous and sorted, so only these blocks need to be sorted.
+    In most runs, the rows of each query are contiguous and sorted, so only the blocks of queries are sorted.
     """
     step = np.diff(query)
     rising = np.append(score[1:] > score[:-1], False)
@@ -250,7 +254,7 @@ def _sorting_order(query: Ints, score: Floats) -> Ints | None:
 
 
 def group_starts(query: Ints, place: Ints | Floats) -> Ints:
-    """Return the first rows of all groups of equal query and rank (or score), among sorted rows."""
+    """Return the first row of each group of sorted rows with the same query and the same rank or score."""
     changed = np.ones(len(query), dtype=bool)
     changed[1:] = (query[1:] != query[:-1]) | (place[1:] != place[:-1])
     return np.flatnonzero(changed)
@@ -267,7 +271,7 @@ def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: 
     _, name = np.unique(run.docs.take(rows[members]), return_inverse=True)
     order = np.lexsort((-name, np.repeat(open_, count)))
     moved = np.empty(len(members), dtype=np.int64)
-    moved[order] = members  # groups are in ascending order, so positions are assigned from the first on
+    moved[order] = members  # sorted members take the group's positions in ascending order
     tied = sizes[group] > 1
     result = place.copy()
     result[tied] = moved[np.searchsorted(members, place[tied])]
@@ -275,6 +279,6 @@ def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: 
 
 
 def _run_starts(query: Ints, start: Ints) -> Ints:
-    """Return the first row of the tie group of each row, among sorted rows."""
+    """Return, for each of the sorted rows, the first row of its tie group."""
     firsts = group_starts(query, start)
     return np.repeat(firsts, np.diff(np.append(firsts, len(query))))

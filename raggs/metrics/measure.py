@@ -1,9 +1,9 @@
-"""Base classes of measures: a measure has a name, a description, and a value per query computed from hits.
+"""Base classes of measures. A measure computes one value per query from hits (`raggs.metrics.hits`).
 
-A measure is a frozen object with a cutoff and parameters; its class docstring describes it. `Linear` measures are sums
-of weight times worth of the rank, divided by a norm. This form gives their expectation over ties; other measures
-implement their own or have none. NaN means "undefined for this query". A query without a list scores 0, unless the
-measure is undefined for that query with any list.
+A measure is a frozen object with a cutoff and parameters; its class docstring describes it. A `Linear` measure is a
+sum over ranks, divided by a norm. Each term is the weight of a grade times the worth of its rank. The mean of such a
+sum over tied orders has a closed form; other measures implement `expected` themselves, or not at all. NaN means
+"undefined for this query". A query without a list scores 0, unless no list could define the measure for that query.
 
 The module also defines parameters that several measures share.
 """
@@ -32,7 +32,8 @@ class Parameter:
     """A parameter of a measure.
 
     Attributes:
-        usual: default value; None if the default depends on the scale of the judgments, or if the parameter is off.
+        usual: default value; None if the parameter is off by default, or its default depends on the scale of the
+            judgments.
         low, high: smallest and largest allowed value.
         whole: whether the value must be a whole number.
     """
@@ -53,7 +54,7 @@ class Measure(ABC):
     """A measure at a cutoff. The first line of its docstring is its description in `raggs list measures`.
 
     Args:
-        k: number of passages of the list that count; None for all.
+        k: how many passages at the top of a list count; None: all passages.
         params: values of the parameters in `PARAMS`; `rel`, if allowed, is the lowest relevant grade.
     """
 
@@ -64,15 +65,15 @@ class Measure(ABC):
     FORMULA: ClassVar[str]
     SOURCE: ClassVar[str]
     RANGE: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    HIGHER: ClassVar[bool] = True  # whether higher is better
+    HIGHER: ClassVar[bool] = True  # whether a higher value is better
     CUTOFF: ClassVar[Cutoff] = "needed"
     PARAMS: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
     AT: ClassVar[str | None] = None  # the parameter written after "@" in place of a cutoff
     FIRST: ClassVar[str | None] = None  # the parameter whose name may be omitted
     ALIASES: ClassVar[tuple[str, ...]] = ()
-    GOLDEN: ClassVar[bool] = False  # whether it needs the grades 1 to 5 of a golden set
-    FACETS: ClassVar[bool] = False  # whether it needs the facets of the passages in a list
-    TIES: ClassVar[bool] = True  # whether E, range, bias, min and max are implemented
+    GOLDEN: ClassVar[bool] = False  # whether the measure needs the grades 1 to 5 of a golden set
+    FACETS: ClassVar[bool] = False  # whether the measure needs the facets of passages
+    TIES: ClassVar[bool] = True  # whether the modes E, range, bias, min and max are implemented
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a parameter.
@@ -91,21 +92,22 @@ class Measure(ABC):
         return w.NO_CUTOFF if self.k is None else self.k
 
     def table(self, qrels: Qrels) -> Floats:
-        """Return the weight of each grade, shape (queries, grades) or (grades,); it also orders ties for the
-        extremes.
+        """Return the weight of each grade, shape (queries, grades) or (grades,).
+
+        `extreme` sorts tied passages by these weights.
         """
         rel = self.params.get("rel")
         return w.at_least(qrels, None if rel is None else int(rel))
 
     def weights(self, hits: Hits) -> Floats:
-        """Return the weight of each row by the grade of its passage, shape (n,)."""
+        """Return the weight of each row's passage, shape (n,)."""
         return hits.weigh(self.table(hits.qrels))
 
     def check(self, hits: Hits) -> None:
         """Check that the measure is defined on the judgments.
 
         Raises:
-            DataError: it is not.
+            DataError: the measure is not defined on the judgments.
         """
         scale, rel = hits.qrels.scale, self.params.get("rel")
         if self.GOLDEN and not scale.golden:
@@ -118,7 +120,7 @@ class Measure(ABC):
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
-        """Return the value of each query by the ranks in the list, shape (queries,)."""
+        """Return the value of each query for the order of its list, shape (queries,)."""
 
     def expected(self, hits: Hits) -> Floats:
         """Return the mean over all orders of tied passages, shape (queries,)."""
@@ -134,30 +136,30 @@ class Linear(Measure):
     """A measure of the form: sum over the top k of weight(grade) * worth(rank), divided by a norm."""
 
     UNDEFINED: ClassVar[float] = 0.0  # the value if the norm is 0
-    # whether the weight of a passage depends only on its own grade, not on the query's other grades
+    # whether a passage's weight depends only on its own grade, not on the grades of the query's other passages
     FIXED: ClassVar[bool] = False
 
     def worth(self, ranks: Floats) -> Floats:
-        """Return the worth of ranks (from 1)."""
+        """Return the factor of each rank, such as a discount; ranks start at 1."""
         return w.flat(ranks)
 
     @abstractmethod
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the divisor of the sum, shape (queries,) or a number."""
+        """Return the divisor of each query's sum, shape (queries,), or one divisor for all queries."""
 
     def score(self, hits: Hits) -> Floats:
-        """Return the weighted sum over the ranks in the list, divided by its norm, shape (queries,)."""
+        """Return the weighted sum over the list in its order, divided by the norm, shape (queries,)."""
         return self._of(hits, w.worth_at(hits, self.cutoff, self._discount))
 
     def expected(self, hits: Hits) -> Floats:
-        """Return the value with the mean worth of the ranks that tied passages share, shape (queries,)."""
+        """Return the mean over all orders of tied passages, shape (queries,)."""
         return self._of(hits, w.mean_worth(hits, self.cutoff, self._discount))
 
     def shares(self, hits: Hits, *, expected: bool = False) -> Floats:
-        """Return worth over norm for each row: the factor of its weight in the query's value, shape (n,).
+        """Return each row's worth divided by the norm, shape (n,): the factor of the row's weight in the query's value.
 
         Args:
-            expected: use the mean over all orders of tied passages instead of the ranks in the list.
+            expected: whether to use the mean worth over all orders of tied passages instead of the ranks in the list.
         """
         worth = (w.mean_worth if expected else w.worth_at)(hits, self.cutoff, self._discount)
         norm = np.broadcast_to(self.norm(hits, self.table(hits.qrels)), len(hits.length))
@@ -165,7 +167,7 @@ class Linear(Measure):
 
     @property
     def _discount(self) -> w.Discount:
-        # The function itself, so that set measures are recognised and compute no logarithms.
+        # Return `w.flat` itself if `worth` is not overridden: its callers then skip the computation of discounts.
         return w.flat if type(self).worth is Linear.worth else self.worth
 
     def _of(self, hits: Hits, worth: Floats) -> Floats:
@@ -173,10 +175,11 @@ class Linear(Measure):
         return w.ratio(hits.total(self.weights(hits) * worth), self.norm(hits, table), self.UNDEFINED)
 
 
-ALPHA = Parameter(1.0, 0, 10)  # how strongly rarity counts
+ALPHA = Parameter(1.0, 0, 10)  # how strongly rarer grades weigh more
 CAP4 = Parameter(1.0, 0, 1)  # maximum weight of grade 4, relative to grade 5
 CAP3 = Parameter(0.25, 0, 1)
-POOL = Parameter(50, 1, 1e9, whole=True)  # number of the system's own passages from which a ceiling may choose
+# size of the system's own pool, from which a ceiling chooses the best passages
+POOL = Parameter(50, 1, 1e9, whole=True)
 REL = Parameter(None, 1, 1e9, whole=True)  # the lowest relevant grade
-# 0 by default; without a `usual` value, the parameter does not change the definition in a lock
+# Off by default. `usual` is None, so that the parameter does not change a measure's definition in a lock.
 FLAG = Parameter(None, 0, 1, whole=True)

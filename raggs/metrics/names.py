@@ -1,11 +1,11 @@
 """Notation of measures: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``ndcg[utility]@10``.
 
-Case is ignored, and ir_measures' spelling is accepted. A name that ends in ``-at-k`` needs a cutoff. Each measure has
-one canonical name, which parses to the same measure.
+Case is ignored, and the spelling of ir_measures is accepted. A name that ends in ``-at-k`` needs a cutoff. Each measure
+has one canonical name, which is parsed to the same measure.
 
 `definitions` describes each measure of raggs in one line for a lock file: formula, default parameters, and an example
-value. If the lines of two versions of raggs differ, their scores must not be compared. The formula is text. The example
-is computed from fixed data, so a line also changes if the code changes but the text does not.
+value. If two versions of raggs have different lines for a measure, do not compare their scores. The example value is
+computed from fixed data, so the line also changes if the code changes but the formula does not.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from raggs.metrics.measures import REGISTRY, aliases
 V = TypeVar("V")
 
 MODE_WORDS = {
-    "E": "the mean over all orders of passages with equal scores",
-    "min": "the minimum over those orders",
-    "max": "the maximum over those orders",
-    "range": "the maximum minus the minimum over those orders",
-    "range_at_k": "the maximum minus the minimum over the orders of the tie group at the cutoff",
-    "bias": "the value in list order minus that mean",
+    "E": "the mean over all orders of tied passages",
+    "min": "the minimum over all orders of tied passages",
+    "max": "the maximum over all orders of tied passages",
+    "range": "the maximum minus the minimum over all orders of tied passages",
+    "range_at_k": "the maximum minus the minimum over all orders of the passages tied across the cutoff",
+    "bias": "the value in list order minus the mean over all orders of tied passages",
 }
 MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
-SPREADS = frozenset({"range", "range_at_k", "bias"})  # 0 is best, and they are not scores
+SPREADS = frozenset({"range", "range_at_k", "bias"})  # the best value is 0, so these modes are not used as scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 NAME_SEPARATOR = re.compile(r",(?![^(\[]*[)\]])")
 MEASURE_PATTERN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+(?:\.\d+)?|\.\d+))?")
-FLAGS = {"true": "1", "false": "0"}  # as ir_measures writes them
+FLAGS = {"true": "1", "false": "0"}  # spelling of ir_measures
 MAX_CUTOFF = 10**9
 AT_K = "-at-k"
 
@@ -61,7 +61,7 @@ class MeasureSpec:
 
     @property
     def name(self) -> str:
-        """Canonical name."""
+        """Canonical name, which parses to the same measure."""
         measure = self.measure
         changed = [
             f"{key}={_format_number(measure.params[key])}"
@@ -79,7 +79,7 @@ class MeasureSpec:
         return self.measure.HIGHER and self.mode not in SPREADS
 
     def values(self, hits: Hits) -> Floats:
-        """Return the value of each query, shape (queries,); NaN if undefined.
+        """Return the value of each query, shape (queries,); NaN if the measure is undefined for the query.
 
         Raises:
             DataError: the measure is not defined on these judgments.
@@ -103,12 +103,12 @@ def parse_measure(text: str) -> MeasureSpec:
     """Return the measure with the name `text`.
 
     Raises:
-        UsageError: the measure or a parameter is unknown, a value is out of range, or the cutoff is missing.
+        UsageError: the measure, its mode or a parameter is unknown, a value is out of range, or the cutoff is missing.
     """
     if wrapped := _wrapped(text):
         mode = MODES.get(wrapped[1].lower())
         if mode is None:
-            raise UsageError(f"unknown mode {wrapped[1]}[...]", remedy=f"known: {', '.join(MODES.values())}")
+            raise UsageError(f"unknown mode {wrapped[1]}[...]", remedy=f"write one of: {', '.join(MODES.values())}")
         inner = parse_measure(wrapped[2])
         if inner.mode or not inner.measure.TIES:
             raise UsageError(f"{mode}[...] is not defined for {inner.name}", remedy="use the measure without brackets")
@@ -132,22 +132,22 @@ def parse_measure(text: str) -> MeasureSpec:
 
 
 def parse_measures(texts: Sequence[str]) -> list[MeasureSpec]:
-    """Parse several names; duplicates are removed."""
+    """Parse several names of measures; a repeated measure is returned once."""
     return list({named.name: named for named in map(parse_measure, texts)}.values())
 
 
 def split_names(text: str) -> list[str]:
-    """Split names at commas; commas within brackets do not separate names."""
+    """Split a list of names at its commas, but not at commas within brackets."""
     return [part.strip() for part in NAME_SEPARATOR.split(text) if part.strip()]
 
 
 def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[MeasureSpec]:
     """Return the measure `text` at each of the cutoffs.
 
-    If `text` has its own cutoff, or no cutoffs are given, it is parsed as it is.
+    If `text` has its own cutoff, or no cutoffs are given, return only the measure `text` as written.
 
     Raises:
-        UsageError: as for `parse_measure`.
+        UsageError: `parse_measure` rejects the name.
     """
     if "@" in text or not cutoffs:
         return [parse_measure(text)]
@@ -166,9 +166,9 @@ def needs_cutoff(text: str) -> bool:
 
 
 def glossary(names: Iterable[str]) -> dict[str, str]:
-    """Return a short description of each measure by its name without cutoff, and of each mode in brackets.
+    """Return short descriptions of measures, by name without cutoff, and of their modes, such as ``E[ ]``.
 
-    Measures that are not installed are omitted.
+    Unknown measures, such as those of packages that are not installed, are omitted.
     """
     measures: dict[str, str] = {}
     modes: dict[str, str] = {}
@@ -184,7 +184,7 @@ def glossary(names: Iterable[str]) -> dict[str, str]:
 
 
 def _clause(kind: type[Measure]) -> str:
-    """Return the text before the first colon or semicolon of a measure's first docstring line."""
+    """Return the first line of a measure's docstring up to its first colon or semicolon."""
     line = (inspect.getdoc(kind) or "").partition("\n")[0]
     return re.split("[:;]", line)[0].rstrip(".")
 
@@ -218,21 +218,22 @@ class ByMeasure(Mapping[str, V]):
 
 
 def _wrapped(text: str) -> re.Match[str] | None:
-    """Return the match of a mode and its brackets; None for a plain measure (whose name may contain brackets)."""
+    """Match a mode with its brackets; return None for a measure without a mode, whose name may contain brackets."""
     return None if MEASURE_PATTERN.fullmatch(text.strip()) else WRAPPED.fullmatch(text.strip())
 
 
 def _measure_class(name: str) -> type[Measure]:
     known = _registered_name(name)
     if known not in REGISTRY:
-        names = [*REGISTRY, *(alias for alias in aliases() if len(alias) > 2)]  # "r" is similar to everything
+        # "r" is similar to every name, so suggest only longer aliases
+        names = [*REGISTRY, *(alias for alias in aliases() if len(alias) > 2)]
         remedy = did_you_mean(known, names, "see: raggs list measures")
         raise UsageError(f"unknown measure {name!r}", remedy=remedy)
     return REGISTRY.load(known)
 
 
 def _registered_name(name: str) -> str:
-    """Return the registered name. Aliases are looked up only if `name` itself is not registered."""
+    """Return the name under which a measure is registered; aliases are looked up if `name` is not registered itself."""
     known = name.lower()
     if known in REGISTRY.builtin:
         return known
@@ -240,7 +241,7 @@ def _registered_name(name: str) -> str:
 
 
 def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, float]:
-    """Return the parameters that differ from the defaults; `at` is the value after "@" if that is a parameter."""
+    """Return the parameters that differ from the defaults; `at` is the value after "@", for a measure with `AT`."""
     given: dict[str, float] = {}
     behind = [] if kind.AT is None or at is None else [f"{kind.AT}={at}"]
     for part in filter(None, (piece.strip() for piece in [*text.split(","), *behind])):
@@ -248,7 +249,7 @@ def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, 
         key = key.strip().lower() or kind.FIRST or ""
         if key not in kind.PARAMS:
             allowed = ", ".join(kind.PARAMS) or "none"
-            raise UsageError(f"{kind.NAME} has no parameter {part!r}", remedy=f"its parameters: {allowed}")
+            raise UsageError(f"{kind.NAME} has no parameter {part!r}", remedy=f"parameters of {kind.NAME}: {allowed}")
         try:
             given[key] = float(FLAGS.get(value.strip().lower(), value))
         except ValueError:
@@ -264,7 +265,7 @@ def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, 
 
 
 def _format_number(value: float) -> str:
-    """Return the shortest text that parses to `value`."""
+    """Return the shortest text of a number that is parsed to the same number."""
     return repr(int(value) if float(value).is_integer() else value)
 
 
@@ -298,10 +299,10 @@ def _line(name: str, hits: Hits) -> str:
 
 
 def _example(name: str, hits: Hits) -> str:
-    """Return the mean at the cutoff as an example; empty if the example data lack something the measure needs."""
+    """Return the mean over the example queries as text; empty if the measure needs data that the example lacks."""
     try:
         values = parse_measure(f"{name}@{CUTOFF if REGISTRY.load(name).AT is None else 0.5}").values(hits)
-    except DataError:  # the measure needs character offsets
+    except DataError:  # without character offsets, span measures are not defined
         return ""
     valid = values[np.isfinite(values)]
     return f"example {float(valid.mean()) + 0.0:.6f}" if len(valid) else ""

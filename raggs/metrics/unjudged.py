@@ -1,24 +1,26 @@
 """Effects of unjudged passages and of uncertain labels on scores.
 
-Bounds of a difference (`difference_ends`): how far labels of unjudged passages could move the value of each query, for
-one system or the difference of two. Each unjudged passage in the top k of either system may get any grade of the scale.
-A passage that both systems show gets the same grade in both. A graded passage also counts in the best possible list, as
-every judged passage does. The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg, ra_nwg, ...),
-for mrr and hit, and for map, if a query has few unjudged passages. Otherwise they are wider than necessary, never too
-narrow: a query with an unjudged passage may have any value of the measure's range. A query without one keeps its value.
+Bounds of a difference (`difference_ends`): the smallest and largest value of each query that labels of unjudged
+passages allow, for one system or for the difference of two. Each unjudged passage in the top k of a system may get any
+grade of the scale. A passage that both systems retrieve gets the same grade in both. Once graded, it also counts in the
+ideal list, as every judged passage does. The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg,
+ra_nwg, ...), for mrr and hit, and for map, if a query has few unjudged passages. In other cases, a query with an
+unjudged passage may have any value of the measure's range. These bounds are never too narrow, but may be too wide. A
+query without unjudged passages keeps its value.
 
-Bounds of a score (`unjudged_bounds`): the values with all unjudged passages at the lowest grade, and at the highest. A
-filled passage becomes a judged passage of its query, so it counts in the ideal as well. Only passages within the cutoff
-are filled.
+Bounds of a score (`unjudged_bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
+Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal
+list.
 
-Label uncertainty (`with_doubt`): labels are resampled around their grades and widen the interval of a score. A ranked
-passage varies by the posterior's standard error, else by the judge's repeated grades if there are any; else its label
-is fixed. The posterior of a passage moves with its label. Labels and queries are resampled together, so the interval
-covers both; it is never narrower than the one over queries.
+Label uncertainty (`with_doubt`): labels are resampled around their grades, which widens the interval of a score. The
+label of a ranked passage varies with the posterior's standard error. The label of an unranked passage is drawn from
+the judge's repeated grades; if there are none, it is fixed. The posterior of a passage moves with its label. Labels
+and queries are resampled together, so the interval covers both. It is never narrower than the interval over queries.
 
-Effects of single labels (`flip_effects`): the value of each query if one label were different, to plan human labels.
-Queries are independent, so one passage per query is relabelled at a time. The number of passes is the number of
-passages of the largest query. This works for every measure, because each pass is evaluated in the usual way.
+Effects of single labels (`flip_effects`): the change of each query's value if one label were different, to plan human
+labels. Queries are independent, so each pass over the data relabels one passage of every query. The number of passes
+is the number of passages of the largest query. This works for every measure, because each pass is an ordinary
+evaluation.
 """
 
 from __future__ import annotations
@@ -43,11 +45,11 @@ from raggs.metrics.names import MeasureSpec
 from raggs.stats.comparison import DifferenceBounds
 from raggs.stats.intervals import Interval
 
-MAX_DEPTH = 100  # maximum rank; passages below count as not relevant, as for a pool of that depth
-MAX_GRADINGS = 1024  # maximum number of grade combinations that are enumerated per query
-MAX_CELLS = 2_000_000  # numbers held in memory at a time: 16 MB
-ROW = ("query", "rank", "docs")  # columns of a top
-PLAIN_MODES = ("", "E", "min", "max")  # equal if no scores are tied
+MAX_DEPTH = 100  # maximum rank of unjudged passages; deeper ones count as not relevant, as in a pool of this depth
+MAX_GRADINGS = 1024  # maximum number of combinations of grades to enumerate per query
+MAX_CELLS = 2_000_000  # numbers in memory at a time: 16 MB
+ROW = ("query", "rank", "docs")  # columns of `TopPassages`
+PLAIN_MODES = ("", "E", "min", "max")  # modes with the same value if no scores are tied
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,10 @@ class TopPassages:
     """The first passages of each list of a run, in the order in which they are scored.
 
     Attributes:
-        depth: number of ranks, from 1.
-        query: shape (n,), number of the query in the judgments, ascending.
-        rank: shape (n,), ascending within a query.
-        docs: shape (n,), ids.
+        depth: number of ranks.
+        query: shape (n,), number of the passage's query in the judgments, ascending.
+        rank: shape (n,), rank of the passage, from 1, ascending within a query.
+        docs: shape (n,), ids of the passages.
         judged: shape (n,), whether the passage has a grade.
     """
 
@@ -69,7 +71,7 @@ class TopPassages:
     judged: Flags
 
     def share(self, k: int) -> float:
-        """Return the mean unjudged share of the top k over the lists, as `holes@k`; 0 if all lists are empty."""
+        """Return the unjudged share of the top k, averaged over the lists, like `holes@k`; 0 if all lists are empty."""
         near = self.rank <= k
         shown, open_ = np.bincount(self.query[near]), np.bincount(self.query[near], ~self.judged[near])
         return float((open_[shown > 0] / shown[shown > 0]).mean()) if near.any() else 0.0
@@ -82,7 +84,7 @@ class TopPassages:
 
 
 class ShownPassages(NamedTuple):
-    """A system: its hits, and the top of its lists."""
+    """Hits of a system, and the first passages of its lists."""
 
     hits: Hits
     top: TopPassages
@@ -106,7 +108,9 @@ def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
 
 
 def unjudged_depth(named: MeasureSpec, depth: int) -> int:
-    """Return the rank down to which unjudged passages matter: the measure's cutoff, but at most `depth`."""
+    """Return the last rank at which unjudged passages matter: the cutoff of the measure (or its pool), at most
+    `depth`.
+    """
     own: int = getattr(named.measure, "depth", named.measure.cutoff)
     return min(own, depth)
 
@@ -117,7 +121,7 @@ def difference_ends(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassag
     Systems with different judgments share no passages, so their bounds are computed separately.
 
     Returns:
-        Shape (queries,) each, NaN if no grades make the difference defined.
+        Both of shape (queries,). NaN if the difference is undefined for all grades.
     """
     if ours.hits.qrels is theirs.hits.qrels:
         return _Bounder(named, ours, theirs).ends()
@@ -131,8 +135,9 @@ def value_ends(named: MeasureSpec, shown: ShownPassages) -> DifferenceBounds:
 
 
 class _OpenQueries(NamedTuple):
-    """Queries with equally many unjudged passages: their numbers, and each passage's rank in both lists (0 if
-    absent).
+    """Queries with the same number of unjudged passages.
+
+    `query`: their numbers. `ours`, `theirs`: rank of each unjudged passage in both systems' lists; 0 if absent.
     """
 
     query: Ints
@@ -141,7 +146,9 @@ class _OpenQueries(NamedTuple):
 
 
 class _Bounder:
-    """Bounds for one measure and two systems over the same judgments; a missing second system has the value 0."""
+    """Computes bounds of one measure for two systems with the same judgments. Without a second system, its value is
+    0.
+    """
 
     def __init__(self, named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages | None) -> None:
         self._named, self._measure = named, named.measure
@@ -151,7 +158,7 @@ class _Bounder:
 
     @cached_property
     def _values(self) -> Floats:
-        """Values of the queries, or their differences, by the judged passages only."""
+        """Values of the queries, or their differences, with the current labels."""
         values = self._named.values(self._hits)
         return values if self._other is None else values - self._named.values(self._other)
 
@@ -164,7 +171,9 @@ class _Bounder:
         return DifferenceBounds(low, high)
 
     def _groups(self) -> Iterator[_OpenQueries]:
-        """Yield all queries with unjudged passages within the reach, grouped by the number of these."""
+        """Yield all queries with unjudged passages within the reach, grouped by the number of their unjudged
+        passages.
+        """
         parts = [(top.query, top.rank, top.docs) for top in map(self._unjudged, self._tops)]
         if len(parts) == 1:
             parts.append((parts[0][0][:0], parts[0][1][:0], parts[0][2][:0]))
@@ -208,8 +217,8 @@ class _Bounder:
     def _range(self, group: _OpenQueries) -> DifferenceBounds:
         """Return bounds from the range of the measure, for one system or the difference of two.
 
-        If both systems show the same list, their difference keeps its value. If that value is undefined by the judged
-        passages only, it is 0 for every grading that defines it.
+        If both systems show the same list, their difference keeps its value. A difference that is undefined with the
+        current labels is then 0 for all labels that make it defined.
         """
         low, high = self._measure.RANGE
         ends = (low, high) if self._other is None else (low - high, high - low)
@@ -231,7 +240,7 @@ class _Bounder:
     # --- sums of weights ------------------------------------------------------------------------------------------
 
     def _linear(self, measure: Linear, group: _OpenQueries) -> DifferenceBounds | None:
-        """Return exact bounds by enumerating the number of passages of each grade.
+        """Return exact bounds by enumerating how many unjudged passages get each grade.
 
         For each enumeration, the passages with the largest effect on the difference get the best (or worst) grades.
         """
@@ -252,7 +261,7 @@ class _Bounder:
         return DifferenceBounds(ends[0], ends[1])
 
     def _coarse(self, measure: Linear, table: Floats, group: _OpenQueries) -> DifferenceBounds:
-        """Return bounds from each passage's smallest and largest effect, and the smallest and largest norm."""
+        """Return bounds from each passage's smallest and largest effect, and from the smallest and largest norm."""
         gain = self._worths(measure, group)[:, :, None] * table
         base = self._by_grade(measure)[group.query] @ table
         sums = base + gain.min(axis=2).sum(axis=1), base + gain.max(axis=2).sum(axis=1)
@@ -268,12 +277,12 @@ class _Bounder:
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.where(sums[0] < 0, sums[0] / norms[0], sums[0] / norms[1])
             high = np.where(sums[1] > 0, sums[1] / norms[0], sums[1] / norms[1])
-        # A norm of 0: the value is undefined now, and may be anything once a passage is relevant.
+        # If a norm is 0, the value is undefined now. Once a passage is relevant, it may be anything.
         low, high = np.where(norms[0] > 0, low, -np.inf), np.where(norms[0] > 0, high, np.inf)
         return DifferenceBounds(np.maximum(low, span.low), np.minimum(high, span.high))
 
     def _worths(self, measure: Linear, group: _OpenQueries) -> Floats:
-        """Return the change of the sum by a weight of 1, for each unjudged passage."""
+        """Return by how much each unjudged passage changes the sum per unit of its weight."""
         ours, theirs = (
             np.where((rank > 0) & (rank <= measure.cutoff), measure.worth(np.maximum(rank, 1).astype(np.float64)), 0.0)
             for rank in (group.ours, group.theirs)
@@ -282,7 +291,9 @@ class _Bounder:
         return found
 
     def _by_grade(self, measure: Linear) -> Floats:
-        """Return the worth of all judged passages by grade, first system minus second; shape (queries, grades)."""
+        """Return the total worth of the judged passages of each grade, first system minus second; shape (queries,
+        grades).
+        """
         found = np.zeros((len(self._hits.length), self._hits.qrels.scale.size))
         for hits, sign in ((self._hits, 1.0), (self._other, -1.0)):
             if hits is not None:
@@ -313,8 +324,9 @@ class _Bounder:
     # --- average precision ----------------------------------------------------------------------------------------
 
     def _precisions(self, group: _OpenQueries) -> DifferenceBounds | None:
-        """Return bounds for map over all choices of relevant passages; the sum of precisions is a quadratic form of
-        the choice.
+        """Return bounds for map over all choices of relevant unjudged passages.
+
+        The sum of precisions is a quadratic form of the choice.
         """
         holes = group.ours.shape[1]
         if 2**holes > MAX_GRADINGS:
@@ -329,7 +341,7 @@ class _Bounder:
         return DifferenceBounds(values.min(axis=1), values.max(axis=1))
 
     def _summed(self, hits: Hits, query: Ints, ranks: Ints, chosen: Floats, relevant: Floats) -> Floats:
-        """Return the sum of precisions at relevant ranks, shape (queries, choices)."""
+        """Return the sum of precision@rank over relevant passages, shape (queries, choices)."""
         cutoff = self._measure.cutoff
         good = (hits.weigh(self._measure.table(hits.qrels)) > 0) & (hits.rank <= cutoff)
         rows, at = hits.query[good], hits.rank[good]
@@ -351,7 +363,7 @@ class _Bounder:
 
 
 def _is_weighted_sum(measure: Linear) -> bool:
-    """Return whether a measure is only a weighted sum over a norm, with weights of grades."""
+    """Return whether a measure is a weighted sum over a norm whose weights depend on grades only."""
     kind = type(measure)
     return all(getattr(kind, name) is getattr(Linear, name) for name in ("score", "weights"))
 
@@ -379,9 +391,10 @@ def _extremes(
         measure: the measure.
         hits: hits of the first system.
         query: numbers of the queries.
-        sums: by query, the worths of unjudged passages (largest first), and those of judged passages by grade.
-        fills: shape (fills, holes), grade indices.
-        added: shape (fills, grades), number of passages of each grade in a fill.
+        sums: for each query, the worth of each unjudged passage (largest first), and the worth of judged passages by
+            grade.
+        fills: shape (fills, holes), grade indices of the unjudged passages.
+        added: shape (fills, grades), number of unjudged passages that get each grade.
     """
     gain, shown = sums
     size, many = len(query), len(fills)
@@ -402,7 +415,7 @@ def _extremes(
 
 
 def _hits_of_counts(hits: Hits, query: Ints, counts: Ints) -> Hits:
-    """Return hits of some queries with other numbers of judged passages; norms of measures use nothing else."""
+    """Return empty hits with the given numbers of judged passages; norms of measures use only these numbers."""
     empty = np.empty(0, dtype=np.int64)
     length = hits.length[query]
     return Hits(
@@ -412,14 +425,14 @@ def _hits_of_counts(hits: Hits, query: Ints, counts: Ints) -> Hits:
 
 
 class UnjudgedBounds(NamedTuple):
-    """Values by query, shape (queries,), with unjudged passages at the lowest and at the highest grade."""
+    """Values by query, shape (queries,), if unjudged passages had the lowest grade, and if they had the highest."""
 
     lowest: Floats
     highest: Floats
 
 
 class Fillings:
-    """A run whose unjudged passages are filled once per cutoff and grade, for any number of measures.
+    """Gives unjudged passages of a run a grade, once per cutoff and grade, for any number of measures.
 
     Args:
         hits: the run.
@@ -431,7 +444,7 @@ class Fillings:
         self._made: dict[tuple[int, int], Hits] = {}
 
     def bounds(self, named: MeasureSpec) -> UnjudgedBounds:
-        """Return the values of a measure with its unjudged passages filled.
+        """Return the values of a measure with all unjudged passages at the lowest grade, and at the highest.
 
         Raises:
             DataError: as for `MeasureSpec.values`.
@@ -446,12 +459,12 @@ class Fillings:
 
 
 def unjudged_bounds(hits: Hits, named: MeasureSpec) -> UnjudgedBounds:
-    """Return `Fillings.bounds` for one measure."""
+    """Return the bounds of one measure; for several measures, `Fillings` is faster."""
     return Fillings(hits).bounds(named)
 
 
 def fill_holes(hits: Hits, k: int, grade: int) -> Hits:
-    """Return the hits with each unjudged passage within the cutoff judged as `grade`. Ties keep their ranks."""
+    """Return the hits with each unjudged passage within the cutoff judged as `grade`; tie groups are not kept."""
     query, rank = _holes(hits, k)
     qrels = hits.qrels
     names = (f"\x01{number}" for number in rank.tolist())  # no id in a file starts with this character
@@ -478,7 +491,7 @@ def fill_holes(hits: Hits, k: int, grade: int) -> Hits:
         rank=places[order],
         start=places[order] - 1,
         size=np.ones(size, dtype=np.int64),
-        pooled=None,  # within the cutoff, all passages are judged now
+        pooled=None,  # within the cutoff, all passages have a grade now
     )
 
 
@@ -502,8 +515,8 @@ class LabelUncertainty:
     """Uncertainty of the labels, one row per judgment of a `Qrels`.
 
     Attributes:
-        sigma: shape (m,), standard error of the grade from the ranking; 0 if not ranked.
-        samples: repeated grades of the judge for each judgment; empty if it was judged once.
+        sigma: shape (m,), standard error of the grade from the ranking; 0 if the passage was not ranked.
+        samples: the judge's repeated grades of each judgment; empty if the passage was judged once.
     """
 
     sigma: Floats
@@ -514,7 +527,7 @@ class LabelUncertainty:
         return self.drawn(qrels, rng).grade
 
     def drawn(self, qrels: Qrels, rng: np.random.Generator) -> Qrels:
-        """Return one draw of all labels, with the posterior of the passages that changed."""
+        """Return one draw of all labels; utility estimates move with the labels."""
         scale = qrels.scale
         shift = rng.normal(size=len(self.sigma)) * self.sigma
         drawn = np.clip(np.rint(qrels.grade + shift), scale.low, scale.high).astype(np.int64)
@@ -558,8 +571,9 @@ def with_doubt(
 
 
 def _wider(interval: Interval, means: Floats) -> Interval:
-    """Return the interval of the draws, shifted so that their mean is the measured one, and at least as wide as
-    `interval`.
+    """Return the interval of the draws, shifted so that its mean is the measured mean.
+
+    The result is at least as wide as `interval`.
     """
     if not len(means):
         return interval
@@ -569,18 +583,18 @@ def _wider(interval: Interval, means: Floats) -> Interval:
 
 
 def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item: Ints) -> Floats:
-    """Return how the values of queries change if the label of an item were different.
+    """Return how the value of an item's query would change if the item had a different label.
 
     A query for which a measure is undefined counts as 0.
 
     Args:
         systems: hits with the same judgments, all of which have a grade.
         measures: the measures.
-        item: shape (m,), number of the item of each judgment, from 0 without gaps; -1 if the label is fixed. Judgments
-            of one item belong to one query and change together (near-duplicates).
+        item: shape (m,), number of each judgment's item, from 0 without gaps; -1 if the label is fixed. The judgments
+            of one item belong to one query and change together, such as near-duplicates.
 
     Returns:
-        Shape (items, grades, systems, measures): value of the item's query with that grade, minus the current value.
+        Shape (items, grades, systems, measures): the query's value if the item had this grade, minus the current value.
     """
     qrels = systems[0].qrels
     numbers, first = np.unique(item, return_index=True)
@@ -602,7 +616,7 @@ def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item:
 
 
 def _numbers_within_query(query: Ints) -> Ints:
-    """Return the number of each item within its query."""
+    """Number the items within each query, from 0."""
     order = np.argsort(query, kind="stable")
     ordered = query[order]
     turn = np.empty(len(query), dtype=np.int64)
@@ -611,6 +625,6 @@ def _numbers_within_query(query: Ints) -> Ints:
 
 
 def _values(systems: Sequence[Hits], measures: Sequence[MeasureSpec]) -> Floats:
-    """Return the values, NaN as 0; shape (queries, systems, measures)."""
+    """Return the values of queries, shape (queries, systems, measures); 0 if a measure is undefined."""
     found = [[np.nan_to_num(named.values(hits)) for named in measures] for hits in systems]
     return np.array(found).transpose(2, 0, 1)

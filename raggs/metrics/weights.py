@@ -2,8 +2,9 @@
 
 Tables have the shape (queries, grades) or (grades,), with grades ascending as in the scale.
 
-The expectations over ties that are not sums (first hit, all hits, average precision) assume that every order within a
-tie group is equally likely (McSherry and Najork 2008).
+Most measures are sums over ranks, and their mean over ties follows from `mean_worth`. The other functions for ties
+(first relevant passage, all relevant passages, average precision) treat every order within a tie group as equally
+likely (McSherry and Najork 2008).
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits, group_starts, per_query
 
-Discount = Callable[[Floats], Floats]  # maps ranks (from 1) to the worth of a passage at that rank
+Discount = Callable[[Floats], Floats]  # maps ranks (from 1) to the factor of a passage's weight at that rank
 
-UTILITY = np.array([0.0, 0.0, 0.1, 0.5, 1.0])  # b1 .. b5
+UTILITY = np.array([0.0, 0.0, 0.1, 0.5, 1.0])  # utilities b1 .. b5 of the grades 1 to 5
 FALLBACK_WEIGHTS = np.array([0.0, 0.0, 0.2, 1.0, 1.0])  # w1 .. w5 if no passage has grade 5
-NO_CUTOFF = np.iinfo(np.int64).max  # cutoff of a measure without one
+NO_CUTOFF = np.iinfo(np.int64).max  # stands for "no cutoff": larger than any rank
 
 
 def flat(ranks: Floats) -> Floats:
-    """Return 1 for every rank, for set measures."""
+    """Return 1 for every rank: the discount of set measures, which ignore the order."""
     return np.ones_like(ranks)
 
 
@@ -41,7 +42,7 @@ def at_least(qrels: Qrels, grade: int | None) -> Floats:
 
 
 def number_of(qrels: Qrels, table: Floats) -> Floats:
-    """Return the number of judged passages that a 0/1 table marks, shape (queries,)."""
+    """Return the number of judged passages whose grade is 1 in a table of 0 and 1, shape (queries,)."""
     found: Floats = (qrels.counts * table).sum(axis=1)
     return found
 
@@ -49,8 +50,8 @@ def number_of(qrels: Qrels, table: Floats) -> Floats:
 def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.25) -> Floats:
     """Return the rarity-aware weights w1 .. w5 of each query, shape (queries, 5) (Dallaire 2025, section 2.4).
 
-    w_g = min(r_g / r_5, cap_g) with r_g = b_g / p_g^alpha, so r_g / r_5 = b_g (n_5 / n_g)^alpha. A grade without
-    passages has weight 0. If no passage has grade 5, a fixed schedule is used.
+    With n_g passages of grade g, w_g = min(b_g (n_5 / n_g)^alpha, cap_g). A grade without passages has weight 0. If no
+    passage has grade 5, the weights are `FALLBACK_WEIGHTS`.
     """
     counted = counts.astype(np.float64)
     ratio = counted[:, 4:5] / np.maximum(counted, 1.0)
@@ -62,9 +63,9 @@ def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.
 
 
 def best_sum(table: Floats, counts: Ints, k: int, discount: Discount = flat) -> Floats:
-    """Return the largest possible sum of k of the counted passages, in their best order, shape (queries,).
+    """Return the largest possible sum over k of the counted passages in their best order, shape (queries,).
 
-    Passages of negative weight are never chosen. Cost: one sort of the grades per query.
+    Passages with a negative weight are never chosen.
     """
     weights = np.broadcast_to(table, counts.shape)
     order = np.argsort(-weights, axis=1, kind="stable")
@@ -86,15 +87,15 @@ def cumulative(discount: Discount, ranks: int) -> Floats:
 
 
 def worth_at(hits: Hits, k: int, discount: Discount) -> Floats:
-    """Return the worth of each row's rank, shape (n,); 0 below the cutoff."""
+    """Return the worth of each row's rank, shape (n,); 0 for ranks after the cutoff."""
     return np.where(hits.rank <= k, discount(hits.rank.astype(np.float64)), 0.0)
 
 
 def mean_worth(hits: Hits, k: int, discount: Discount) -> Floats:
-    """Return the mean worth of the ranks of each row's tie group, shape (n,); 0 below the cutoff.
+    """Return the mean worth over the ranks of each row's tie group, shape (n,); ranks after the cutoff count 0.
 
-    A passage is equally likely at each rank of its group, so expectations of sums need no more than this (McSherry and
-    Najork 2008).
+    A passage is equally likely at each rank of its group. So the mean of a sum over ranks depends only on these means
+    (McSherry and Najork 2008).
     """
     end = hits.start + positions_within(hits, k)
     if discount is flat:
@@ -110,13 +111,13 @@ def positions_within(hits: Hits, k: int) -> Ints:
 
 
 def ratio(above: Floats | Ints, below: Floats | Ints, otherwise: float) -> Floats:
-    """Return above / below, and `otherwise` if below is 0."""
+    """Return above / below; `otherwise` if below is not positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(below > 0, above / below, otherwise)
 
 
 def by_place(hits: Hits) -> Iterator[Ints]:
-    """Yield rows of `hits`: the best ranked row of each query, then the second best, and so on."""
+    """Yield arrays of rows of `hits`: the best ranked row of each query, then the second best, and so on."""
     order = np.lexsort((hits.rank, hits.query))
     query = hits.query[order]
     place = np.arange(len(order)) - np.searchsorted(query, query)
@@ -127,9 +128,8 @@ def by_place(hits: Hits) -> Iterator[Ints]:
 class Groups(NamedTuple):
     """Tie groups that contain relevant passages, by query and rank; each field has the shape (groups,).
 
-    `above`: number of passages above the group. `size`: number of its passages. `good`: number of its relevant
-    passages.
-    `slots`: number of its ranks within the cutoff.
+    `above`: number of passages above the group. `size`: number of passages in the group. `good`: number of relevant
+    passages in the group. `slots`: number of the group's ranks within the cutoff.
     """
 
     query: Ints
@@ -140,7 +140,7 @@ class Groups(NamedTuple):
 
 
 def relevant_groups(hits: Hits, good: Flags, k: int) -> Groups:
-    """Return the groups with at least one row of `good` (shape (n,))."""
+    """Return the tie groups with at least one relevant row; `good` marks these rows, shape (n,)."""
     order = np.lexsort((hits.start[good], hits.query[good]))
     query, start, size = (column[good][order] for column in (hits.query, hits.start, hits.size))
     rows = group_starts(query, start)
@@ -162,7 +162,7 @@ def all_within(hits: Hits, good: Flags, k: int) -> Floats:
 
 
 def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
-    """Return the mean of 1 / rank of the first relevant passage (0 below the cutoff), shape (queries,)."""
+    """Return the mean of 1 / rank of the first relevant passage (0 after the cutoff), shape (queries,)."""
     groups = relevant_groups(hits, good, k)
     first = np.ones(len(groups.query), dtype=bool)
     first[1:] = groups.query[1:] != groups.query[:-1]
@@ -180,10 +180,12 @@ def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
 
 
 def expected_precision_sum(hits: Hits, good: Flags, k: int) -> Floats:
-    """Return the mean of the sum of precision@rank over relevant passages within the cutoff, shape (queries,).
+    """Return the mean over tied orders of the sum of precision@rank at relevant ranks within the cutoff, shape
+    (queries,).
 
-    The t-th rank of a group holds a relevant passage with p = r/s. Then R + 1 + t (r-1)/(s-1) relevant passages are at
-    or above it on average. The sum over t of (a + b t) / (c + 1 + t) is expressed by harmonic numbers.
+    In a group of s passages, r of them relevant, the t-th rank holds a relevant passage with probability r/s. If R
+    relevant passages are above the group, on average R + 1 + t (r-1)/(s-1) relevant passages are then at or above this
+    rank, with t from 0. The sum over t of (a + b t) / (c + 1 + t) is computed with harmonic numbers.
     """
     groups = relevant_groups(hits, good, k)
     before = np.cumsum(groups.good) - groups.good
@@ -197,7 +199,7 @@ def expected_precision_sum(hits: Hits, good: Flags, k: int) -> Floats:
 
 
 def _draw_probability(marked: Ints, size: Ints, drawn: Ints) -> Floats:
-    """Return the probability that all `drawn` draws without replacement from `size` are among the `marked`."""
+    """Return the probability that `drawn` items, drawn from `size` without replacement, are all `marked` ones."""
     chance = np.ones(len(size))
     for turn in range(int(drawn.max(initial=0))):
         chance *= np.where(turn < drawn, np.maximum(marked - turn, 0) / np.maximum(size - turn, 1), 1.0)

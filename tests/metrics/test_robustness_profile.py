@@ -52,5 +52,5 @@ def test_true_recall_is_the_share_of_the_exact_neighbours():
     returned = [["a", "b", "x", "c"], ["x", "y", "z"], []]
     truth = [["a", "b", "c", "d"], ["z", "y", "x"], ["a", "b", "c"]]
     np.testing.assert_allclose(true_recall(returned, truth, 3), [2 / 3, 1.0, 0.0])
-    with pytest.raises(ValueError, match="3 lists and 1 truth lists"):
+    with pytest.raises(ValueError, match="3 returned lists and 1 exact lists"):
         true_recall(returned, truth[:1], 3)

@@ -1,4 +1,4 @@
-"""Measures by name: one class each, grouped in modules with related measures (see `raggs.metrics.measure`)."""
+"""Registry of measures by name. Each measure is a class (see `raggs.metrics.measure`); related ones share a module."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ REGISTRY: Registry[Measure] = Registry(
 
 @cache
 def aliases(*, packages: bool = False) -> dict[str, str]:
-    """Return the canonical names by alias.
+    """Return the canonical name of each alias.
 
     Args:
-        packages: include measures from installed packages; those that cannot be loaded are skipped.
+        packages: whether to include measures of other installed packages; measures that cannot be loaded are skipped.
     """
     found: dict[str, str] = {}
     for name in REGISTRY if packages else REGISTRY.builtin:

@@ -24,8 +24,9 @@ class Map(Measure):
     ALIASES = ("ap",)
 
     def score(self, hits: Hits) -> Floats:
-        """Return the sum of precision at each relevant rank up to k, over the number of relevant passages; shape
-        (queries,).
+        """Return the sum of precision@rank at relevant ranks up to k, divided by the number of relevant passages.
+
+        Shape (queries,).
         """
         good = np.flatnonzero((hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff))
         query, rank = hits.query[good], hits.rank[good]
@@ -36,22 +37,20 @@ class Map(Measure):
         return w.ratio(total, w.number_of(hits.qrels, self.table(hits.qrels)), 0.0)
 
     def expected(self, hits: Hits) -> Floats:
-        """Return the mean over all orders of tied passages in closed form (McSherry and Najork 2008), shape
-        (queries,).
-        """
+        """Return the mean over all orders of tied passages, shape (queries,) (McSherry and Najork 2008)."""
         table = self.table(hits.qrels)
         total = expected_precision_sum(hits, hits.weigh(table) > 0, self.cutoff)
         return w.ratio(total, w.number_of(hits.qrels, table), 0.0)
 
 
-EPSILON = 0.00001  # same value as in trec_eval
+EPSILON = 0.00001  # smoothing constant of trec_eval
 
 
 class InferredAp(Measure):
     """Average precision inferred from a partly judged pool; grade -1 means pooled but unjudged.
 
-    Unjudged passages of the pool are assumed to be relevant as often as the judged ones. Passages outside the pool are
-    assumed to be not relevant.
+    The share of relevant passages among unjudged passages of the pool is assumed to be that of the judged ones.
+    Passages outside the pool are assumed to be not relevant.
     """
 
     NAME = "infap"
@@ -82,7 +81,7 @@ ROUNDING = 0.9  # trec_eval 9 converts a recall to a number of passages by int(r
 
 
 class InterpolatedPrecision(Measure):
-    """Interpolated precision at a recall level: the largest precision from there on; write ``iprec@0.5``."""
+    """Interpolated precision at a recall level: the largest precision at or after this level; write ``iprec@0.5``."""
 
     NAME = "iprec"
     FORMULA = "max of precision@rank over the ranks from which recall >= r on; 0 if the list does not reach r"
@@ -134,7 +133,7 @@ class Bpref(Measure):
 
 
 class Accuracy(Measure):
-    """Share of passage pairs with the relevant one ranked first; unjudged passages count as not relevant."""
+    """Share of (relevant, other) pairs with the relevant one first; unjudged passages count as not relevant."""
 
     NAME = "accuracy"
     FORMULA = "|pairs (relevant, other) of the top k with the relevant one above| / |pairs|; not defined without a pair"
@@ -144,12 +143,13 @@ class Accuracy(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Return the share of correctly ordered pairs, shape (queries,); NaN if a list has no pair, 0 without a
-        list.
+        """Return the share of correctly ordered pairs, shape (queries,).
+
+        NaN if a list has no pair of a relevant and another passage; 0 if the query has no list.
         """
         good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
         found, shown = hits.total(good.astype(np.float64)), np.minimum(self.cutoff, hits.length)
-        # the i-th relevant passage contributes rank - i
+        # the i-th relevant passage is below rank - i other passages
         wrong = hits.total(np.where(good, hits.rank, 0.0)) - found * (found + 1.0) / 2.0
         pairs = found * (shown - found)
         return np.where(shown > 0, w.ratio(pairs - wrong, pairs, math.nan), 0.0)

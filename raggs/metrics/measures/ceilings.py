@@ -1,7 +1,8 @@
 """Ceilings of a system's own pool, and the effect of ties at the end of the pool.
 
-The pool is the system's top P. If a tie group crosses its end, each draw of the group into the pool is equally likely.
-The draws differ only in how many passages of each grade they take, so these few outcomes are enumerated.
+The pool is the system's top P. If a tie group crosses the end of the pool, only some of its passages are in the pool,
+and each choice of them is equally likely. Choices with the same number of passages of each grade are equivalent, so
+there are few different outcomes, and all are enumerated.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from raggs.metrics.measure import ALPHA, CAP3, CAP4, FLAG, POOL, REL, Linear, Me
 from raggs.metrics.measures.gains import NRecall4, NRecall5, RaNwg
 from raggs.metrics.measures.sets import Precision, Recall
 
-EPSILON = 1e-12  # a recall of 3/10 reaches a delta of 0.3
+EPSILON = 1e-12  # tolerance for rounding, so that a recall of 3/10 reaches a delta of 0.3
 
 
 class Robustness(Measure):
     """Whether recall@k reaches delta; the mean is the share of queries with sufficient recall.
 
-    If the ground truth is a list of nearest passages, as for an index, the source divides by k: `by_k=1`.
+    To test a vector index against the exact nearest passages, set `by_k=1`. Recall is then divided by k, as in the
+    source.
     """
 
     NAME = "robustness"
@@ -44,8 +46,8 @@ class Robustness(Measure):
 
 
 class CeilingShares(NamedTuple):
-    """Share of the pool's ceiling that the top k reaches, each of shape (queries,): mean over ties, smallest and
-    largest.
+    """Share of the pool's ceiling that the top k reaches: its mean, minimum and maximum over ties, shape (queries,)
+    each.
     """
 
     mean: Floats
@@ -59,7 +61,9 @@ def pool_counts(hits: Hits, depth: int) -> Ints:
 
 
 def expected_best(hits: Hits, table: Floats, k: int, depth: int) -> Floats:
-    """Return the mean weight of the best k of the pool over ties at its end, shape (queries,)."""
+    """Return the weight of the best k passages of the pool, averaged over ties at the end of the pool, shape
+    (queries,).
+    """
     total = w.best_sum(table, _counts(hits, np.flatnonzero(hits.start + hits.size <= depth)), k)
     for query, (chances, counts, _, _) in _pool_outcomes(hits, table, depth).items():
         total[query] = chances @ w.best_sum(_row(table, query), counts, k)
@@ -67,9 +71,9 @@ def expected_best(hits: Hits, table: Floats, k: int, depth: int) -> Floats:
 
 
 def ceiling_shares(hits: Hits, table: Floats, k: int, depth: int) -> CeilingShares:
-    """Return the share of the pool's best possible weight of k passages that the top k holds.
+    """Divide the weight of the top k by the largest weight of any k passages of the pool.
 
-    NaN if the pool has no passage with a weight.
+    The result is NaN if no passage of the pool has a weight above 0.
 
     Args:
         hits: the run.
@@ -79,7 +83,7 @@ def ceiling_shares(hits: Hits, table: Floats, k: int, depth: int) -> CeilingShar
     """
     weight = hits.weigh(table)
     crossing = _crosses(hits, depth)
-    inside = np.where(crossing, 0.0, weight)  # the crossing group is added for each outcome
+    inside = np.where(crossing, 0.0, weight)  # the tie group that crosses the end is added below, for each outcome
     ceiling = w.best_sum(table, _counts(hits, np.flatnonzero(hits.start + hits.size <= depth)), k)
     bases = [hits.total(inside * w.mean_worth(hits, k, w.flat))]
     for sign in (-1.0, 1.0):
@@ -104,12 +108,16 @@ def ceiling_shares(hits: Hits, table: Floats, k: int, depth: int) -> CeilingShar
 
 
 class _Outcome(NamedTuple):
-    """The ways to fill the pool: their probabilities, the pool's counts, the counts drawn, and the group's position."""
+    """The outcomes for one query whose last tie group is partly in the pool, one row per outcome.
+
+    `chances`: probability. `counts`: passages of each grade in the pool. `drawn`: of these, the passages from the
+    group.
+    """
 
     chances: Floats
     counts: Ints
     drawn: Ints
-    place: tuple[int, int]  # passages above the group, ranks within the pool
+    place: tuple[int, int]  # number of passages above the group, and number of the group's ranks within the pool
 
 
 def _crosses(hits: Hits, depth: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -135,7 +143,10 @@ def _pool_outcomes(hits: Hits, table: Floats, depth: int) -> dict[int, _Outcome]
 
 
 def _draw_outcomes(held: list[int], size: int, slots: int) -> tuple[Floats, Ints]:
-    """Return probabilities and grade counts of all ways to draw `slots` of `size` passages, `held` of them judged."""
+    """Return the probabilities and grade counts of all ways to draw `slots` of `size` passages.
+
+    `held` is the number of judged passages of each grade among the `size` passages.
+    """
     rest = size - sum(held)
     ways = [
         taken for taken in product(*(range(min(count, slots) + 1) for count in held)) if 0 <= slots - sum(taken) <= rest
@@ -196,7 +207,7 @@ class _Share(_Ceiling):
 
 
 class ProcRaNwg(_Ceiling, RaNwg):
-    """Ceiling of ra_nwg: its value for the best k passages of the system's own pool."""
+    """Ceiling of ra_nwg: the value of ra_nwg for the best k passages of the system's own pool."""
 
     NAME = "proc_ra_nwg"
     FORMULA = "ra_nwg of the best k passages among the system's top P = pool"
@@ -206,7 +217,7 @@ class ProcRaNwg(_Ceiling, RaNwg):
 
 
 class ProcNRecall4(_Ceiling, NRecall4):
-    """Ceiling of n_recall4: its value for the best k passages of the system's own pool."""
+    """Ceiling of n_recall4: the value of n_recall4 for the best k passages of the system's own pool."""
 
     NAME = "proc_n_recall4"
     FORMULA = "n_recall4 of the best k passages among the system's top P = pool"
@@ -216,7 +227,7 @@ class ProcNRecall4(_Ceiling, NRecall4):
 
 
 class ProcNRecall5(_Ceiling, NRecall5):
-    """Ceiling of n_recall5: its value for the best k passages of the system's own pool."""
+    """Ceiling of n_recall5: the value of n_recall5 for the best k passages of the system's own pool."""
 
     NAME = "proc_n_recall5"
     FORMULA = "n_recall5 of the best k passages among the system's top P = pool"

@@ -1,7 +1,6 @@
-"""Gain measures (ndcg, ra_nwg, n_recall, net_utility), with grades or with expected gains from a ranking.
+"""Gain measures (ndcg, ra_nwg, n_recall, net_utility), with the gains of grades or with expected gains from a ranking.
 
-Measures with expected gains have the name of the measure on grades plus ``[utility]``. Both are defined for the same
-queries.
+With expected gains, a measure has the suffix ``[utility]``. Both variants are defined for the same queries.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from raggs.metrics.measure import ALPHA, CAP3, CAP4, REL, Linear, Parameter, par
 
 
 class Ndcg(Linear):
-    """Discounted cumulative gain relative to the best order: gains are linear."""
+    """Discounted cumulative gain relative to the best order: the gain is linear in the grade by default."""
 
     NAME = "ndcg"
     FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"
@@ -37,7 +36,7 @@ class Ndcg(Linear):
         return w.logarithmic(ranks)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum of the best order, shape (queries,)."""
+        """Return the discounted gains of the best order, shape (queries,)."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff, self.worth)
 
 
@@ -56,7 +55,7 @@ class NdcgExp(Ndcg):
 
 
 class RaNwg(Linear):
-    """Rarity-aware weighted gain of the top k: counted as a set, divided by that of the best possible set of k."""
+    """Rarity-aware weighted gain of the top k: a sum that ignores the order, divided by that of the best k passages."""
 
     NAME = "ra_nwg"
     FORMULA = (
@@ -68,18 +67,19 @@ class RaNwg(Linear):
     UNDEFINED = math.nan
 
     def table(self, qrels: Qrels) -> Floats:
-        """Return the weights, shape (queries, grades): the rarer a grade among the query's labels, the higher, up to
-        its cap.
+        """Return the weights of grades, shape (queries, grades).
+
+        The rarer a grade is among the query's labels, the higher its weight, up to the cap of the grade.
         """
         return w.rarity(qrels.counts, self["alpha"], self["cap4"], self["cap3"])
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum of the k largest weights of the pool, shape (queries,)."""
+        """Return the sum of the k largest weights among the query's judged passages, shape (queries,)."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff)
 
 
 class NRecall4(Linear):
-    """Recall of grades 4 and 5: the divisor is the number of these passages that fit into the top k."""
+    """Recall of passages of grade 4 and 5: the divisor is their number, but at most k."""
 
     NAME = "n_recall4"
     FORMULA = "#{top k with g >= 4} / min(k, n4 + n5)"
@@ -89,16 +89,16 @@ class NRecall4(Linear):
     LOWEST = 4
 
     def table(self, qrels: Qrels) -> Floats:
-        """Return 1 from the lowest counted grade, else 0; shape (grades,)."""
+        """Return 1 for each grade from `LOWEST`, else 0; shape (grades,)."""
         return w.at_least(qrels, self.LOWEST)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the number of these passages that fit into the top k, shape (queries,)."""
+        """Return the number of passages with these grades, but at most k, shape (queries,)."""
         return np.minimum(self.cutoff, w.number_of(hits.qrels, table))
 
 
 class NRecall5(NRecall4):
-    """Recall of grade 5: the divisor is the number of these passages that fit into the top k."""
+    """Recall of passages of grade 5: the divisor is their number, but at most k."""
 
     NAME = "n_recall5"
     FORMULA = "#{top k with g = 5} / min(k, n5)"
@@ -106,11 +106,11 @@ class NRecall5(NRecall4):
 
 
 class NetUtility(Linear):
-    """Utility minus a penalty for distracting passages: of the top k as a set, relative to the best set of k passages.
+    """Utility minus a penalty for distracting passages: a sum over the top k, relative to that of the best k passages.
 
-    UDCG (Trappolini et al. 2025) also weighs utilities and distractors, with a discount fitted to a language model.
-    Source 000 describes it without its formula and reports that it ranks systems nearly the same without the discount.
-    So this measure is not UDCG and has another name.
+    This measure is not UDCG (Trappolini et al. 2025), which also combines utilities and distractors, with a discount
+    fitted to a language model. We know UDCG only from Dallaire 2025, which does not give its formula. According to this
+    source, UDCG without the discount ranks systems nearly the same.
     """
 
     NAME = "net_utility"
@@ -123,16 +123,18 @@ class NetUtility(Linear):
     UNDEFINED = math.nan
 
     def table(self, qrels: Qrels) -> Floats:
-        """Return the utility of grades 3 to 5, and minus `harm` for grades 1 and 2, shape (grades,)."""
+        """Return the utility of each grade from 3 to 5, and minus `harm` for grades 1 and 2, shape (grades,)."""
         return np.where(w.UTILITY > 0, w.UTILITY, -self["harm"])
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum of the best set of k passages of the pool, shape (queries,)."""
+        """Return the sum of the k largest positive utilities among the query's judged passages, shape (queries,)."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff)
 
 
 class Utility(Linear):
-    """Mixin with expected gains in place of the gains of grades; listed before the base measure."""
+    """Mixin that replaces the gains of grades by expected gains; it must precede the base measure in the list of
+    bases.
+    """
 
     GOLDEN = True
     ALIASES: ClassVar[tuple[str, ...]] = ()
@@ -152,7 +154,7 @@ class Utility(Linear):
         return self._gains(hits.qrels)[hits.item]
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum of the best k passages, shape (queries,); 0 if no grade has a gain."""
+        """Return the sum over the best k passages, shape (queries,); 0 if no judged passage's grade has a gain."""
         qrels, gains = hits.qrels, self._gains(hits.qrels)
         order = np.lexsort((-gains, qrels.query))
         count = np.bincount(qrels.query, minlength=len(qrels.qids))
@@ -163,11 +165,14 @@ class Utility(Linear):
 
     @property
     def reach(self) -> int:
-        """Number of best passages in the norm."""
+        """How many of the best passages the norm includes."""
         return self.cutoff
 
     def _gains(self, qrels: Qrels) -> Floats:
-        """Return the expected gain of each judged passage, shape (m,); the gain of its grade if it was not ranked."""
+        """Return the expected gain of each judged passage, shape (m,).
+
+        An unranked passage has the gain of its grade.
+        """
         table, low, belief = self.table(qrels), qrels.scale.low, qrels.belief
         if belief is None:
             raise TypeError("no ranking")
@@ -194,15 +199,16 @@ class RaNwgUtility(Utility, RaNwg):
     SOURCE = "Dallaire 2025, section 2.4, with expected gains"
 
     def table(self, qrels: Qrels) -> Floats:
-        """Return the weights of grades, shape (queries, grades); grades 3 and 4 without passages weigh as if one had
-        them.
+        """Return the weights of grades, shape (queries, grades).
+
+        If no passage has grade 3 (or 4), its weight is computed as if one passage had it.
         """
         counts = np.maximum(qrels.counts, [0, 0, 1, 1, 0])
         return w.rarity(counts, self["alpha"], self["cap4"], self["cap3"])
 
 
 class RecallUtility(Utility, Linear):
-    """Recall with expected relevance: 1 from the lowest relevant grade, falling linearly to 0 at the grade below."""
+    """Recall with expected relevance: 1 from the lowest relevant grade on, falling linearly to 0 at the grade below."""
 
     NAME = "recall[utility]"
     FORMULA = "sum over the top k / sum over all of E rel(x), x ~ N(score, sigma); the grade's where not ranked"
@@ -212,5 +218,5 @@ class RecallUtility(Utility, Linear):
 
     @property
     def reach(self) -> int:
-        """All passages: recall has no limit in the norm."""
+        """How many of the best passages the norm includes: all, because recall has no limit."""
         return w.NO_CUTOFF

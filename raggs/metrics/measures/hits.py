@@ -18,7 +18,7 @@ from raggs.metrics.weights import all_within, expected_reciprocal_rank, none_wit
 
 
 class HitAny(Measure):
-    """Whether any relevant passage is in the top k."""
+    """Whether a relevant passage is in the top k."""
 
     NAME = "hit"
     FORMULA = "1 if rel and the top k meet, else 0"
@@ -49,14 +49,15 @@ class RelevantRetrieved(Linear):
     PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return 1: hits are counted, not divided."""
+        """Return 1, because hits are counted and not divided."""
         return w.flat(hits.length.astype(np.float64))
 
 
 class HitAll(Measure):
-    """Whether all passages of grade 4 or 5 are in the top k: the condition of Acc|Hit.
+    """Whether all passages of grade 4 or 5 are in the top k: a "hit" in Acc|Hit, the accuracy of answers given a hit.
 
-    Undefined if a query has none, because then nothing can be missed; `vacuous=1` makes the value 1, as in the source.
+    The measure is undefined for a query without such passages, because nothing can be missed. With `vacuous=1`, its
+    value is then 1, as in the source.
     """
 
     NAME = "hit_all"
@@ -71,16 +72,18 @@ class HitAll(Measure):
         return w.at_least(qrels, 4)
 
     def score(self, hits: Hits) -> Floats:
-        """Return 1 if all of them are in the top k, else 0; shape (queries,). NaN if there are none (1 if
-        `vacuous`).
+        """Return 1 if all passages of grade 4 or 5 are in the top k, else 0; shape (queries,).
+
+        A query without such passages has NaN, or 1 with `vacuous`.
         """
         table = self.table(hits.qrels)
         found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
         return self._defined(hits, (found == w.number_of(hits.qrels, table)).astype(np.float64))
 
     def expected(self, hits: Hits) -> Floats:
-        """Return the probability that all of them are in the top k, shape (queries,); NaN if there are none (1 if
-        `vacuous`).
+        """Return the probability that all passages of grade 4 or 5 are in the top k, shape (queries,).
+
+        A query without such passages has NaN, or 1 with `vacuous`.
         """
         table = self.table(hits.qrels)
         everywhere = hits.total(hits.weigh(table)) == w.number_of(hits.qrels, table)
@@ -103,7 +106,9 @@ class Mrr(Measure):
     ALIASES = ("rr", "recip_rank", "retrieval-mrr")
 
     def score(self, hits: Hits) -> Floats:
-        """Return 1 / rank of the first relevant passage in the top k, shape (queries,); 0 without one."""
+        """Return 1 / rank of the first relevant passage, shape (queries,); 0 if the top k contains no relevant
+        passage.
+        """
         good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
         best = np.zeros(len(hits.length))
         np.maximum.at(best, hits.query[good], 1.0 / hits.rank[good])
@@ -138,13 +143,15 @@ class Containment(Measure):
             )
 
     def score(self, hits: Hits) -> Floats:
-        """Return 1 if the answer is contained, else 0; shape (queries,). NaN if no answer is expected."""
+        """Return 1 if a text in the top k contains the answer, else 0; shape (queries,). NaN if no answer is
+        expected.
+        """
         rank = np.full(len(hits.length), np.nan) if hits.answer_rank is None else hits.answer_rank
         return np.where(np.isnan(rank), np.nan, (rank <= self.cutoff).astype(np.float64))
 
 
 class _Span(Measure):
-    """A ratio of characters, over the queries that have relevant characters."""
+    """Ratio of numbers of characters, defined for queries with relevant characters."""
 
     SOURCE = "Smith and Troynikov 2024, with grades in place of references"
     CUTOFF = "possible"
@@ -160,12 +167,12 @@ class _Span(Measure):
         super().check(hits)
         if hits.reading is None:
             raise DataError(
-                f"{self.NAME} needs the character offsets of judged and retrieved passages, in complete lists",
-                remedy="use raggs eval --project, without --condensed",
+                f"{self.NAME} needs character offsets of judged and retrieved passages, and uncondensed lists",
+                remedy="use raggs eval with --project and without --condensed",
             )
 
     def score(self, hits: Hits) -> Floats:
-        """Return the share, shape (queries,); NaN if no character is relevant, 0 if nothing was retrieved."""
+        """Return the ratio, shape (queries,); NaN if no character is relevant, 0 if nothing was retrieved."""
         if (reading := hits.reading) is None:
             return np.full(len(hits.length), math.nan)
         share = w.ratio(reading.within(reading.fresh, self.cutoff), self.whole(reading), 0.0)
@@ -177,7 +184,7 @@ class _Span(Measure):
 
 
 class SpanRecall4(_Span):
-    """Share of all grade 4 or 5 characters that are in the top k."""
+    """Share of characters of grade 4 or 5 that are in the top k."""
 
     NAME = "span_recall4"
     FORMULA = "|characters of g >= 4 in the top k| / |characters of g >= 4|"
@@ -194,5 +201,5 @@ class SpanPrecision4(_Span):
     FORMULA = "|characters of g >= 4 in the top k, each once| / sum of the lengths of the top k"
 
     def whole(self, reading: RetrievedSpans) -> Floats:
-        """Return the number of retrieved characters, repeated ones each time, shape (queries,)."""
+        """Return the number of retrieved characters, shape (queries,); a character counts each time it is retrieved."""
         return reading.within(reading.length, self.cutoff)

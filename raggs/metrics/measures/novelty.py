@@ -1,8 +1,8 @@
-"""Measures of novelty, computed from the facets of passages and which of them a list repeats.
+"""Measures of novelty: a passage counts less if its facet already occurs higher in the list.
 
 A facet is a property that several passages share: a source, an aspect, a group of near-duplicates. The first passage of
 a facet in a list may be unjudged, so facets are looked up in complete lists. A passage without a facet never counts as
-repeated. Measures of novelty need facets, and their values over ties are not implemented.
+repeated. All measures in this module need the facets of passages. None of them supports the modes for ties.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def with_first(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) ->
 
     Args:
         hits: hits of `run`.
-        run: complete lists.
+        run: the run with all its passages, judged or not.
         facet_of: facet by passage.
         ties: order of equal scores, as for `hits`.
     """
@@ -44,24 +44,24 @@ def with_first(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) ->
 
 
 def facets_of(hits: Hits) -> Ints:
-    """Return the facet of each row's passage, shape (n,); -1 for none."""
+    """Return the facet of each row's passage, shape (n,); -1 if it has no facet."""
     return np.full(len(hits.query), -1) if hits.facet is None else hits.facet[hits.item]
 
 
 def repeats(hits: Hits) -> Flags:
-    """Return which rows have a facet that also occurs above them in their list, shape (n,)."""
+    """Return which rows have a facet that another passage above them in the list has, too; shape (n,)."""
     if hits.first is not None:
         return hits.first < hits.rank
     return count_facet_above(hits, facets_of(hits), np.ones(len(hits.query), dtype=bool)) > 0
 
 
 def count_facet_above(hits: Hits, facet: Ints, counted: Flags) -> Ints:
-    """Return the number of counted rows of the same facet above each row, shape (n,); 0 for rows without a facet.
+    """Count the rows above each row that have the same facet, shape (n,); 0 for rows without a facet.
 
     Args:
         hits: the run.
-        facet: shape (n,), -1 for none.
-        counted: shape (n,), the rows that count.
+        facet: shape (n,), facet of each row; -1 if it has no facet.
+        counted: shape (n,), which rows to count.
     """
     order = np.lexsort((hits.rank, facet, hits.query))
     query, mine, one = hits.query[order], facet[order], counted[order].astype(np.int64)
@@ -110,12 +110,12 @@ class Faceted(Measure):
         if hits.facet is None:
             raise DataError(
                 f"{self.NAME} needs the facet or source of each passage",
-                remedy="give --facets FILE, or evaluate(..., facets={doc_id: facet})",
+                remedy="use --facets FILE, or evaluate(..., facets={doc_id: facet})",
             )
 
 
 class Diverse(Faceted):
-    """A measure in which a relevant passage gains (1 - alpha)^s, with s relevant passages of its facet above it.
+    """A measure in which a relevant passage gains (1 - alpha)^s if s relevant passages above it have the same facet.
 
     Each relevant passage without a facet counts as a separate facet.
     """
@@ -130,7 +130,7 @@ class Diverse(Faceted):
         return np.where(good, self._kept(count_facet_above(hits, facets_of(hits), good)), 0.0)
 
     def possible(self, hits: Hits) -> tuple[Ints, Floats]:
-        """Return query and gain of each relevant passage if all are shown, by query and descending gain."""
+        """Return query and gain of each relevant passage if all are retrieved, by query and descending gain."""
         query, above = self._relevant(hits)
         gain = self._kept(above)
         best = np.lexsort((-gain, query))
@@ -142,7 +142,7 @@ class Diverse(Faceted):
         return np.bincount(query[above == 0], minlength=len(hits.length))
 
     def _relevant(self, hits: Hits) -> tuple[Ints, Ints]:
-        """Return the query of each relevant passage, and how many of its facet are listed before it."""
+        """Return the query of each relevant passage, and how many passages of its facet precede it in the judgments."""
         qrels = hits.qrels
         rows = np.flatnonzero(qrels.grade >= 0)
         rows = rows[self.table(qrels)[qrels.grade[rows] - qrels.scale.low] > 0]
@@ -156,21 +156,22 @@ class Diverse(Faceted):
         return query, np.arange(len(order)) - first
 
     def _kept(self, above: Ints) -> Floats:
-        """Return the gain of a passage after `above` passages of its facet."""
+        """Return the gain of a relevant passage with `above` relevant passages of its facet above it."""
         kept: Floats = (1.0 - self["alpha"]) ** above.astype(np.float64)
         return kept
 
 
 class AlphaNdcg(Diverse):
-    """nDCG in which a repeated facet gains less each time; unlike in ra_nwg_novel, the order counts."""
+    """nDCG in which each repetition of a facet gains less; unlike in ra_nwg_novel, the order counts."""
 
     NAME = "alpha_ndcg"
     FORMULA = "sum (1 - alpha)^s / log2(rank + 1) over relevant passages, s of whose facet stand above / its best"
     SOURCE = "Clarke et al. 2008"
 
     def score(self, hits: Hits) -> Floats:
-        """Return the discounted gains of the top k over those of the best order, shape (queries,); 0 if nothing is
-        relevant.
+        """Return the discounted gains of the top k, divided by those of the best order, shape (queries,).
+
+        0 if no passage is relevant.
         """
         shown = hits.total(self.gains(hits) * w.worth_at(hits, self.cutoff, w.logarithmic))
         query, gain = self.possible(hits)
@@ -189,7 +190,7 @@ class RaNwgNovel(Faceted, RaNwg):
     FIRST = "nu"
 
     def score(self, hits: Hits) -> Floats:
-        """Return ra_nwg with repeated facets at `nu` of their weight, shape (queries,).
+        """Return ra_nwg with the weight of repeated facets multiplied by `nu`, shape (queries,).
 
         A passage without a facet never counts as repeated.
         """
@@ -198,7 +199,7 @@ class RaNwgNovel(Faceted, RaNwg):
 
 
 class Nrbp(Diverse):
-    """Novelty- and rank-biased precision: rbp in which a facet gains less each time it is repeated."""
+    """Novelty- and rank-biased precision: rbp in which each repetition of a facet gains less."""
 
     NAME = "nrbp"
     FORMULA = "(1 - (1 - alpha) beta) / facets * sum beta^(rank - 1) (1 - alpha)^s over relevant passages in the top k"
@@ -206,10 +207,9 @@ class Nrbp(Diverse):
     PARAMS = parameters(alpha=ALPHA_SEEN, beta=Parameter(0.5, 0, 0.9999), rel=REL)
 
     def score(self, hits: Hits) -> Floats:
-        """Return the gains of a reader who continues with probability beta, over the number of facets, shape
-        (queries,).
+        """Return the summed gain of a reader who continues with probability beta, divided by the number of facets.
 
-        0 if no passage is relevant.
+        Shape (queries,); 0 if no passage is relevant.
         """
         beta, alpha = self["beta"], self["alpha"]
         worth = np.where(hits.rank <= self.cutoff, beta ** (hits.rank - 1.0), 0.0)

@@ -59,8 +59,8 @@ class F1(Linear):
 class SetPrecision(Linear):
     """Share of the retrieved passages that are relevant.
 
-    `relative=1` limits the divisor to the number of relevant passages, so that a list that contains all of them scores
-    1.
+    With `relative=1`, the divisor is at most the number of relevant passages. A list that contains all relevant
+    passages then scores 1.
     """
 
     NAME = "set_p"
@@ -71,8 +71,9 @@ class SetPrecision(Linear):
     ALIASES = ("setp",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the number of retrieved passages (at most k), shape (queries,); if relative, at most the number of
-        relevant ones.
+        """Return the number of retrieved passages, but at most k, shape (queries,).
+
+        With `relative`, the divisor is also at most the number of relevant passages.
         """
         shown = np.minimum(self.cutoff, hits.length).astype(np.float64)
         return np.minimum(shown, w.number_of(hits.qrels, table)) if self.params.get("relative") else shown
@@ -81,7 +82,7 @@ class SetPrecision(Linear):
 class SetF(Linear):
     """Weighted harmonic mean of set_p and recall.
 
-    `beta` is the weight of recall relative to precision. As in trec_eval, it is not squared.
+    `beta` is the weight of recall relative to precision. As in trec_eval, `beta` is not squared.
     """
 
     NAME = "set_f"
@@ -93,7 +94,7 @@ class SetF(Linear):
     ALIASES = ("setf",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return (retrieved + beta relevant) / (beta + 1), shape (queries,)."""
+        """Return (retrieved + beta * relevant) / (beta + 1), shape (queries,)."""
         shown, beta = np.minimum(self.cutoff, hits.length), self["beta"]
         return (shown + beta * w.number_of(hits.qrels, table)) / (beta + 1.0)
 
@@ -110,14 +111,14 @@ class SetAp(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        """Return the product, shape (queries,); 0 if nothing was retrieved or nothing is relevant."""
+        """Return precision times recall, shape (queries,); 0 if nothing was retrieved or nothing is relevant."""
         table = self.table(hits.qrels)
         found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
         return w.ratio(found**2, np.minimum(self.cutoff, hits.length) * w.number_of(hits.qrels, table), 0.0)
 
 
 class RPrecision(Measure):
-    """Precision at rank R: R is the number of relevant passages."""
+    """Precision at rank R: R is the number of the query's relevant passages."""
 
     NAME = "rprec"
     FORMULA = "|rel and the top R| / R, R = |rel|; 0 if R is 0"
@@ -126,7 +127,9 @@ class RPrecision(Measure):
     PARAMS = parameters(rel=REL)
 
     def score(self, hits: Hits) -> Floats:
-        """Return the share of relevant passages at ranks 1 to R (and at most k), shape (queries,)."""
+        """Return the share of relevant passages among the first R ranks, shape (queries,); ranks after k do not
+        count.
+        """
         return self._share(hits, lambda places: hits.rank <= places)
 
     def expected(self, hits: Hits) -> Floats:
@@ -159,7 +162,7 @@ class Precision4(Linear):
 
 
 class Harm(Precision4):
-    """Share of the k ranks that hold a passage judged 1 or 2; such passages may distract the generator."""
+    """Share of the k ranks that hold a passage of grade 1 or 2; such passages may distract the generator."""
 
     NAME = "harm"
     FORMULA = "#{top k with g <= 2} / k, judged passages only"
@@ -203,14 +206,15 @@ class Holes(JudgedShare):
         return np.where(hits.length > 0, 1.0 - super().expected(hits), 0.0)
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
-        """Return the largest or smallest value over all orders, shape (queries,): most holes means fewest judged
-        passages.
+        """Return the largest or smallest value over all orders, shape (queries,).
+
+        The share of unjudged passages is largest when the share of judged ones is smallest.
         """
         return super().extreme(hits, not most)
 
 
 class UnjudgedShare(Linear):
-    """Share of the k ranks that hold an unjudged passage; ranks below the end of the list count as empty."""
+    """Share of the k ranks that hold an unjudged passage; in a shorter list, the missing ranks do not count."""
 
     NAME = "unj"
     FORMULA = "#{unjudged in the top k} / k"
@@ -234,7 +238,10 @@ class UnjudgedShare(Linear):
         return self._filled(hits) - super().expected(hits)
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
-        """Return the largest or smallest value over all orders: most unjudged passages means fewest judged ones."""
+        """Return the largest or smallest value over all orders, shape (queries,).
+
+        The share of unjudged passages is largest when the share of judged ones is smallest.
+        """
         return super().extreme(hits, not most)
 
     def _filled(self, hits: Hits) -> Floats:

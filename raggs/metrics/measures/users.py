@@ -1,4 +1,4 @@
-"""Measures based on a model of a user who reads down a list: rbp, err, inst, compat and others."""
+"""Measures based on a model of a reader who scans a list from the top: rbp, err, inst, compat and others."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Rbp(Linear):
         return found
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return 1, the sum of the worths of all ranks."""
+        """Return 1 for each query: the worths of all ranks sum to 1."""
         return w.flat(hits.length.astype(float))
 
 
-DEPTH = 1000  # ranks that a reader may look at, as in cwl_eval
-QUERIES_PER_BLOCK = 1000  # queries processed at a time: DEPTH * QUERIES_PER_BLOCK numbers are 8 MB
+DEPTH = 1000  # maximum number of ranks that a reader reaches, as in cwl_eval
+QUERIES_PER_BLOCK = 1000  # queries processed at a time: an array of DEPTH * QUERIES_PER_BLOCK numbers has 8 MB
 
 
 class Scaled(Measure):
@@ -61,15 +61,16 @@ class Cwl(Scaled):
 
     @abstractmethod
     def going_on(self, place: Ints, gains: Floats) -> Floats:
-        """Return the probability of continuing to the next rank, shape (places,) or (queries, places).
+        """Return the probability that the reader continues from a rank to the next, shape (places,) or (queries,
+        places).
 
         Args:
             place: shape (places,), ranks from 1.
-            gains: shape (queries, places).
+            gains: shape (queries, places), gain at each rank.
         """
 
     def score(self, hits: Hits) -> Floats:
-        """Return the expected gain per passage, shape (queries,). Memory: 8 MB for each of a few work arrays."""
+        """Return the expected gain per passage, shape (queries,). Each of the few work arrays needs 8 MB."""
         gain = hits.weigh(self.table(hits.qrels))
         rows = np.flatnonzero(hits.rank <= min(DEPTH, self.cutoff))
         query, rank = hits.query[rows], hits.rank[rows]
@@ -85,7 +86,7 @@ class Cwl(Scaled):
 
 
 class Inst(Cwl):
-    """Gain per passage of a reader who wants a gain of T; the more is missing, the further the reader goes."""
+    """Gain per passage of a reader who wants a gain of T; the more gain is missing, the further the reader goes."""
 
     NAME = "inst"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) ((i + T + t - 1) / (i + T + t))^2, t = T - gain so far"
@@ -95,17 +96,17 @@ class Inst(Cwl):
     FIRST = "t"
 
     def going_on(self, place: Ints, gains: Floats) -> Floats:
-        """Return the continuation probability, shape (queries, places); it is larger the more gain is missing."""
+        """Return the continuation probability, shape (queries, places); the more gain is missing, the larger it is."""
         reach = place + 2.0 * self["t"] - np.cumsum(gains, axis=1)
         found: Floats = ((reach - 1.0) / reach) ** 2
         return found
 
 
-GOAL = Parameter(1.0, 0.01, 1e6)  # goal of a reader, as total gain
+GOAL = Parameter(1.0, 0.01, 1e6)  # goal of a reader: the total gain after which the search would be complete
 
 
 class Insq(Scaled, Linear):
-    """Gain per passage of a reader who wants a gain of T; the gain found so far does not matter."""
+    """Gain per passage of a reader who wants a gain of T; the reader ignores the gain found so far."""
 
     NAME = "insq"
     FORMULA = "sum w(i) gain(i) / sum w(i) over 1000 ranks, w(i) = 1 / (i + 2T - 1)^2"
@@ -120,12 +121,12 @@ class Insq(Scaled, Linear):
         return np.where(ranks <= DEPTH, 1.0 / (ranks + 2.0 * self["t"] - 1.0) ** 2, 0.0)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum of the worths for each query."""
+        """Return the sum of the worths of all ranks, the same for each query."""
         return np.full(len(hits.length), w.cumulative(self.worth, DEPTH)[-1])
 
 
 class Sdcg(Scaled, Linear):
-    """Discounted cumulative gain relative to k perfect passages; it is the same if fewer exist."""
+    """Discounted cumulative gain relative to k perfect passages: the divisor does not depend on how many exist."""
 
     NAME = "sdcg"
     FORMULA = "(sum of gain(i) / log2(i + 1) over the top k) / (sum of 1 / log2(i + 1) over k ranks)"
@@ -137,7 +138,7 @@ class Sdcg(Scaled, Linear):
         return np.where(ranks <= DEPTH, w.logarithmic(ranks), 0.0)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum of the worths of k ranks for each query."""
+        """Return the sum of the worths of the first k ranks, the same for each query."""
         return np.full(len(hits.length), w.cumulative(self.worth, min(DEPTH, self.cutoff))[-1])
 
 
@@ -151,12 +152,15 @@ class Bpm(Cwl):
     FIRST = "t"
 
     def going_on(self, place: Ints, gains: Floats) -> Floats:
-        """Return 1 until the total gain or the rank is reached, then 0; shape (queries, places)."""
+        """Return 1 until the reader has a total gain of T or reaches rank k, then 0; shape (queries, places)."""
         return ((np.cumsum(gains, axis=1) < self["t"]) & (place < self.cutoff)).astype(np.float64)
 
 
 class Nerr8(Cwl):
-    """Gain per passage of a reader who may stop at each gain; the reader stops at rank k at the latest."""
+    """Gain per passage of a reader who may stop at each gain: at rank k, the reader always stops.
+
+    The probability of stopping at a passage is its gain.
+    """
 
     NAME = "nerr8"
     FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i))"
@@ -172,7 +176,11 @@ class Nerr8(Cwl):
 
 
 class Nerr9(Nerr8):
-    """Gain per passage of a reader who may stop at any rank; gains make that more likely, and rank k is the last."""
+    """Gain per passage of a reader who may stop at any rank: high gains and early ranks make stopping more likely.
+
+    A passage stops the reader with the probability of its gain, and otherwise with probability 1 / (rank + 1). The
+    reader always stops at rank k.
+    """
 
     NAME = "nerr9"
     FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i)) i / (i + 1)"
@@ -184,7 +192,7 @@ class Nerr9(Nerr8):
 
 
 class Nerr10(Nerr8):
-    """Gain per passage of a reader with patience p; the reader may also stop at each gain."""
+    """Gain per passage of a reader who may stop at each gain: otherwise, the reader continues with probability p."""
 
     NAME = "nerr10"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) p"
@@ -199,7 +207,10 @@ class Nerr10(Nerr8):
 
 
 class Nerr11(Nerr8):
-    """Gain per passage of a reader with a goal of T; the reader may stop at each gain, else reads on as in insq."""
+    """Gain per passage of a reader who may stop at each gain: otherwise, the reader continues as in insq.
+
+    T is the reader's goal, as a total gain.
+    """
 
     NAME = "nerr11"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) ((i + 2T - 1) / (i + 2T))^2"
@@ -218,8 +229,8 @@ class Nerr11(Nerr8):
 class Compatibility(Measure):
     """Rank-biased overlap with the most similar ideal list: all passages with a gain, by descending grade.
 
-    The overlap is divided by that of the ideal list with itself. `normalize=0` omits the division, so that even the
-    ideal list scores below 1 if it is short.
+    The overlap is divided by the overlap of the ideal list with itself. With `normalize=0`, it is not divided, so that
+    even a short ideal list scores below 1.
     """
 
     NAME = "compat"
@@ -243,14 +254,16 @@ class Compatibility(Measure):
         rows = np.flatnonzero((hits.weigh(gains) > 0) & (hits.rank <= self.cutoff))
         order = rows[np.lexsort((hits.rank[rows], -hits.grade[rows], hits.query[rows]))]
         query, column = hits.query[order], hits.grade[order] - qrels.scale.low
-        better = np.cumsum(useful[:, ::-1], axis=1)[:, ::-1] - useful  # passages of a higher grade, by query and grade
-        group = query * qrels.scale.size + (qrels.scale.size - column)  # ascending in this order
+        # number of passages with a higher grade, by query and grade
+        better = np.cumsum(useful[:, ::-1], axis=1)[:, ::-1] - useful
+        # ascending, as `order` sorts by query and descending grade
+        group = query * qrels.scale.size + (qrels.scale.size - column)
         within = np.arange(len(order)) - np.searchsorted(group, group)
         meets = np.maximum(hits.rank[order], better[query, column] + within + 1)
         overlap = np.bincount(query, weights=summed[depth[query]] - summed[meets - 1], minlength=len(depth))
         if not self["normalize"]:
             return w.ratio(overlap, weight[depth], 0.0)
-        # each ideal passage overlaps with itself from its own rank on
+        # in its overlap with itself, each ideal passage counts from its own rank on
         before = np.append(0.0, np.cumsum(summed[:-1]))
         return w.ratio(overlap, ideal * summed[depth] - before[ideal], 0.0)
 
@@ -269,7 +282,7 @@ class ExpectedReciprocalRank(Measure):
         gains = np.array(hits.qrels.scale.gains)
         stop = hits.weigh(np.exp2(gains - gains.max()) - np.exp2(-gains.max())) * (hits.rank <= self.cutoff)
         going_on, total = np.ones(len(hits.length)), np.zeros(len(hits.length))
-        for rows in w.by_place(hits):  # one judged passage per query at a time, the best ranked first
+        for rows in w.by_place(hits):  # each step: one judged passage per query, best ranked first
             query = hits.query[rows]
             total[query] += going_on[query] * stop[rows] / hits.rank[rows]
             going_on[query] *= 1.0 - stop[rows]

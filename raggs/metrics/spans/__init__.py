@@ -1,4 +1,4 @@
-"""Span measures: how much of the relevant text the retrieved chunks contain, and grades projected to other chunks.
+"""Span measures: how much of the relevant text the retrieved chunks contain. Also projects grades to other chunks.
 
 The input is columns of character ranges (document, start, end), and for each question the retrieved chunks. No texts,
 chunkers or embedders are needed.

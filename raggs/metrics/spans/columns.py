@@ -1,13 +1,14 @@
-"""Character ranges in documents as columns, on one line, so that one sort and one search serve all documents.
+"""Character ranges in documents as columns. All documents form one line, so one sort and one search serve all of
+them.
 
 Documents are numbers. On the line, one empty position separates two documents, so spans of different documents neither
-overlap nor touch. Lengths are in characters or in tokens. A token that is cut counts by its share of characters, so the
-lengths of the parts of a text always sum to that of the text.
+overlap nor touch. Lengths are in characters or in tokens. If a range contains only part of a token, it counts that
+fraction of the token. So the lengths of the parts of a text always add up to the length of the text.
 
-`SpanIndex` finds which spans overlap a given one, in time that grows with the number of spans and of results. Spans are
-divided into layers in which both starts and ends ascend. Within a layer, the overlapping spans are consecutive and
-found by two binary searches. The number of layers is the depth of strict nesting. Chunks of one chunker need only one
-layer, even if they overlap.
+`SpanIndex` finds the spans that overlap a given range. The time grows with the number of spans and of results. Spans
+are divided into layers, in each of which starts and ends both ascend. Within a layer, the overlapping spans are
+consecutive, and two binary searches find them. The number of layers is the depth of strict nesting. Chunks of one
+chunker need only one layer, even if they overlap.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Spans:
 
     Attributes:
         document: number of the document, from 0.
-        start, end: first character, and the first one after the range; equal for an empty span.
+        start, end: positions of the first character, and of the first character after the range.
     """
 
     document: Ints
@@ -59,10 +60,10 @@ class Spans:
 
 @dataclass(frozen=True)
 class DocumentOffsets:
-    """All documents in sequence on one line.
+    """Positions of all documents on one line, in sequence.
 
     Attributes:
-        base: shape (documents,), offset of each document.
+        base: shape (documents,), position of each document's first character.
         length: length of the line.
     """
 
@@ -86,10 +87,10 @@ class DocumentOffsets:
 
 @dataclass(frozen=True)
 class LengthScale:
-    """Unit of length on the line, interpolated between positions with a known distance from the start.
+    """Unit of length on the line: a table of positions with their distances from the start, interpolated linearly.
 
     Attributes:
-        places: positions, ascending; empty: every character counts 1.
+        places: positions, ascending; if empty, the unit is the character.
         totals: same shape, number of units before each position.
     """
 
@@ -107,7 +108,8 @@ class LengthScale:
 
         Args:
             line: offsets of the documents.
-            starts: for each document, the start of each token in characters, ascending; several may be equal.
+            starts: for each document, the position of each token's first character, ascending; tokens may share a
+                position.
             lengths: lengths of the documents in characters.
         """
         places: list[Ints] = []
@@ -121,7 +123,7 @@ class LengthScale:
         return cls(np.concatenate(places), np.concatenate(totals))
 
     def between(self, starts: Ints, ends: Ints) -> Floats:
-        """Return the length of each range in units; 0 if it ends before its start."""
+        """Return the length of each range in units; 0 if the range ends before its start."""
         ends = np.maximum(starts, ends)
         if not len(self.places):
             return (ends - starts).astype(np.float64)
@@ -130,18 +132,18 @@ class LengthScale:
 
 
 def union(groups: int, group: Ints, starts: Ints, ends: Ints, width: int, ruler: LengthScale) -> Floats:
-    """Return the length of the union of the ranges of each group, shape (groups,).
+    """Return the length of the union of each group's ranges, shape (groups,).
 
     Args:
         groups: number of groups.
-        group: shape (stretches,), in 0..groups-1.
-        starts, ends: on the line.
+        group: shape (ranges,), group of each range, from 0.
+        starts, ends: shape (ranges,), positions on the line.
         width: length of the line.
         ruler: unit of length.
     """
     order = np.lexsort((starts, group))
     group, starts, ends = group[order], starts[order], ends[order]
-    # Each group has a separate line, so that the furthest end so far is one running maximum.
+    # Shift each group to a separate line. One running maximum then gives the furthest end so far within each group.
     shift = group * (width + 1)
     reach = np.maximum.accumulate(ends + shift) if len(ends) else ends
     before = np.concatenate([np.full(min(1, len(reach)), -1, dtype=np.int64), reach[:-1]])
@@ -159,7 +161,7 @@ SearchSide = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class _Layer:
-    """Row numbers of spans whose starts and ends both ascend."""
+    """Spans whose starts and ends both ascend; `rows` are their row numbers in the index."""
 
     rows: Ints
     starts: Ints
@@ -167,11 +169,11 @@ class _Layer:
 
 
 class SpanIndex:
-    """Index of spans on a line by overlap.
+    """Index that finds the spans that overlap a range.
 
     Args:
-        starts, ends: shape (spans,).
-        touching: whether spans that share only a boundary, and empty spans, count as overlapping.
+        starts, ends: shape (spans,), positions on the line.
+        touching: whether spans that share only a boundary with a range, and empty spans, count as overlapping.
     """
 
     def __init__(self, starts: Ints, ends: Ints, *, touching: bool = False) -> None:
@@ -187,11 +189,13 @@ class SpanIndex:
 
     @property
     def layers(self) -> int:
-        """Depth of strict nesting."""
+        """Number of layers: the depth of strict nesting."""
         return len(self._layers)
 
     def overlapping(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-        """Return all pairs of a given range and a span that overlaps it: their rows, sorted by range, then span."""
+        """Return all pairs of a given range and a span that overlaps it, as rows of both; sorted by range, then
+        span.
+        """
         asked: list[Ints] = [np.empty(0, dtype=np.int64)]
         found: list[Ints] = [np.empty(0, dtype=np.int64)]
         before: SearchSide = "left" if self._touching else "right"
@@ -208,7 +212,7 @@ class SpanIndex:
 
 
 def runs(first: Ints, counts: Ints) -> Ints:
-    """Return the concatenation of first, first + 1, ... for each `first`, with `counts` elements each."""
+    """Return first, first + 1, ... (`counts` numbers) for each element of `first`, concatenated."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     found: Ints = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(first, counts)
@@ -216,7 +220,10 @@ def runs(first: Ints, counts: Ints) -> Ints:
 
 
 def _layers(ends: Ints) -> Ints:
-    """Return the layer of each span, in the order of starts: the first whose last end is not beyond the span's end."""
+    """Return the layer of each span, for spans sorted by start.
+
+    A span is put into the first layer whose last span does not end after it.
+    """
     last: list[int] = []  # negated ends of the layers' last spans, ascending
     layer = np.zeros(len(ends), dtype=np.int64)
     for place, end in enumerate(ends.tolist()):

@@ -1,11 +1,12 @@
 """Projection of grades from judged passages to passages with other boundaries.
 
-Each judged passage marks its characters with its grade. A new passage gets its grade from its characters by a
-`ProjectionRule`. No texts are needed, only ranges and grades. The work grows with the number of judged ranges, of
+Each character of a judged passage has the passage's grade. A new passage gets its grade from its characters by a
+`ProjectionRule`. No texts are needed, only ranges and grades. The time grows with the number of judged ranges, of new
 passages, and of overlapping pairs.
 
-A passage with exactly the range of a judged one keeps its grade. A passage of which too few characters were judged is
-unjudged rather than graded low, unless the judged part already earns a sufficient grade (`proof`).
+A new passage with exactly the range of a judged one keeps its grade. A passage with too few judged characters stays
+unjudged instead of getting a low grade. If its judged characters already give a sufficient grade (`proof`), it gets
+this grade.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ UNJUDGED_GRADE = -1
 By = Literal["cover", "share", "mean", "max"]
 Overlap = Literal["highest", "lowest"]
 GradeCondition = Callable[[Floats], Flags]
-SHARE_TOLERANCE = 1e-9  # tolerance for rounding errors when a share is compared
+SHARE_TOLERANCE = 1e-9  # tolerance for rounding errors in comparisons of shares
 
 
 @dataclass(frozen=True)
 class ProjectionRule:
-    """How graded characters determine a passage's grade.
+    """How the grades of characters determine the grade of a passage.
 
     Attributes:
-        by: "share": the highest grade such that at least `least` of its judged characters have it or a higher one.
-            "cover": that, or the highest grade of a judged passage of which it contains at least `least`, if that
-            is higher. "mean": the mean over its judged characters, halves rounded up. "max": the highest grade of any
-            character.
+        by: "share": the highest grade g such that at least `least` of the passage's judged characters have grade g or
+            higher. "cover": the higher of two grades: that of "share", and the highest grade of a judged passage of
+            which the new passage contains at least `least`. "mean": the mean over the judged characters, halves rounded
+            up. "max": the highest grade of any character.
         least: the share, above 0 and at most 1.
-        known: minimum judged share of a passage; with less, it gets no grade unless that is at least `proof`.
-        proof: a grade that is kept regardless of the unjudged characters.
+        known: minimum share of judged characters. A passage with fewer is unjudged, unless its grade is at least
+            `proof`.
+        proof: lowest grade that a passage gets regardless of its unjudged characters.
         overlap: grade of a character that several judged passages contain: "lowest" (an answer is unlikely to be in a
             passage that was judged irrelevant) or "highest".
 
@@ -65,9 +67,9 @@ class JudgedSpans:
 
     Attributes:
         queries: number of queries.
-        spans: the ranges; those of one query may overlap.
-        query: shape (places,), in 0..queries-1.
-        grade: shape (places,), 0 or more.
+        spans: the ranges; ranges of the same query may overlap.
+        query: shape (ranges,), query of each range, from 0.
+        grade: shape (ranges,), grade of each range, 0 or more.
         line: offsets of the documents.
     """
 
@@ -88,7 +90,7 @@ class JudgedSpans:
         return np.unique(self.grade)
 
     def from_grade(self, grade: int, overlap: Overlap = "lowest") -> Stretches:
-        """Return the characters with this grade or a higher one, as ranges without overlaps."""
+        """Return the ranges of the characters with at least this grade, merged so that they do not overlap."""
         if overlap == "highest":
             return self._merged(self.grade >= grade)
         return _subtract_stretches(self._merged(self.grade >= 0), self._merged(self.grade < grade))
@@ -100,7 +102,7 @@ class JudgedSpans:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Ranges on the line of documents for some queries; columns of shape (stretches,), sorted by query and start."""
+    """Ranges on the line of documents, by query; columns of shape (ranges,), sorted by query and start."""
 
     query: Ints
     starts: Ints
@@ -114,11 +116,11 @@ class Stretches:
 
 @dataclass(frozen=True)
 class ProjectedPassages:
-    """Passages that overlap a judged range, for each query; sorted by query, then passage.
+    """Grades of the passages that overlap a judged range of a query, sorted by query, then passage.
 
     Attributes:
-        query, passage: shape (pairs,).
-        grade: shape (pairs,), or `UNJUDGED_GRADE`.
+        query, passage: shape (pairs,), numbers of the query and the passage.
+        grade: shape (pairs,); `UNJUDGED_GRADE` if too few of the passage's characters are judged.
         share: shape (pairs,), share of the passage's characters that are judged, above 0 and at most 1.
     """
 
@@ -129,7 +131,7 @@ class ProjectedPassages:
 
     @property
     def holes(self) -> int:
-        """Number of pairs without a grade."""
+        """Number of pairs of a query and a passage without a grade."""
         return int((self.grade == UNJUDGED_GRADE).sum())
 
 
@@ -145,7 +147,7 @@ def project(painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> Proj
 
 
 def merge_stretches(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretches:
-    """Return the union of the ranges of each query, on a line of length `width`; ranges that touch are merged."""
+    """Return the union of each query's ranges, on a line of length `width`; ranges that touch are merged."""
     shift = query * (width + 1)
     order = np.argsort(starts + shift, kind="stable")
     low, high = (starts + shift)[order], (ends + shift)[order]
@@ -159,9 +161,10 @@ def merge_stretches(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretc
 
 
 def _subtract_stretches(whole: Stretches, parts: Stretches) -> Stretches:
-    """Return the parts of `whole` that are in none of `parts`, which are all inside it."""
+    """Return `whole` without `parts`, all of which are inside `whole`."""
     query = np.concatenate([whole.query, parts.query])
-    edges = np.concatenate([whole.starts, parts.ends])  # starts and ends of the remaining parts
+    # the remaining ranges start where a whole range starts or a part ends
+    edges = np.concatenate([whole.starts, parts.ends])
     stops = np.concatenate([parts.starts, whole.ends])
     start = np.lexsort((edges, query))
     stop = np.lexsort((stops, np.concatenate([parts.query, whole.query])))
@@ -171,7 +174,7 @@ def _subtract_stretches(whole: Stretches, parts: Stretches) -> Stretches:
 
 
 class _Projection:
-    """One projection. Each pair of a query and a passage has one number, ascending."""
+    """One projection. Each overlapping pair of a query and a passage has a key, and the keys ascend."""
 
     def __init__(self, painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> None:
         self._painted = painted
@@ -192,7 +195,7 @@ class _Projection:
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints]:
-        """Rows of a judged range and a passage that overlap, and the number of common characters."""
+        """Rows of a judged range and a passage that overlap, and the number of characters that they share."""
         painted = self._painted
         starts, ends = painted.line.starts(painted.spans), painted.line.ends(painted.spans)
         place, passage = self._index.overlapping(starts, ends)
@@ -205,7 +208,7 @@ class _Projection:
 
     @cached_property
     def _judged(self) -> Floats:
-        """Shape (pairs,): number of judged characters of each pair."""
+        """Number of judged characters in the passage of each pair, shape (pairs,)."""
         return self._held(self._painted.from_grade(0, self._rule.overlap))
 
     def _by_rule(self) -> Ints:
@@ -223,7 +226,7 @@ class _Projection:
         return self._highest(lambda held: held >= wanted)
 
     def _highest(self, reached: GradeCondition) -> Ints:
-        """Return the highest grade such that a passage contains enough characters of that grade or higher."""
+        """Return the highest grade such that a passage contains enough characters with at least this grade."""
         found = np.zeros(len(self._keys), dtype=np.int64)
         for grade, held in self._by_level():
             found[reached(held)] = grade
@@ -237,33 +240,35 @@ class _Projection:
         return np.floor(total / self._judged + 0.5 + SHARE_TOLERANCE).astype(np.int64)
 
     def _by_level(self) -> Iterator[tuple[int, Floats]]:
-        """Yield each grade, ascending, and each pair's number of characters with that grade or a higher one."""
+        """Yield each grade, ascending, and each pair's number of characters with at least this grade."""
         for grade in self._painted.levels().tolist():
             yield grade, self._held(self._painted.from_grade(grade, self._rule.overlap))
 
     def _covered(self) -> Ints:
-        """Return the highest grade of a judged range of which a passage contains enough."""
+        """Return the highest grade of a judged range of which the passage contains at least the share `least`."""
         place, passage, both = self._pairs
         spans = self._painted.spans
         enough = both >= self._rule.least * (spans.end - spans.start)[place] - SHARE_TOLERANCE
         return self._best(place[enough], passage[enough], 0)
 
     def _own(self) -> Ints:
-        """Return the grade of a judged range that equals the passage's range; negative if there is none."""
+        """Return the grade of a judged range with the same boundaries as the passage; negative if there is none."""
         place, passage, both = self._pairs
         spans = self._painted.spans
         same = (both == (spans.end - spans.start)[place]) & (both == (self._ends - self._starts)[passage])
         return self._best(place[same], passage[same], UNJUDGED_GRADE)
 
     def _best(self, place: Ints, passage: Ints, nothing: int) -> Ints:
-        """Return the best grade of these ranges for each pair."""
+        """Return the highest grade of the given judged ranges for each pair; `nothing` for a pair without such a
+        range.
+        """
         found = np.full(len(self._keys), nothing, dtype=np.int64)
         at = np.searchsorted(self._keys, self._key(self._painted.query[place], passage))
         np.maximum.at(found, at, self._painted.grade[place])
         return found
 
     def _held(self, stretches: Stretches) -> Floats:
-        """Return how many characters of its query's ranges each passage contains, shape (pairs,)."""
+        """Return how many characters of `stretches` the passage of each pair contains, shape (pairs,)."""
         row, passage = self._index.overlapping(stretches.starts, stretches.ends)
         starts, ends = np.maximum(stretches.starts[row], self._starts[passage]), self._ends[passage]
         at = np.searchsorted(self._keys, self._key(stretches.query[row], passage))

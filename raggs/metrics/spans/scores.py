@@ -1,8 +1,8 @@
 """Recall, precision, IoU, F1 and precision_omega of retrieved chunks, in characters or tokens.
 
-Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma 2024. Let t_e be the text of a question's
-references and t_r the text of its retrieved chunks. |t_e and t_r| counts each character once. |t_r| counts a character
-each time it is retrieved:
+Source: Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma 2024. References are the relevant
+passages of a question. Let t_e be their text and t_r the text of the retrieved chunks. |t_e and t_r| counts each
+character once. |t_r| counts a character each time it is retrieved:
 
     recall = |t_e and t_r| / |t_e|        precision = |t_e and t_r| / |t_r|
     IoU = |t_e and t_r| / (|t_e| + |t_r| - |t_e and t_r|)        F1 = 2 |t_e and t_r| / (|t_e| + |t_r|)
@@ -11,15 +11,15 @@ precision_omega is the precision if exactly the chunks that overlap a reference 
 precision is 0.
 
 `compat` follows the report's code instead of its formulas. A chunk that only touches a reference then counts as
-overlapping. The divisor of precision_omega is the union of the overlapping chunks and the references, and "min"
-retrieves at most 20.
+overlapping. The divisor of precision_omega is then the union of the overlapping chunks and the references. The cutoff
+"min", which retrieves as many chunks as overlap a reference, is then at most 20.
 
-`new_characters` counts, rank by rank, the relevant characters that a passage adds to those above it. `RetrievedSpans`
-holds these counts with lengths and judged characters, so the value at any cutoff is a ratio of sums.
+`new_characters` counts the relevant characters in each passage that no passage ranked above contains.
+`RetrievedSpans` stores these counts, lengths and numbers of judged characters. The value of a measure at any cutoff is
+then a ratio of sums.
 
-`locate` finds a chunk's position by its text, for compatibility with code that has no offsets. Use a chunk's own
-offsets
-if they are known: the first occurrence of a text may be the wrong one if the document repeats itself.
+`locate` finds a chunk's position by its text, for code that has no offsets. Use a chunk's own offsets if they are
+known. If the document repeats itself, the first occurrence of a text may not be the chunk.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from raggs.metrics.spans.projection import Stretches
 
 MIN: Literal["min"] = "min"
 Cutoff = int | Literal["min"]
-MAX_COMPAT_CHUNKS = 20  # maximum number of chunks that "min" retrieves in the report's code
+MAX_COMPAT_CHUNKS = 20  # maximum number of chunks at the cutoff "min" in the report's code
 MEASURES = ("recall", "precision", "iou", "f1", "precision_omega")
 NO_CHUNK = -1
 
 
 @dataclass(frozen=True)
 class ReferenceColumns:
-    """References of each question.
+    """References (relevant passages) of each question.
 
     Attributes:
         count: number of questions.
-        references: the reference spans; those of one question do not overlap.
+        references: the reference spans; the references of one question do not overlap.
         question: shape (references,), index of each reference's question, from 0.
     """
 
@@ -66,12 +66,12 @@ class ReferenceColumns:
             raise ValueError(f"references {pair[0]} and {pair[1]} of question {self.question[pair[0]]} overlap")
 
     def overlapping(self) -> tuple[int, int] | None:
-        """Return the rows of the first two references of one question that overlap, or None."""
+        """Return the rows of the first two references of the same question that overlap; None if there are none."""
         return overlapping(self.references, self.question)
 
 
 def overlapping(references: Spans, question: Ints) -> tuple[int, int] | None:
-    """Return the rows of the first two spans of one question that overlap, or None."""
+    """Return the rows of the first two spans of the same question that overlap; None if there are none."""
     order = np.lexsort((references.start, references.document, question))
     one, next_ = order[:-1], order[1:]
     same = (question[one] == question[next_]) & (references.document[one] == references.document[next_])
@@ -81,7 +81,7 @@ def overlapping(references: Spans, question: Ints) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class ChunkTargets:
-    """Chunks and their overlap with the references: everything that does not depend on the retrieved chunks.
+    """Chunks and their overlap with the references. All its values are independent of the retrieved chunks.
 
     Attributes:
         questions: questions and their references.
@@ -99,7 +99,7 @@ class ChunkTargets:
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Rows of a reference and a chunk that overlap (with `compat`: or touch)."""
+        """Rows of each pair of a reference and a chunk that overlap or, with `compat`, touch."""
         index = SpanIndex(self.line.starts(self.chunks), self.line.ends(self.chunks), touching=self.compat)
         references = self.questions.references
         return index.overlapping(self.line.starts(references), self.line.ends(references))
@@ -111,24 +111,24 @@ class ChunkTargets:
 
     @cached_property
     def wanted(self) -> Floats:
-        """Length |t_e| of each question's references."""
+        """Length |t_e| of each question's references, in units."""
         references = self.questions.references
         lengths = self.ruler.between(self.line.starts(references), self.line.ends(references))
         return total(self.questions.count, self.questions.question, lengths)
 
     @cached_property
     def hits(self) -> Ints:
-        """Number of different chunks that overlap each question's references."""
+        """Number of different chunks that overlap a reference of each question."""
         return np.bincount(self._hitting[0], minlength=self.questions.count)
 
     @property
     def least(self) -> Ints:
-        """Number of chunks that "min" retrieves for each question."""
+        """Number of chunks that the cutoff "min" retrieves for each question."""
         return np.minimum(self.hits, MAX_COMPAT_CHUNKS) if self.compat else self.hits
 
     @cached_property
     def omega(self) -> Floats:
-        """Value of precision_omega for each question; NaN without a reference."""
+        """Value of precision_omega for each question; NaN if the question has no reference."""
         question, chunk = self._hitting
         held = self.held(np.ones(len(self.pairs[0]), dtype=bool))
         if self.compat:
@@ -138,10 +138,10 @@ class ChunkTargets:
         return np.where(self.wanted > 0, _ratio(held, shown), np.nan)
 
     def held(self, which: Flags) -> Floats:
-        """Return the length of each question's references that some of the pairs cover, each character once.
+        """Return how much of each question's references the chunks of some pairs cover; each character counts once.
 
         Args:
-            which: shape of the pairs, the pairs to use.
+            which: shape (pairs,), which of `pairs` to use.
         """
         reference, chunk = self.pairs[0][which], self.pairs[1][which]
         references, line = self.questions.references, self.line
@@ -152,17 +152,17 @@ class ChunkTargets:
 
     @cached_property
     def keys(self) -> Ints:
-        """Number of the (question, chunk) combination of each pair."""
+        """Number of each pair's combination of question and chunk."""
         return self.questions.question[self.pairs[0]] * max(1, len(self.chunks)) + self.pairs[1]
 
     @cached_property
     def _hitting(self) -> tuple[Ints, Ints]:
-        """Question and chunk of the pairs, each combination once."""
+        """Question and chunk of the pairs, without repeated combinations."""
         question, chunk = np.divmod(np.unique(self.keys), max(1, len(self.chunks)))
         return question, chunk
 
     def _union(self, question: Ints, chunk: Ints) -> Floats:
-        """Return the length of the union of the overlapping chunks and the references, by question."""
+        """Return the length of the union of the overlapping chunks and the references of each question."""
         references, line = self.questions.references, self.line
         return union(
             self.questions.count,
@@ -176,12 +176,12 @@ class ChunkTargets:
 
 @dataclass(frozen=True)
 class Scores:
-    """Values of the questions, each of shape (questions,) and in 0..1; NaN for a question without references.
+    """Scores of the questions; NaN for a question without references.
 
     Attributes:
-        values: by the names in `MEASURES`.
-        retrieved: number of chunks that counted.
-        lengths: total length of these, in units.
+        values: by the names in `MEASURES`; each of shape (questions,) and in 0..1.
+        retrieved: shape (questions,), number of chunks within the cutoff.
+        lengths: shape (questions,), total length of these chunks, in units.
     """
 
     values: Mapping[str, Floats]
@@ -190,12 +190,12 @@ class Scores:
 
 
 def score(target: ChunkTargets, retrieved: Ints, cutoff: Cutoff) -> Scores:
-    """Return the scores of the first chunks retrieved for each question.
+    """Score the first chunks that were retrieved for each question.
 
     Args:
         target: the questions and all chunks.
-        retrieved: shape (questions, k), rows of chunks, best first, each once per question; -1 after the last.
-        cutoff: number of chunks that count, or "min": as many as overlap a reference.
+        retrieved: shape (questions, k), rows of chunks, best first, without repetition; -1 fills the rest of a row.
+        cutoff: number of chunks that count, or "min": as many as overlap a reference of the question.
 
     Raises:
         ValueError: the shape does not match, or `cutoff` is below 1.
@@ -230,7 +230,7 @@ class MeanAndDeviation:
 
 
 def summary(values: Floats | Sequence[float]) -> MeanAndDeviation:
-    """Return the summary of one measure's values."""
+    """Return mean and standard deviation of one measure's values."""
     valid = np.asarray(values, dtype=np.float64)
     valid = valid[~np.isnan(valid)]
     if not len(valid):
@@ -248,13 +248,13 @@ NO_RANK = np.iinfo(np.int64).max
 
 
 def new_characters(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: DocumentOffsets) -> Ints:
-    """Return the number of wanted characters that each passage adds to those ranked above it, shape (shown,).
+    """Count the wanted characters of each passage that no passage ranked above it contains; shape (shown,).
 
     Args:
-        wanted: the ranges to find, without overlaps within a query.
+        wanted: the wanted ranges, which do not overlap within a query.
         shown: ranges of the retrieved passages, in any order.
-        query: shape (shown,), query of each.
-        rank: shape (shown,), from 1, unique within a query.
+        query: shape (shown,), query of each passage.
+        rank: shape (shown,), rank of each passage, from 1, unique within a query.
         line: offsets of the documents.
     """
     width = line.length + 1
@@ -280,9 +280,9 @@ SPACE = re.compile(r"\s+")
 
 
 def locate(text: str, document: str) -> tuple[int, int] | None:
-    """Return the range of the first occurrence of `text`; None if it does not occur.
+    """Return the range of the first occurrence of `text` in `document`; None if `text` does not occur.
 
-    One full stop at the end of `text` is ignored. Without an exact match, case and white space are ignored.
+    A full stop at the end of `text` is ignored. If there is no exact match, case and white space are ignored.
     """
     wanted = text.removesuffix(".")
     start = document.find(wanted)
@@ -295,15 +295,15 @@ def locate(text: str, document: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class RetrievedSpans:
-    """Retrieved passages with character ranges, one row each, for judged queries, in any order.
+    """Retrieved passages of judged queries with their characters, one row per passage, in any order.
 
     Attributes:
-        query: shape (n,), number of the row's query.
-        rank: shape (n,), from 1.
+        query: shape (n,), number of the passage's query.
+        rank: shape (n,), rank of the passage, from 1.
         length: shape (n,), length of the passage in characters.
-        judged: shape (n,), number of its characters that are judged.
-        fresh: shape (n,), number of its relevant characters that are in no passage above it.
-        wanted: shape (queries,), number of relevant characters, each counted once.
+        judged: shape (n,), number of judged characters in the passage.
+        fresh: shape (n,), number of relevant characters in the passage that no passage above it contains.
+        wanted: shape (queries,), number of the query's relevant characters, each counted once.
     """
 
     query: Ints
@@ -314,7 +314,7 @@ class RetrievedSpans:
     wanted: Ints
 
     def within(self, values: Ints, k: int) -> Floats:
-        """Return the sum of a column over the top k, shape (queries,)."""
+        """Return the sum of a column over the top k of each query, shape (queries,)."""
         shown = self.rank <= k
         return np.bincount(self.query[shown], values[shown], len(self.wanted)).astype(np.float64)
 
