@@ -13,8 +13,8 @@ Embedder, whose vectors are normalised and cached by the content of the function
 
     def embed(texts: list[str]) -> "array of shape (len(texts), dims)": ...
 
-Chunker, which may return the texts of the chunks instead of offsets; each is searched for after the start of the
-previous one:
+Chunker, which may return the texts of the chunks instead of offsets. raggs then searches the document for each text,
+after the start of the previous chunk:
 
     def cut(text: str) -> list[tuple[int, int]]: ...   # start and end of each chunk, in characters, in order
 
@@ -23,9 +23,10 @@ Judge, whose functions may be coroutine functions, so that calls run concurrentl
     def grade(query: str, passage: str) -> int: ...                    # 1 to 5
     def order(query: str, passages: list[str]) -> list[int]: ...       # optional: positions, best first
 
-Passages are passed as title and text. Without `order`, passages are ordered by grade; ties by a hash of their content,
-so that the order of presentation has no effect. If a function of a judge raises an exception or returns an invalid
-value, the judgment fails with an error, without grade or order.
+Rerankers and judges receive each passage as its title and text. If a judge has no function `order`, its passages are
+ordered by grade. Passages of equal grade are ordered by a hash of their content, so that the order of presentation has
+no effect. If a function of a judge raises an exception or returns an invalid value, the judgment fails with an error,
+without grade or order.
 """
 
 from __future__ import annotations
@@ -86,10 +87,11 @@ class PythonRetriever(Retriever):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _hits(self, found: object, about: str) -> list[Hit]:
-        """Return the function's hits, checked.
+        """Check and return the hits of the function.
 
         Raises:
-            DataError: not a list of hits, a duplicate passage, or one that the corpus does not contain.
+            DataError: the function returned no list of hits, repeated a passage, or returned one that the corpus does
+                not contain.
         """
         if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
             raise self._wrong(f"returned {type(found).__name__} instead of a list for {about}")
@@ -124,7 +126,7 @@ UNORDERED = (str, bytes, Mapping, Set)
 class PythonReranker(Reranker):
     """Your Python function f(query, passages), which returns one score per passage."""
 
-    INDEPENDENT: ClassVar[bool] = False  # unknown for user functions
+    INDEPENDENT: ClassVar[bool] = False  # whether a score depends on the other passages is unknown for user functions
 
     class Config(RerankerConfig, CallableConfig):
         type: Literal["python"] = "python"
@@ -151,14 +153,14 @@ class PythonReranker(Reranker):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _scores(self, found: object, passages: Sequence[Passage], about: str) -> list[float]:
-        """Return the function's scores, checked.
+        """Check and return the scores of the function.
 
         Raises:
-            ProviderError: not one finite number per passage.
+            ProviderError: the function did not return one finite number per passage.
         """
         try:
             scores = list(found) if isinstance(found, Collection) and not isinstance(found, UNORDERED) else None
-        except TypeError:  # a zero-dimensional array
+        except TypeError:  # NumPy's zero-dimensional arrays have no length
             scores = None
         if scores is None:
             raise self._wrong(f"returned {type(found).__name__} instead of a list of scores for {about}")
@@ -214,10 +216,10 @@ class PythonEmbedder(Embedder):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _checked(self, found: object, batch: list[str]) -> Floats:
-        """Return the function's array, checked, shape (len(batch), dims).
+        """Check and return the array of the function, shape (len(batch), dims).
 
         Raises:
-            ProviderError: not such an array, or it contains NaN or infinity.
+            ProviderError: the array has another shape or type, or contains NaN or infinity.
         """
         import numpy as np
 
@@ -277,7 +279,7 @@ class PythonChunker(Chunker):
         return UserFunction(self.config.callable, self.config.folder)
 
     def _found(self, document: Document, chunk: str, start: int, end: int) -> TextRange:
-        """Return the range of a chunk's text: after the previous chunk, or overlapping its end."""
+        """Return the range of a chunk's text, which starts after the start of the previous chunk."""
         at = document.text.find(chunk, end)
         overlapping = document.text.find(chunk, start + 1 if end else 0, end + len(chunk)) if end else -1
         at = overlapping if overlapping >= 0 else at
@@ -302,7 +304,9 @@ class PythonJudge(Judge):
 
     class Config(CallableConfig):
         type: Literal["python"] = "python"
-        order: Target | None = Field(None, description='"module:function" that orders; null: order by grade')
+        order: Target | None = Field(
+            None, description='"module:function" that orders passages; null: passages are ordered by grade'
+        )
 
     config: Config
 
@@ -325,7 +329,7 @@ class PythonJudge(Judge):
         return found if task == "order" else {key: value for key, value in found.items() if key != "order"}
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Load the functions."""
+        """Load the user's functions, so that an import error is raised before the first call."""
         for function in (self._grade, self._order):
             if function is not None:
                 function.load()

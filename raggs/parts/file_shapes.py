@@ -1,16 +1,17 @@
 """File formats of labels and lists: detection by the first line, readers of non-TREC formats, pipes and sidecars.
 
 Formats: a nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx). A table has a header that names its
-columns (BEIR's TSV, CSV). JSON lines have one object with the same names per number. `raggs.base.tables` maps names to
-columns. Ids must not contain white space, because TREC tools could not read them.
+columns (BEIR's TSV, CSV). JSON lines contain one object per number; its keys are those column names.
+`raggs.base.tables` finds the column of a name. Ids must not contain white space, because TREC tools could not read
+them.
 
-Pipes: a shell pipe (``-r <(zcat run.gz)``) can be read only once, but its content is needed several times: for
-detection and for a fast and a careful parser. Its content is therefore copied to a file first. Other pipes, which may
+Pipes: a shell pipe (``-r <(zcat run.gz)``) can be read only once, but its content is needed several times: to detect
+the format, and for a fast and a careful parser. Its content is therefore copied to a file first. Other pipes, which may
 never end, are rejected (`raggs.base.files`).
 
-Sidecars: an export states its scale of grades in a sidecar. Common tools interpret a label as a gain, and any label
-above 0 as relevant. With plain grades 1 to 5, they would count "not relevant" as relevant. Exports therefore contain
-gains, and `eval` restores the grades with the sidecar.
+Sidecars: a sidecar is a JSON file next to the labels; an export stores the scale of its grades there. Common tools
+interpret a label as a gain, and any label above 0 as relevant. With plain grades 1 to 5, they would count "not
+relevant" as relevant. Exports therefore contain gains, and `eval` restores the grades with the sidecar.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Shape(Enum):
 
 
 class NumberCell(NamedTuple):
-    """A number for a query and a passage, as text; line 0 for formats without lines.
+    """A number for a query and a passage, as text; `line` is 0 for formats without lines.
 
     `rank` is the rank in the file, or empty.
     """
@@ -78,7 +79,7 @@ class NumberCell(NamedTuple):
 
 
 def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
-    """Return the format of a file, by its first line.
+    """Return the format of a file, detected by its first line.
 
     Args:
         columns: column names from `--column`.
@@ -88,7 +89,7 @@ def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
     """
     first = next(raw_lines(path, MAX_FILE_BYTES), (0, ""))[1].strip()
     if _trec(first.split()):
-        return Shape.TREC  # checked first: an id may look like the start of another format
+        return Shape.TREC  # TREC is checked first, because an id may look like the start of another format
     if first.startswith("{"):
         return Shape.LINES if _keyed(first, columns) else Shape.NESTED
     return Shape.TABLE if _is_header(first, columns) else Shape.TREC
@@ -116,7 +117,7 @@ def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) 
 
 
 def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[NumberCell]:
-    """Yield the numbers of JSON lines, one object each.
+    """Yield the numbers of JSON lines, each of which contains one object.
 
     Args:
         path: file to read.
@@ -142,7 +143,7 @@ def nested_cells(path: Path) -> Iterator[NumberCell]:
     """Yield the numbers of ``{qid: {doc_id: number}}``.
 
     Raises:
-        DataError: the file has another form, or a duplicate key.
+        DataError: the file has another form, or contains a key twice.
     """
     seen = SeenPairs(path)
     for qid, inner in _read_object(path).items():
@@ -185,14 +186,16 @@ def _unique_object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
 
 
 def _trec(columns: list[str]) -> bool:
-    """Return whether the columns of a first line match only the TREC formats."""
+    """Return whether a first line with these columns can only be TREC."""
     if len(columns) == len(QRELS):
         return INTEGER.fullmatch(columns[-1]) is not None
     return len(columns) == len(RUN) and columns[1] == RUN[1]
 
 
 def _keyed(line: str, columns: ColumnNames) -> bool:
-    """Return whether a line is an object with column names as keys, rather than nested objects of passages."""
+    """Return whether a line is an object whose keys are column names; the other case is an object of nested
+    passages.
+    """
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -201,7 +204,7 @@ def _keyed(line: str, columns: ColumnNames) -> bool:
 
 
 def _is_header(line: str, columns: ColumnNames) -> bool:
-    """Return whether a line names at least three columns, including a query and a passage."""
+    """Return whether a line has at least three column names, of which one names the query and one the passage."""
     for delimiter in DELIMITERS:
         names = [name.strip().strip('"') for name in line.split(delimiter)]
         if len(names) > 2 and names_a_pair(names, columns):
@@ -210,14 +213,14 @@ def _is_header(line: str, columns: ColumnNames) -> bool:
 
 
 def check_ids(path: Path, line: int | None, *ids: str) -> None:
-    """Raise an error if an id cannot be represented in files.
+    """Raise an error if file formats cannot represent an id.
 
     Raises:
         DataError: an id is empty, or contains white space, NUL or a lone surrogate.
     """
     for name in ids:
         if name.split() != [name]:
-            said = f"id {one_line(name)!r} holds white space" if name.strip() else "an id is empty"
+            said = f"id {one_line(name)!r} contains white space" if name.strip() else "an id is empty"
             raise DataError(said, where=path, line=line, remedy="use ids without spaces")
         if "\0" in name or SURROGATE.search(name):
             raise DataError(f"id {name!a} is not valid Unicode text", where=path, line=line, remedy="change the id")
@@ -233,7 +236,7 @@ WRITE_IT = "write its content to a file first"
 def replayable(path: Path) -> Iterator[Path]:
     """Yield a path that can be read several times: `path`, or a temporary copy of a shell pipe.
 
-    Errors that name the copy are changed to name the pipe.
+    If an error message names the copy, this is replaced by the name of the pipe.
 
     Raises:
         DataError: the pipe is empty, or has more than `MAX_PIPE_BYTES` bytes.
@@ -286,12 +289,12 @@ RELEVANT = 4  # lowest grade that counts as relevant in binary relevance
 
 @dataclass(frozen=True)
 class GradeFormat:
-    """Numeric format of grades in a file.
+    """Number format of grades in a file.
 
     Attributes:
         form: gain (grade - 1, so 0 to 4), raw (the grade, 1 to 5), or binary (1 for grades from `binary_at`, otherwise
             0).
-        binary_at: 2 to 5.
+        binary_at: lowest grade that becomes 1, from 2 to 5.
 
     Raises:
         UsageError: `binary_at` is out of range.
@@ -307,22 +310,22 @@ class GradeFormat:
 
     @property
     def offset(self) -> int:
-        """Difference between a grade and its number; 0 if numbers are not gains."""
+        """Grade minus its number in the file if the numbers are gains; otherwise 0."""
         return MIN_GRADE if self.form == "gain" else 0
 
     def written(self, grade: int) -> int:
-        """Return the number that represents `grade`."""
+        """Return the number that represents `grade` in the file."""
         return int(grade >= self.binary_at) if self.form == "binary" else grade - self.offset
 
     @property
     def ends(self) -> tuple[int, int]:
-        """Lowest and highest number."""
+        """Lowest and highest number in the format."""
         return self.written(MIN_GRADE), self.written(MAX_GRADE)
 
     @property
     def scale(self) -> GradeScale:
         """Scale of the numbers for metrics."""
-        from raggs.metrics.columns import GradeScale  # imported lazily: an export does not need columns
+        from raggs.metrics.columns import GradeScale  # imported lazily, because exports do not need this module
 
         return GradeScale.of(*self.ends)
 
@@ -344,11 +347,11 @@ class GradeFormat:
         return {**known, "relevant": relevant, "meaning": meaning, "note": note}
 
 
-AS_GRADED = GradeFormat("raw")  # format of a run, and of labels that are read as grades
+AS_GRADED = GradeFormat("raw")  # format of labels that are read as grades, and of a raggs run
 
 
 def stated_scale(labels: Path) -> GradeFormat | None:
-    """Return the scale that a sidecar states for a file of labels; None without a sidecar."""
+    """Return the grade format that a sidecar states for a file of labels; None if there is no sidecar."""
     return _scale(as_object(sidecar(labels).get("grades")))
 
 
@@ -362,7 +365,7 @@ def sidecar(labels: Path) -> Mapping[str, object]:
 
 
 def stated_labels(folder: Path) -> Path | None:
-    """Return the labels file that a sidecar in the folder names; None if there is none."""
+    """Return the labels file that a sidecar in the folder names; None if no sidecar names one."""
     for path in sorted(folder.glob("*meta.json")):
         name = as_text(read_sidecar(path).get("labels"))
         parts = PurePosixPath(name or "..").parts
@@ -372,12 +375,12 @@ def stated_labels(folder: Path) -> Path | None:
 
 
 def stated_name(labels: Path) -> str | None:
-    """Return the export format of a file of labels; None without a sidecar."""
+    """Return the export format of a file of labels, as stated by its sidecar; None if there is no sidecar."""
     return as_text(sidecar(labels).get("format"))
 
 
 def stated_format(path: Path) -> str | None:
-    """Return the export format that a sidecar states, or empty if missing; None if the file is not a sidecar."""
+    """Return the export format in a sidecar, or "" if it is missing; None if the file is not a sidecar."""
     meta = read_sidecar(path)
     return (as_text(meta.get("format")) or "") if as_object(meta.get("files")) else None
 

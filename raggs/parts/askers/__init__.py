@@ -29,14 +29,14 @@ MAX_QUESTION_CHARS = 600  # maximum length of a question
 
 @dataclass(frozen=True)
 class Assignment:
-    """Specification of a question.
+    """Request for one question.
 
     Attributes:
         qid: id of the question.
-        windows: texts of documents: one, or two for a comparison.
+        windows: excerpts of documents; two for a comparison, otherwise one.
         kind: kind of question.
         language: ISO 639-1 code of the windows.
-        persona: description of the simulated user; empty for none.
+        persona: description of the simulated user; empty if no user is simulated.
         style: wording style.
         earlier: questions that must not be repeated.
     """
@@ -52,9 +52,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with the excerpts that answer it, as returned by the asker; or None with `error`.
+    """The asker's answer: a question and the excerpts that answer it, or `error` and None as text.
 
-    `kind` is set if the question is of another kind than requested.
+    `kind` is set if the asker returned another kind of question than requested.
     """
 
     text: str | None
@@ -79,7 +79,7 @@ class AskerContext:
 class Asker(Adapter, ABC):
     """Writes questions. Built as ``cls(config, context)``; building is cheap."""
 
-    NOTE = ""  # note for readers of scores over its questions; empty: none beyond the fact that they are synthetic
+    NOTE = ""  # how the questions were made, shown with scores; empty: nothing to add to "synthetic"
 
     def __init__(self, config: AdapterConfig, context: AskerContext) -> None:
         self.config = config
@@ -88,7 +88,7 @@ class Asker(Adapter, ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the asker as stored with each question: its type, with the model or file."""
+        """Name of the asker as stored with each question: its type, followed by its model or file."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Asker(Adapter, ABC):
         return KINDS
 
     def causes(self) -> Causes:
-        """Return everything that affects its questions: settings, file contents, prompt, model."""
+        """Return everything that affects the questions: settings, file contents, prompt, model."""
         return self.own_causes()
 
     def check(self) -> None:
@@ -118,7 +118,7 @@ class Asker(Adapter, ABC):
         """Return one question about the windows.
 
         Raises:
-            BudgetError, AuthenticationError: the run must stop.
+            BudgetError, AuthenticationError: no further call can succeed, so the run must stop.
         """
 
 

@@ -101,8 +101,8 @@ def check_question(answer: JsonObject, kind: QuestionKind) -> tuple[str, tuple[s
     """Return the question on one line, and its excerpts unchanged.
 
     Raises:
-        ValueError: the oath or the question is missing, the question is too long, or the excerpts are not strings, too
-            many, or do not fit the kind of question.
+        ValueError: the field `oath` or `question` is missing, the question is too long, or the excerpts are not
+            strings, too many, or do not fit the kind of question.
     """
     oath, found = answer.get("oath"), answer.get("question")
     if not isinstance(oath, str) or not oath.strip():

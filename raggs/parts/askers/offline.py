@@ -1,7 +1,7 @@
-"""Askers without a model: `extractive` by rule, and `scripted` from a file.
+"""Askers without a model: `extractive` applies rules to the text, `scripted` reads questions from a file.
 
 Extractive: questions from headings and definitions, to try raggs without a model. Its questions repeat words of the
-text, which raises the scores of lexical search. Reports over them include a note.
+text, which raises the scores of lexical search. A note in the reports points this out.
 
 Scripted: for tests, demonstrations and questions written by hand. The file is JSON lines. Each line has one of these
 forms:
@@ -10,7 +10,7 @@ forms:
     {"within": "...", "question": "...", "references": ["..."]}      question of every window that contains the text
     {"qid": "q00002", "fail": "refused"}                             the asker fails on this assignment
 
-An assignment without a line fails. If several lines match, the first one is used.
+If no line matches an assignment, the asker fails on it. If several lines match, the first one is used.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 RST_OVERLINE = re.compile(
     r"^([^\w\s])\1{2,}\s+"
 )  # reStructuredText overline, which Markdown parses as part of the title
-NO_QUESTION_ERROR = "no rule finds another question in this window"
+NO_QUESTION_ERROR = "the rules find no further question in this window"
 
 
 class ExtractiveAsker(Asker):
-    """Questions by rule from headings and definitions (English, French); needs no model, for trying raggs."""
+    """Derives questions from headings and definitions by rule (English, French); to try raggs without a model."""
 
-    NOTE = "made by rule, not by a model or user: they repeat words of the text, which overstates lexical search"
+    NOTE = "made by rule, not by a model or user; they repeat words of the text, which favours lexical search"
 
     class Config(AdapterConfig):
         type: Literal["extractive"] = "extractive"
@@ -71,7 +71,7 @@ class ExtractiveAsker(Asker):
         if not fresh:
             return Question(None, error=NO_QUESTION_ERROR)
         fitting = [each for each in fresh if each.kind == assignment.kind]
-        # A window may have several assignments at once; each uses another question.
+        # Several assignments may share a window, so the id of the assignment selects the question.
         return _question(text, (fitting or fresh)[derive_seed(0, assignment.qid) % len(fitting or fresh)])
 
 

@@ -1,9 +1,9 @@
 """Chunkers: base class and registry. A chunker splits documents into chunks with exact offsets.
 
 A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This always holds, because a
-chunker returns offsets and no text. Chunks are ordered by their offsets and contain more than white space. Unless the
-chunker documents an exception, every word of the document is in at least one chunk. A chunker does not depend on files,
-corpora or runs, and equal documents get equal chunks.
+chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Every word
+of the document is in at least one chunk, except where the chunker documents otherwise. A chunker does not depend on
+files, corpora or runs, and equal documents get equal chunks.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Document:
     Attributes:
         text: text to which offsets refer.
         source: name of the document, for messages.
-        begin: offset of the first character that may be in a chunk, after any front matter.
-        blocks: returns the blocks of ``text[begin:]``, with offsets relative to `begin`; None: parse the text as
-            Markdown.
-        marked: whether headings are marked up in the text itself.
+        begin: offset of the first character that may be in a chunk; text before it is front matter.
+        blocks: function that returns the blocks of ``text[begin:]``, with offsets relative to `begin`; if None, the
+            text is parsed as Markdown.
+        marked: whether the text itself contains the markup of its headings.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Document:
 
     @property
     def body(self) -> Document:
-        """The part that may be in chunks, as a separate document."""
+        """The document without its front matter, as a separate document."""
         return replace(self, text=self.text[self.begin :], begin=0) if self.begin else self
 
 
@@ -64,7 +64,7 @@ class Chunk:
 
 
 def no_embedders(spec: EmbedderConfig) -> Embedder:
-    """Raise an error; used as embedder factory if none is available.
+    """Raise an error. This is the embedder factory of chunkers that were created without one.
 
     Raises:
         PrerequisiteError: always.
@@ -80,10 +80,10 @@ class ModelAccess:
     """Access of a chunker to language models.
 
     Attributes:
-        llm: returns the models.
-        loop: returns the event loop for the calls.
+        llm: function that returns the client of the models.
+        loop: function that returns the event loop for the calls.
         cuts: cache of chunk boundaries.
-        pays: whether new documents may be chunked, which costs money.
+        pays: whether documents without cached boundaries may be chunked, which costs money.
     """
 
     llm: Callable[[], LLM]
@@ -148,7 +148,7 @@ class Chunker(Adapter, ABC):
 
     @abstractmethod
     def places(self, document: Document) -> Iterator[TextRange]:
-        """Yield the chunks' offsets, in order. `chunk` drops those that contain only white space.
+        """Yield the start and end of each chunk, in order. `chunk` drops those that contain only white space.
 
         Args:
             document: a document with `begin` 0.

@@ -2,13 +2,13 @@
 Retrieval", 2024).
 
 The model sees a window of small pieces, numbered from 1, and returns the numbers after which to split. The next window
-starts at the last split. The model does not repeat the text, so every chunk is an exact slice. Numbers must ascend
-and refer to pieces in the window. raggs reports any other answer back to the model, at most `llm.max_repairs` times.
-After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts the case. Only the last window of a
-document may have no split.
+starts at the last split. The model does not repeat the text, so every chunk is an exact slice. The numbers must ascend
+and refer to pieces in the window. If an answer breaks this rule, raggs asks the model to correct it, at most
+`llm.max_repairs` times. After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts the
+window. Only in the last window of a document may the model return no split.
 
-The pieces are untrusted: each is between random markers, and only the answer is parsed. Pieces are numbered per window,
-not per document, so that a changed document reuses the cached answers of its unchanged windows.
+The pieces are untrusted: each is between random markers, and only the model's answer is parsed. Pieces are numbered per
+window, not per document, so that a changed document reuses the cached answers of its unchanged windows.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ SCHEMA = {
     "required": ["split_after"],
     "additionalProperties": False,
 }
-# By language of the prompt: label of a piece, and the note at the end of the document.
+# By language of the prompt: label of a piece, and the note after the document's last piece.
 PIECE_WORDS = {"en": ("Piece", "The document ends here."), "fr": ("Morceau", "Le document finit ici.")}
 
 
 class PieceWindow(NamedTuple):
-    """The pieces `first` to `end` (exclusive) of a document; `last`: whether they are its last."""
+    """The pieces from `first` up to but not including `end`; `last`: whether the document ends with this window."""
 
     first: int
     end: int
@@ -56,7 +56,7 @@ class PieceWindow(NamedTuple):
 
 
 class LlmChunker(PaidChunker, MeasuringChunker):
-    """Splits at changes of topic that a language model detects, called once by `raggs chunks make`."""
+    """Splits at changes of topic that a language model detects; `raggs chunks make` calls the model once."""
 
     TASK = TASK
 
@@ -116,7 +116,9 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         return ChunkBoundaries(at=tuple(pieces[number][0] for number in cuts), asked=asked, lost=lost)
 
     def _window(self, lengths: Sequence[int], first: int) -> PieceWindow | None:
-        """Return the window of pieces from `first`, at least two; None if fewer are left."""
+        """Return the window that starts at piece `first` and has at least two pieces; None if fewer than two are
+        left.
+        """
         if len(lengths) - first < 2:
             return None
         end, room = first + 2, self.config.window - sum(lengths[first : first + 2])
@@ -146,7 +148,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
 
 
 def _number_pieces(shown: Sequence[str], language: str, guard: Callable[[str], str], *, last: bool) -> Iterator[str]:
-    """Yield the numbered pieces, each between markers, and a note if the document ends with them."""
+    """Yield the numbered pieces, each between markers, and a note if the document ends with these pieces."""
     name, ends = PIECE_WORDS.get(language, PIECE_WORDS["en"])
     for number, piece in enumerate(shown, start=1):
         yield f"{name} {number}:\n{guard(clean_unicode(piece))}"
@@ -168,10 +170,11 @@ def check_split(answer: JsonObject, count: int, *, last: bool) -> tuple[int, ...
     Args:
         answer: answer of the model.
         count: number of pieces in the window.
-        last: whether the document ends with them, so that no split is required.
+        last: whether the document ends with the window, so that no split is required.
 
     Raises:
-        ValueError: not a list of whole numbers, a number outside the window, numbers that do not ascend, or no number.
+        ValueError: the answer is not a list of whole numbers, a number is outside the window, the numbers do not
+            ascend, or the list is empty although a split is required.
     """
     found = answer.get("split_after")
     numbers = tuple(number for number in as_list(found) if type(number) is int)  # isinstance would accept a bool

@@ -34,7 +34,7 @@ Path = tuple[Block, ...]
 
 
 class Outline:
-    """Blocks of a document, and the sections to which positions belong; a string is parsed as Markdown."""
+    """Blocks of a document, and the section of each position; if `blocks` is a string, it is parsed as Markdown."""
 
     def __init__(self, document: str | Iterable[Block]) -> None:
         self.blocks = markdown_blocks(document) if isinstance(document, str) else tuple(document)
@@ -46,10 +46,10 @@ class Outline:
         self._paths = list(accumulate(headings, _path_below, initial=start))
 
     def path(self, start: int, end: int) -> tuple[str, ...]:
-        """Return the titles from the top section down to the deepest one that contains the range.
+        """Return the titles from the top section down to the deepest section that contains the range.
 
-        Headings at the start of the range are not considered. The path is empty before the first heading, and for a
-        range that spans several top sections.
+        Headings at the start of the range are ignored: the section is that of the text below them. The path is empty
+        before the first heading, and for a range that spans several top sections.
         """
         last = bisect_right(self._starts, self._below_headings(start, end))
         path = self._paths[last]
@@ -69,9 +69,7 @@ class Outline:
             yield self.path(heading.start, heading.end), heading.end, end
 
     def _below_headings(self, start: int, end: int) -> int:
-        """Return the first position after the headings at the start of a range, or the last heading if nothing
-        follows.
-        """
+        """Return the first position after the headings at the start of a range; the last heading if no text follows."""
         at = start
         first = max(0, bisect_right(self._edges, start) - 1)
         for block in islice(self.blocks, first, bisect_left(self._edges, end)):
@@ -91,7 +89,7 @@ def _path_below(path: Path, heading: Block) -> Path:
 
 
 def blocks_of(document: Document) -> Sequence[Block]:
-    """Return the blocks of a document; without a block parser, it is parsed as Markdown."""
+    """Return the blocks of a document; a document without a block parser is parsed as Markdown."""
     return markdown_blocks(document.text) if document.blocks is None else document.blocks()
 
 
@@ -99,14 +97,14 @@ Section = list[Block]
 
 
 class MarkdownChunker(SizedChunker):
-    """Markdown, HTML and rst at their headings; code, tables and lists stay whole if possible."""
+    """Splits Markdown, HTML and rst at headings; code, tables and lists stay whole if possible."""
 
     PACKAGES = ("markdown-it-py",)
 
     class Config(SizedConfig):
         type: Literal["markdown"] = "markdown"
         whole: int = Field(
-            4, ge=1, le=1000, description="code, tables and lists up to this multiple of `size` stay whole"
+            4, ge=1, le=1000, description="code, tables and lists stay whole up to this multiple of `size`"
         )
 
     config: Config
@@ -118,7 +116,7 @@ class MarkdownChunker(SizedChunker):
                 yield trim_range(text, place)
 
     def _chunks(self, text: str, section: Section) -> Iterator[TextRange]:
-        """Yield a section, or its parts. Its blocks are adjacent."""
+        """Yield a section whose blocks are adjacent, or its parts if it is too long."""
         size = self.config.size
         whole = section[0].start, section[-1].end
         if self._length(text, whole) <= size:
@@ -153,7 +151,7 @@ class MarkdownChunker(SizedChunker):
             yield from self._lines(text, place, room, most)
 
     def _lines(self, text: str, place: TextRange, room: int, most: int) -> Iterator[TextRange]:
-        """Yield a range of up to `most` as a whole, otherwise its lines."""
+        """Yield the range as a whole if it is at most `most` long, otherwise its lines."""
         if self._length(text, place) <= most:
             yield place
         else:
@@ -176,7 +174,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[Section]:
 
 
 def _fill_section(section: Section) -> Section:
-    """Return the same blocks, each extended to the start of the next."""
+    """Return the section with each block extended to the start of the next block."""
     nexts = [block.start for block in section[1:]] + [section[-1].end]
     return [
         Block(block.start, end, block.kind, block.level, block.title, block.items)

@@ -1,9 +1,9 @@
-"""Base of chunkers that call models: boundaries are computed once, with consent to the cost, and then cached.
+"""Base of chunkers that call models: boundaries are computed once, after the user accepts the cost, and then cached.
 
-A corpus is read before the user has confirmed any cost, for example by a dry run. While reading, a paid chunker
-therefore only returns cached boundaries. It computes new ones in `make`, or if its context allows paid calls. The cache
-key covers the text and everything that affects the boundaries, so a document's chunks do not change with later answers
-of a model. Answers are cached, too, so that a killed process loses none of them.
+A corpus is also read before the user has accepted any cost, for example by a dry run. Reading therefore only uses
+cached boundaries. New ones are computed by `make`, or if the chunker's context allows paid calls. The cache key covers
+the text and everything that affects the boundaries, so a document's chunks do not change with later answers of a model.
+The model's answers are cached, too, so that no paid answer is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raggs.parts.chunkers.sizes import drop_repeated_ranges
 if TYPE_CHECKING:
     from raggs.llm import LLM
 
-GUESSED_BOUNDARY_SHARE = 0.75  # assumed position of a window's last boundary, as a share of the window, for estimates
+GUESSED_BOUNDARY_SHARE = 0.75  # for estimates: assumed position of a window's last boundary, as a share of the window
 
 
 class ChunkBoundaries(BaseModel):
@@ -34,7 +34,7 @@ class ChunkBoundaries(BaseModel):
     Attributes:
         at: offsets at which chunks start, ascending, without the first.
         asked: number of windows for which the model was called.
-        lost: number of windows without a usable answer, where a fallback rule was applied.
+        lost: number of windows for which the model gave no usable answer, so that a fallback rule was applied.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,7 +44,7 @@ class ChunkBoundaries(BaseModel):
     lost: int = 0
 
     def fits(self, text: str) -> bool:
-        """Return whether these can be boundaries of `text`."""
+        """Return whether the boundaries ascend and lie within `text`."""
         edges = [0, *self.at, len(text)]
         return all(one < other for one, other in pairwise(edges))
 
@@ -54,18 +54,18 @@ class ChunkBoundaries(BaseModel):
 
 
 class NotCut(ProviderError):
-    """The provider returned no answer for one document; others may succeed."""
+    """Reports that the provider returned no answer for one document; other documents may succeed."""
 
 
 class PaidChunker(Chunker):
     """A chunker that calls models, at most once per document."""
 
-    TASK: ClassVar[str]  # name of its calls in the ledger
+    TASK: ClassVar[str]  # name of the chunker's calls in the ledger
 
     @property
     @abstractmethod
     def models(self) -> tuple[str, ...]:
-        """Paid models."""
+        """Models that the chunker calls and that cost money."""
 
     @abstractmethod
     async def ask(self, document: Document, llm: LLM, *, guess: bool) -> ChunkBoundaries:
@@ -73,7 +73,7 @@ class PaidChunker(Chunker):
 
         Args:
             llm: language models.
-            guess: continue with a typical answer if `llm` returns none; for estimates.
+            guess: for cost estimates: if `llm` returns no answer, continue with a typical one.
 
         Raises:
             NotCut: the provider returned no answer.
@@ -113,7 +113,7 @@ class PaidChunker(Chunker):
         return cuts
 
     def kept(self, document: Document) -> ChunkBoundaries | None:
-        """Return the cached boundaries of the document's body; None if there are none, or the entry is damaged.
+        """Return the cached boundaries of the document's body; None if there is no entry, or it is damaged.
 
         Raises:
             ProviderError: the cache file cannot be read.

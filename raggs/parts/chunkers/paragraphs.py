@@ -1,9 +1,10 @@
 """Whole paragraphs packed into passages of bounded length.
 
-Paragraphs are separated by blank lines. Each passage contains as many as fit. A paragraph that is too long is split at
-sentence ends, a long sentence at its lines, and a long line at its words. A heading (Markdown ``#`` or underlined)
-forms one block with the paragraph that follows it. It is not separated from its first words, unless the headings fill a
-passage. Every chunk is an exact slice of the source, so an offset in a chunk maps to an offset in the file.
+Paragraphs are separated by blank lines. Each passage contains as many paragraphs as fit. A paragraph that is too long
+is split at sentence ends, a long sentence at its lines, and a long line at its words. A heading (Markdown ``#`` or
+underlined) forms one block with the paragraph that follows it. It is not separated from the first words of this
+paragraph, except when the headings alone fill a passage. Every chunk is an exact slice of the source, so an offset in a
+chunk maps to an offset in the file.
 
 A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as one word per
 `CHARACTERS_PER_WORD` characters. It may be split at full stops or, if there are none, after every `RUN_SPLIT_CHARS`
@@ -73,7 +74,8 @@ def heading_of(text: str) -> str | None:
 
 def has_long_runs(text: str) -> bool:
     """Return whether a text contains runs without white space that are long enough to be split."""
-    half = UNSPACED // 2  # each long run fills one of these windows; checking them is faster than checking all words
+    # each long run fills one of these windows; checking the windows is faster than checking all words
+    half = UNSPACED // 2
     windows = (text[at : at + half] for at in range(0, len(text), half))
     return any(window.split(None, 1) == [window] for window in windows) and LONG_RUN.search(text) is not None
 
@@ -122,7 +124,7 @@ def _pack(text: str, max_words: int, unmarked: Set[int] = frozenset()) -> Iterat
 
 
 def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield paragraphs with the headings above them: start of the headings, start of the paragraph, its end."""
+    """Yield paragraphs with the headings above them: start of the headings, start and end of the paragraph."""
     opened: int | None = None
     start = end = 0
     for start, end in _paragraphs(text):
@@ -137,7 +139,7 @@ def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _paragraphs(text: str) -> Iterator[TextRange]:
-    """Yield runs of lines between blank lines; a line marked as heading is a separate run."""
+    """Yield groups of lines between blank lines; a heading line with markup is a separate group."""
     opened: int | None = None
     for line in LINE.finditer(text):
         blank, marked = not line.group().strip(), MARKDOWN_HEADING.match(line.group()) is not None
@@ -155,7 +157,9 @@ def _paragraphs(text: str) -> Iterator[TextRange]:
 def _split_pieces(
     text: str, start: int, body: int, end: int, max_words: int, words_in: _WordCounter, level: int = 0
 ) -> Iterator[TextRange]:
-    """Yield the span if it is short enough, otherwise its parts between the best kind of split points after `body`."""
+    """Yield the range if it is short enough, otherwise its parts, split after `body` at the first pattern that
+    occurs.
+    """
     if level == len(words_in.cuts) or words_in(start, end) <= max_words:
         yield start, end
         return

@@ -1,12 +1,12 @@
-"""Chunking at the first kind of separator in the text, and at the next kinds for pieces that are still too long.
+"""Recursive chunking: splits at the first separator in the list that occurs, and longer pieces at the next ones.
 
-Pieces are packed up to the size, as in the well-known recursive splitter. The sum of the pieces' lengths counts, not
-the length of the chunk, and a piece of exactly the size is split further. If the tokenizer adds special tokens to each
-text (`special_tokens`), they count again at each join. A separator stays with the piece that it starts (`keep: start`)
-or ends (`keep: end`). White space at both ends of a chunk is removed.
+Pieces are packed up to the size, as in the well-known recursive splitter. The limit applies to the sum of the pieces'
+lengths, not to the length of the chunk. A piece whose length equals the size is split further. If the tokenizer adds
+special tokens to each text (`special_tokens`), they count again at each join. A separator stays with the piece that it
+starts (`keep: start`) or ends (`keep: end`). White space at both ends of a chunk is removed.
 
-An overlap repeats as many whole pieces from the end of the previous chunk as fit. Pieces that were split by different
-kinds of separators do not overlap.
+An overlap repeats as many whole pieces from the end of the previous chunk as fit. Neighbouring chunks do not overlap if
+their pieces were split at different separators.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def recursive(
 def pack_pieces(
     run: Sequence[tuple[TextRange, int]], size: int, overlap: int = 0, join: int = 0
 ) -> Iterator[TextRange]:
-    """Yield packed neighbours up to the size; each chunk repeats the last pieces of the previous one, up to the
+    """Join neighbouring pieces up to the size; each chunk repeats the last pieces of the previous one, up to the
     overlap.
 
     Args:
@@ -112,7 +112,7 @@ def pack_pieces(
 
 
 def _first_separator(text: str, place: TextRange, separators: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the first separator that occurs in a range, and those after it; the last separator if none occurs."""
+    """Return the first separator that occurs in a range, and the separators after it; the last one if none occurs."""
     for number, separator in enumerate(separators):
         if not separator:
             return "", ()
@@ -131,6 +131,6 @@ def _split(text: str, place: TextRange, separator: str, *, at_end: bool) -> Iter
 
 
 def _measured(text: str, parts: Iterator[TextRange], ruler: TextSizer, size: int) -> Iterator[tuple[TextRange, int]]:
-    """Return the parts with their lengths. A length below the chunk size is exact."""
+    """Return the parts with their lengths. Lengths of `size` or more may be lower bounds."""
     listed = list(parts)
     return zip(listed, ruler.lengths([text[first:last] for first, last in listed], enough=size), strict=True)

@@ -1,22 +1,23 @@
-"""Chunking by meaning: `semantic` splits at large distances between neighbours, `cluster` finds coherent runs of
-pieces.
+"""Chunking by meaning: `semantic` splits where neighbours differ, `cluster` finds coherent runs of pieces.
 
 Semantic: splits between neighbours whose vectors are far apart (Kamradt, 2024). Without `max_size`, neighbours are
-sentences, each embedded with one sentence before and after it. A boundary is set if the cosine distance is above the
-given percentile of the document's distances, and chunks have any length. With `max_size`, neighbours are small pieces,
-each embedded with three pieces on both sides, and `fit` defines the limit. ``each`` splits any chunk that is too long
-at its largest distance until it fits. The other two search for one distance threshold per document (Smith and
-Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024). ``largest`` follows their report: the largest chunk
-must fit, which may leave the others very small. ``mean`` follows their code: at most as many boundaries as the text
-contains sizes, so that single chunks are not limited.
+sentences, each embedded with one sentence before and after it. The text is split where the cosine distance is above the
+given percentile of the document's distances, and the length of chunks is not limited. With `max_size`, neighbours are
+small pieces, each embedded with three pieces on both sides, and `fit` defines what the limit applies to. ``each``
+splits any chunk that is too long at its largest distance until it fits. ``largest`` and ``mean`` search for one
+distance threshold per document (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024).
+``largest`` follows their report: the largest chunk must fit, so the other chunks may be very small. ``mean`` follows
+their code: the number of boundaries is at most the text's length divided by `max_size`, and single chunks may be
+longer.
 
-Pieces are adjacent, so that joined pieces are slices of the text. The vector of a piece is that of a window: the slice
-from `window` pieces before it to `window` pieces after it.
+Pieces are adjacent, so that joined pieces are slices of the text. A piece is embedded together with its neighbours: its
+vector is that of the slice from `window` pieces before it to `window` pieces after it.
 
 Cluster: runs of pieces with the highest internal similarity, found by dynamic programming. S is the cosine matrix of
 the pieces minus the mean over all pairs, with a zero diagonal. The best boundaries maximise the sum of S over the
 blocks of all chunks, each of at most ``size // piece`` pieces: ``best[i] = max over n of best[i - n] + sum of the
-block of the last n`` (same source). Only a band of S is computed, so that time and memory are linear in the length.
+block of the last n`` (Smith and Troynikov, 2024). Only a band of S is computed, so that time and memory are linear in
+the length.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class EmbeddingChunker(MeasuringChunker):
 
 
 def join_pieces(pieces: Sequence[TextRange], cuts: Sequence[int]) -> list[TextRange]:
-    """Join pieces; `cuts` are the ascending numbers of the pieces that start a range, without the first."""
+    """Join pieces into ranges; `cuts` are the ascending numbers of the pieces that start a range, without 0."""
     firsts, lasts = [0, *cuts], [*cuts, len(pieces)]
     return [(pieces[first][0], pieces[last - 1][1]) for first, last in zip(firsts, lasts, strict=True)]
 
@@ -138,14 +139,14 @@ class SemanticChunker(EmbeddingChunker):
 
 
 def cuts_of_each(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
-    """Return the boundaries that split each range longer than `most` at its largest distance, until all fit.
+    """Return the boundaries that split each range longer than `most` at its largest distance, until all ranges fit.
 
     Args:
         distances: distance of each piece to the next one.
-        lengths: lengths of the pieces; one more than distances.
+        lengths: lengths of the pieces; one more item than `distances`.
 
     Returns:
-        Numbers of the pieces that start a chunk, without the first.
+        Numbers of the pieces that start a chunk, without 0.
     """
     import numpy as np
 
@@ -163,7 +164,7 @@ def cuts_of_each(distances: Sequence[float], lengths: Sequence[int], most: int) 
 def cuts_of_largest(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
     """Return the boundaries above the largest threshold with which no chunk is longer than `most`.
 
-    If no threshold suffices, all boundaries are returned.
+    If chunks are too long with every threshold, all boundaries are returned.
     """
     sums = [0, *accumulate(lengths)]
 
@@ -192,7 +193,7 @@ BOUNDARY_RULES: dict[str, Callable[[Sequence[float], Sequence[int], int], list[i
 
 
 def _distance_levels(distances: Sequence[float]) -> list[float]:
-    """Return the thresholds at which the number of boundaries grows, from none to all, descending."""
+    """Return the distance thresholds in descending order; each lower one adds boundaries, from none to all."""
     return [*sorted(set(distances), reverse=True), -1.0]
 
 
@@ -215,7 +216,7 @@ def _percentile(distances: Sequence[float], percentile: float) -> float:
 
 
 class ClusterChunker(EmbeddingChunker):
-    """Runs of pieces with the most similar meaning, found by dynamic programming, up to a size."""
+    """Joins pieces of similar meaning to chunks up to a size; the best boundaries are found by dynamic programming."""
 
     PACKAGES = ("numpy",)
 
@@ -240,11 +241,11 @@ class ClusterChunker(EmbeddingChunker):
 
 
 def best_blocks(vectors: Vectors, most: int) -> list[int]:
-    """Return the starts of the runs whose similarity blocks have the largest sum, without the first.
+    """Return the numbers of the pieces that start a chunk, without 0, so that the summed similarity is highest.
 
     Args:
-        vectors: unit length or zeros, one per row.
-        most: maximum number of rows per run.
+        vectors: one row per piece, of unit length or zero.
+        most: maximum number of pieces per chunk.
     """
     import numpy as np
 
@@ -268,7 +269,7 @@ def best_blocks(vectors: Vectors, most: int) -> list[int]:
 
 
 def _band_similarities(vectors: Vectors, most: int) -> Floats:
-    """Return the sums of each row's similarities to the 1, 2, ... rows before it, shape (rows, most - 1)."""
+    """Return, for each row, its summed similarity to the 1, 2, ... rows before it; shape (rows, most - 1)."""
     import numpy as np
 
     count = len(vectors)

@@ -1,13 +1,13 @@
 """Chunking by whole sentences with overlap, and by fixed windows of tokens.
 
-Sentences: a sentence ends with a full stop, question mark or exclamation mark and the white space after it, or with its
-paragraph. A full stop after an abbreviation, an initial or a list number does not end a sentence. A sentence that is
-longer than a chunk is split at its lines, then at its words. English and French abbreviations are known. An unknown
-one causes an additional split, but no text is lost.
+Sentences: a sentence ends with its paragraph, or with a full stop, question mark or exclamation mark that white space
+follows. A full stop after an abbreviation, an initial or a list number does not end a sentence. A sentence that is
+longer than a chunk is split at its lines, then at its words. English and French abbreviations are known. Any other
+abbreviation causes an additional split, but no text is lost.
 
 Tokens: windows with a fixed number of tokens, regardless of content, as a baseline for the other chunkers. The text is
-tokenized once. A chunk starts with its first token and ends where the next token starts, so that nothing is lost
-between chunks. A character of several tokens is not split; it belongs to the chunk of its first token.
+tokenized once. A chunk extends from its first token to the first token of the next chunk, so that no text is lost
+between chunks. A character that consists of several tokens is not split; it belongs to the chunk of its first token.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def sentences(text: str) -> Iterator[TextRange]:
 
 
 def _goes_on(text: str, found: re.Match[str]) -> bool:
-    """Return whether a full stop belongs to an abbreviation, an initial or a list number, not to a sentence end."""
+    """Return whether the sentence continues after a full stop: after an abbreviation, an initial or a list number."""
     if found[0].rstrip() != "." or "\n\n" in found[0]:
         return False
     word = LAST_WORD.search(text, max(0, found.start() - LOOKED_AT), found.start() + 1)

@@ -1,9 +1,9 @@
 """Lengths of texts, and splitting and packing by length.
 
 A length is in characters, in tokens of an installed vocabulary, or in tokens of a tokenizer file. Nothing is
-downloaded. If a vocabulary cannot be read, `raggs.base.text.estimate` is used instead, and the causes record it. The
-length of joined pieces is approximated by the sum of their lengths. Tokens rarely cross boundaries, so the error is one
-or two tokens.
+downloaded. If a vocabulary cannot be read, the number of tokens is estimated (`raggs.base.text.estimate`), and `causes`
+records it. The length of joined pieces is approximated by the sum of their lengths. Tokens rarely cross boundaries, so
+the error is one or two tokens.
 
 Ranges in this module are adjacent: each piece extends to the start of the next, so that nothing is lost by packing, and
 lengths add up. White space at both ends is removed from finished chunks (`trim_range`).
@@ -29,8 +29,8 @@ from raggs.parts.chunkers import Chunker, ChunkerConfig, TextRange
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-ROOMY = 6  # characters per token; most texts have fewer
-# a token of cl100k and o200k starts here, because a token has the form " word"
+ROOMY = 6  # characters per token, as an upper bound for most texts
+# In cl100k and o200k, a token starts here, because these vocabularies have tokens of the form " word".
 BORDER = re.compile(r"(?<=\S) (?=[A-Za-z])")
 
 SizeUnit = Literal["cl100k", "o200k", "characters"]
@@ -41,11 +41,11 @@ class MeasuredConfig(ChunkerConfig):
 
     unit: SizeUnit = Field("cl100k", description="unit of lengths: tokens of this vocabulary, or characters")
     tokenizer: Annotated[AnchoredPath | None, INPUT] = Field(
-        None, description="path of a tokenizer.json, which replaces `unit`; null: none"
+        None, description="path of a tokenizer.json whose tokens are the unit; null: `unit` applies"
     )
     special_tokens: bool = Field(
         False,
-        description="count the special tokens that the tokenizer adds at the ends of a text, for each piece",
+        description="count the special tokens that the tokenizer adds at the ends of each piece",
     )
 
 
@@ -78,8 +78,8 @@ class TextSizer:
         """Return the length of each text.
 
         Args:
-            enough: longer texts are not measured exactly: if the beginning of a text already has this length, the
-                beginning's length is returned.
+            enough: length from which a lower bound suffices. If the beginning of a text already has this length, the
+                length of that beginning is returned.
 
         Raises:
             DataError: the tokenizer file cannot be read.
@@ -130,7 +130,7 @@ class TextSizer:
             self._tokenizer.get_vocab_size()
 
     def causes(self) -> Causes:
-        """Return everything apart from the settings that affects lengths."""
+        """Return what affects lengths apart from the settings."""
         if self._config.tokenizer is not None:
             return {"tokenizers": installed("tokenizers")}
         if self._config.unit == "characters":
@@ -155,7 +155,7 @@ class MeasuringChunker(Chunker):
 
     @cached_property
     def ruler(self) -> TextSizer:
-        """Measures the texts."""
+        """Measures texts according to the settings of the chunker."""
         return TextSizer(self.config)
 
 
@@ -166,7 +166,7 @@ class SizedChunker(MeasuringChunker):
 
 
 def _text_beginning(text: str, least: int) -> str:
-    """Return the beginning of a text, up to a token boundary at `least` characters or later."""
+    """Return the beginning of a text: at least `least` characters, up to the next token boundary."""
     found = BORDER.search(text, least) if len(text) > least else None
     return text if found is None else text[: found.start()]
 
@@ -192,7 +192,7 @@ BREAK_PATTERNS = (SENTENCES, LINES, WORD_BREAK)
 def split_to_fit(
     text: str, place: TextRange, room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]] = BREAK_PATTERNS
 ) -> Iterator[TextRange]:
-    """Yield the range if it fits into `room`, otherwise its parts between the coarsest split points that make them fit.
+    """Yield the range if it fits into `room`, otherwise its parts, split at the coarsest pattern that suffices.
 
     As a last resort, the text is split between characters, so that only a single character can exceed `room`.
     """
@@ -202,7 +202,7 @@ def split_to_fit(
 def _split_all_to_fit(
     text: str, places: Sequence[TextRange], room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[TextRange]:
-    """Yield the parts of all ranges (see `split_to_fit`); measuring them together is faster."""
+    """Yield the parts of all ranges (see `split_to_fit`); measuring all ranges together is faster."""
     lengths = ruler.lengths([text[start:end] for start, end in places], enough=room + 1)
     for (start, end), length in zip(places, lengths, strict=True):
         if end - start <= 1 or length <= room:
@@ -215,7 +215,7 @@ def _split_all_to_fit(
 
 
 def join_to_fit(parts: Iterable[TextRange], text: str, room: int, ruler: TextSizer) -> Iterator[TextRange]:
-    """Yield joined neighbours, as long as the sum of their lengths fits into `room`."""
+    """Join neighbouring parts as long as the sum of their lengths fits into `room`, and yield the ranges."""
     listed = list(parts)
     start = end = total = 0
     for part, length in zip(listed, ruler.lengths([text[first:last] for first, last in listed]), strict=True):
@@ -237,7 +237,7 @@ def trim_range(text: str, place: TextRange) -> TextRange:
 
 
 def drop_repeated_ranges(text: str, places: Iterable[TextRange]) -> Iterator[TextRange]:
-    """Yield trimmed ranges, without those that add nothing to the previous one."""
+    """Yield the ranges without white space at both ends, except those that the previous range contains."""
     reached = 0
     for place in places:
         start, end = trim_range(text, place)

@@ -1,6 +1,7 @@
 """Corpora: base class, registry, and the base of corpora that are split into chunks.
 
-A corpus yields passages, and a cheap hash of its source that changes whenever the passages may have changed.
+A corpus yields passages. It also returns a cheap hash of its source, which changes whenever the passages may have
+changed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from raggs.parts.chunkers.paragraphs import ParagraphsChunker
 from raggs.parts.elastic import IndexPlace
 from raggs.parts.indexes.passages import Passages
 
-MAX_LISTED_PASSAGES = 3  # passages that a message lists
+MAX_LISTED_PASSAGES = 3  # passages without text that a message lists
 
 
 def plain_chunker(spec: ChunkerConfig) -> Chunker:
-    """Return a chunker that needs no other part."""
+    """Create a chunker without a workspace; the chunker cannot use embedders or models."""
     return chunkers.REGISTRY.of(spec)(spec)
 
 
@@ -41,13 +42,13 @@ class CorpusContext:
 
 
 class Corpus(Adapter, ABC):
-    """A source of passages. Built as ``cls(config)``; the caller sets `context` if other parts are available.
+    """A source of passages. Built as ``cls(config)``; if chunkers may use other parts, the caller sets `context`.
 
     Attributes:
         left_out: passages without text, found by the latest read.
         replaced: ids of passages with invalid characters, which are replaced by U+FFFD.
         cutting_s: time spent by the chunker, in seconds; None if unknown.
-        unreadable: names of files that could not be read and were skipped, as the settings allow.
+        unreadable: names of files that could not be read; the settings allow skipping them.
     """
 
     context = CorpusContext()
@@ -61,15 +62,15 @@ class Corpus(Adapter, ABC):
 
     @classmethod
     def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - most lie in none
-        """Return the server index that contains the corpus; None for other corpora."""
+        """Return the server index that contains the corpus; None if the corpus is not on a server."""
         return None
 
     def causes(self) -> Causes:
-        """Return everything apart from the source that affects the passages."""
+        """Return what affects the passages apart from the source."""
         return self.own_causes()
 
     def outside(self) -> list[str]:
-        """Return sentences on data of the source that is not part of the corpus; the source is not read.
+        """Return sentences on data of the source that the corpus leaves out; the source is not read.
 
         Raises:
             NotFoundError, DataError: see `source_hash`.
@@ -104,21 +105,21 @@ class Corpus(Adapter, ABC):
 
 @runtime_checkable
 class RemoteCorpus(Protocol):
-    """A corpus whose source returns single passages by id, so that it need not be copied."""
+    """A corpus whose source can return single passages by id, so that the corpus is not copied."""
 
     def remote(self) -> Passages: ...
 
 
 @runtime_checkable
 class DocumentCorpus(Protocol):
-    """A corpus made from documents: the texts to which the spans of its passages refer."""
+    """A corpus made from documents; the spans of its passages are offsets in these documents."""
 
     def documents(self) -> Iterator[Document]: ...
 
 
 @runtime_checkable
 class RechunkableConfig(Protocol):
-    """Settings of a corpus of documents whose chunker can be replaced."""
+    """Settings of a corpus made from documents; `recut` replaces its chunker."""
 
     def recut(self, chunker: ChunkerConfig) -> AdapterConfig: ...
 
@@ -158,7 +159,7 @@ class CutCorpus(Corpus):
     @property
     @abstractmethod
     def named(self) -> ChunkerConfig | None:
-        """Chunker of the settings; None to pack whole paragraphs."""
+        """Chunker that the settings name; None if whole paragraphs are packed."""
 
     @abstractmethod
     def documents(self) -> Iterator[Document]:
@@ -186,10 +187,10 @@ class CutCorpus(Corpus):
 
 
 def refuse_two_sizes(chunker: ChunkerConfig | None, max_words: int) -> None:
-    """Raise an error if a size is set in addition to a chunker.
+    """Raise an error if `max_words` is set in addition to a chunker.
 
     Raises:
-        ValueError: `max_words` is not the default although a chunker is set, which has a size setting.
+        ValueError: `max_words` is not the default, and a chunker with its own size setting is configured.
     """
     if chunker is not None and max_words != DEFAULT_MAX_WORDS:
         raise ValueError("max_words has no effect with a chunker; set it in the chunker {type: paragraphs}")

@@ -1,8 +1,8 @@
 """A corpus in an Elasticsearch index.
 
 A run reads only the passages that its pools need (`remote`). If a retriever works on the whole corpus (bm25, dense),
-all documents are read at one point in time and stored like any other corpus. In both cases, the index's state
-represents its content: any write to the index makes the stages that depend on the corpus run again.
+all documents are read at one point in time and stored like any other corpus. In both cases, the hash is that of the
+index's state: after any write to the index, the stages that depend on the corpus run again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ElasticsearchConfig(IndexPlace, AdapterConfig):
 
 
 class ElasticsearchCorpus(Corpus):
-    """Documents of an Elasticsearch index: those in the pools, or all if a retriever needs them."""
+    """Documents of an Elasticsearch index: only the documents in the pools, or all if a retriever needs them."""
 
     Config = ElasticsearchConfig
     config: ElasticsearchConfig

@@ -1,17 +1,18 @@
-"""A folder of documents, each split into passages: by paragraphs, or by a configured chunker.
+"""A folder of documents, which are split into passages by the configured chunker, or by headings and paragraphs.
 
 A passage's id consists of the file's path below the folder and the number of the passage in the file. White space and
 ``%`` in the path are percent-encoded, so that ids are unique. The span satisfies ``text == source[start:end]``, in
 characters of the text that the file's reader returns (see `raggs.parts.documents`). For a text file, this is the file's
-content. With ``breadcrumb: text``, the path of headings is prepended to that text. Front matter is in no passage.
+content. With ``breadcrumb: text``, the path of headings is prepended to the passage's text. Front matter is in no
+passage.
 
 Without a configured chunker, Markdown, HTML and rst are split at their headings, and a passage's title is the path of
 headings above it. Plain text and PDF have no headings: whole paragraphs are packed, and the title is the file's name.
 
-Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are not followed, unless
-the settings enable it; a link that leads back to a parent folder is then skipped. Without patterns, all files with a
+Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are skipped by default. If
+the settings allow them, raggs follows them, except links back to a parent folder. Without patterns, all files with a
 reader are selected; with patterns, all matching files of any suffix. Skipped files are counted by reason and suffix,
-with a few names each, so that the message stays on one line for large folders.
+and the message names only a few of each kind, so that it stays on one line for large folders.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from raggs.parts.corpora import (
 )
 from raggs.parts.documents import DocumentContent, DocumentReader, TextReader
 
-MAX_NAMED_FILES = 3  # per reason for skipping
+MAX_NAMED_FILES = 3  # skipped files that a message names per reason
 GROUPS = 8  # combinations of reason and suffix that a message lists
 NO_READER_REASON = "no reader"
 FOLDER = "folder"
@@ -83,7 +84,7 @@ class FolderListing:
     Attributes:
         files: documents to read: relative path and full path.
         skipped: files and folders that are not read.
-        closed: folders that cannot be listed, by relative path, with the error.
+        closed: folders that cannot be listed: relative path, and the error as the reason.
     """
 
     files: tuple[tuple[str, Path], ...]
@@ -104,7 +105,7 @@ def reader_of(path: Path) -> DocumentReader:
 def list_files(
     root: Path, patterns: Sequence[str] | None, exclude: Sequence[str] = (), *, follow_symlinks: bool = False
 ) -> FolderListing:
-    """Return the files of a folder that are documents, and those that are skipped.
+    """Return the documents in a folder, and the files that are skipped.
 
     Args:
         patterns: files to select; None: all files with a reader.
@@ -167,7 +168,7 @@ def _group(kind: str, reason: str, names: Sequence[str]) -> str:
 
 
 def _fits_one(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a relative path matches a pattern, at any depth; ``**`` matches any number of folders."""
+    """Return whether a relative path or its end matches a pattern; ``**`` matches any number of folders."""
     return any(_matches(PurePath(name).parts, ("**", *PurePath(pattern).parts)) for pattern in patterns)
 
 
@@ -180,7 +181,7 @@ def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _reason(name: str, path: Path, exclude: Sequence[str], *, known: bool) -> str:
-    """Return why a file is skipped; empty if it is read. `known`: only files with a reader are read."""
+    """Return why a file is skipped; empty if it is read. `known`: skip files that no reader can read."""
     try:
         if not path.is_file():
             return BROKEN_SYMLINK_REASON if path.is_symlink() else "no file"
@@ -192,12 +193,12 @@ def _reason(name: str, path: Path, exclude: Sequence[str], *, known: bool) -> st
 
 
 def _reader_problem(path: Path) -> str:
-    """Return why no reader can read a file; empty if one can."""
+    """Return why no reader can read a file; empty if a reader can."""
     return (reader_of(path).missing() or "") if _suffix(path) in documents.REGISTRY else NO_READER_REASON
 
 
 def _fits_pattern(name: str, pattern: str) -> bool:
-    """Return whether a relative path matches a pattern, at any depth; a matching folder includes all its files."""
+    """Return whether a part of a relative path matches a pattern; a folder that matches includes all its files."""
     parts, wanted = PurePath(name).parts, PurePath(pattern).parts
     return any(
         all(fnmatchcase(part, each) for part, each in zip(parts[at:], wanted, strict=False))
@@ -208,7 +209,7 @@ def _fits_pattern(name: str, pattern: str) -> bool:
 def _walk_files(
     root: Path, skipped: list[SkippedFile], closed: list[SkippedFile], *, follow_symlinks: bool
 ) -> Iterator[tuple[str, Path]]:
-    """Yield every file below a folder; hidden, linked and unlistable entries are recorded in the lists instead.
+    """Yield every file below a folder; entries that are hidden, linked or unlistable are added to the lists instead.
 
     Raises:
         NotFoundError: the folder itself cannot be listed.
@@ -220,7 +221,8 @@ def _walk_files(
             raise unreadable(error, root) from error
         closed.append(SkippedFile(f"{folder.relative_to(root).as_posix()}/", error.strerror or str(error)))
 
-    above = {str(root): frozenset({os.path.realpath(root)})}  # real paths of the folders that lead to each folder
+    # for each folder, the real paths of the folders above it and its own, to detect links that lead back
+    above = {str(root): frozenset({os.path.realpath(root)})}
     for folder, inner, names in os.walk(str(root), onerror=refused, followlinks=follow_symlinks):
         here, led = Path(folder).relative_to(root), above.pop(folder, frozenset())
         for name in sorted(inner):
@@ -260,15 +262,15 @@ def _relative(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_relative)]
 Breadcrumb = Literal["title", "text", "none"]
 PATH_SEPARATOR = " > "
-# default before the other readers existed; kept so that fingerprints stay the same
+# default patterns before the readers of other formats existed; kept so that fingerprints stay the same
 EARLIER_PATTERNS = ("*.txt", "*.md")
-MAX_TITLE_CHARS = 200  # characters of a heading in a title, which is repeated in each passage of the section
-MAX_PATH_CHARS = 1000  # characters of a path of headings
+MAX_TITLE_CHARS = 200  # maximum characters of a heading in a title; every passage of the section repeats the heading
+MAX_PATH_CHARS = 1000  # maximum characters of a path of headings
 OMITTED = "…"
 MAX_LISTED_FAULTS = 10  # unreadable files that a message lists
 SKIP = "set corpus.unreadable: skip"
 TOKENS_PER_WORD = 4 / 3  # cl100k tokens in English
-# headings that earlier versions detected in plain text
+# lines that earlier versions took for headings in plain text
 HEADING = re.compile(rb"^(?:#{1,6}\s+\S|([=*#~^\"-])\1{2,})", re.MULTILINE)
 
 
@@ -284,17 +286,16 @@ class FolderConfig(AdapterConfig):
     max_words: int = Field(
         DEFAULT_MAX_WORDS,
         ge=20,
-        description="maximum words per passage without a chunker (Markdown, HTML, rst: counted as 4 tokens per"
-        " 3 words)",
+        description="maximum words per passage if no chunker is set (Markdown, HTML, rst: 4 tokens per 3 words)",
     )
     chunker: AddedLater[ChunkerSpec | None] = Field(
         None,
-        description="chunker of all files; null: chunker markdown for Markdown, HTML and rst, "
+        description="chunker of all files; null: the chunker markdown for Markdown, HTML and rst, "
         "and whole paragraphs of up to `max_words` words for other files",
     )
     unreadable: AddedLater[Literal["stop", "skip"]] = Field(
         "stop",
-        description="action if files cannot be read (not UTF-8, damaged PDF, no permission): stop with a list"
+        description="if files cannot be read (not UTF-8, damaged PDF, no permission): stop with a list"
         " of them, or skip them (counted in the run's status, report and manifest)",
     )
     follow_symlinks: AddedLater[bool] = Field(False, description="follow symbolic links to files and folders")
@@ -335,7 +336,7 @@ class FolderCorpus(CutCorpus):
         return self.config.chunker
 
     def source_hash(self) -> str:
-        """Return a hash of the selected files: relative paths and bytes, with None for an unreadable file."""
+        """Return a hash of the selected files: the path and content hash of each file, None for an unreadable file."""
         listing, rows = self._listing(), list[list[str | None]]()
         for name, path in listing.files:
             try:
@@ -363,7 +364,7 @@ class FolderCorpus(CutCorpus):
             yield "long runs cut"
 
     def causes(self) -> Causes:
-        """Return its own causes, those of the chunkers, and those of readers that affect texts or breadcrumbs."""
+        """Return the causes of the corpus, its chunkers, and the readers that affect texts or breadcrumbs."""
         found = {**self.own_causes(), **({"patterns": list(EARLIER_PATTERNS)} if self.config.patterns is None else {})}
         readers = self._readers()
         headed = any(reader.HEADINGS for reader in readers.values())
@@ -458,7 +459,7 @@ class FolderCorpus(CutCorpus):
         self._faults.append(f"{source}{'' if error.line is None else f':{error.line}'} ({error.message})")
 
     def _unreadable(self, first: RaggsError | None) -> RaggsError:
-        """Return the error for the unreadable files; for a single file, that of the file itself."""
+        """Return the error for the unreadable files; if there is only one, the error of this file."""
         if first is not None and len(self._faults) == 1:
             first.remedy = f"{first.remedy}; or {SKIP}" if first.remedy else SKIP
             return first
@@ -483,7 +484,7 @@ class FolderCorpus(CutCorpus):
             )
 
     def _timed(self, chunker: Chunker, document: Document) -> Iterator[Chunk]:
-        """Yield the chunks of a document, and add the time spent to `cutting_s`."""
+        """Yield the chunks of a document, and add the chunker's time to `cutting_s`."""
         chunks = chunker.chunk(document)
         while True:
             began = time.perf_counter()
@@ -495,7 +496,9 @@ class FolderCorpus(CutCorpus):
             yield chunk
 
     def _titles(self, reading: DocumentContent, source: str) -> Callable[[int, int], str]:
-        """Return a function from a span to its title: the path of headings, or the document's name without any."""
+        """Return a function from a span to its title: the path of headings, or the document's name if there is no
+        path.
+        """
         if self._crumbs == "none":
             return lambda *_: ""
         root = self._title(reading.title, source)
@@ -523,7 +526,7 @@ class FolderCorpus(CutCorpus):
 
     @property
     def _crumbs(self) -> Breadcrumb:
-        """Position of the breadcrumbs."""
+        """Position of the path of headings."""
         return self.config.breadcrumb or "title"
 
     @cached_property
@@ -532,7 +535,7 @@ class FolderCorpus(CutCorpus):
 
     @cached_property
     def _by_headings(self) -> Chunker:
-        """Chunker of documents with headings if the settings name none."""
+        """Chunker of documents with headings, used if the settings name no chunker."""
         return self.context.chunker(MarkdownChunker.Config(size=round(TOKENS_PER_WORD * self.config.max_words)))
 
     def _listing(self) -> FolderListing:
@@ -565,7 +568,9 @@ def _document(reading: DocumentContent, source: str) -> Document:
 
 
 def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a path of at most `MAX_PATH_CHARS` characters: the first heading and as many of the last as fit."""
+    """Return a path of at most `MAX_PATH_CHARS` characters: its first heading and as many of its last headings as
+    fit.
+    """
     parts = list(path)
     while len(PATH_SEPARATOR.join(parts)) > MAX_PATH_CHARS and len(parts) > 2:
         del parts[1]
@@ -573,7 +578,7 @@ def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _path_below_title(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the path below the document's title; a first heading that repeats the title is dropped."""
+    """Return the path with the document's title before it, except if the first heading already repeats the title."""
     return path if not title or path[:1] == (title,) else (title, *path)
 
 
@@ -583,7 +588,7 @@ def file_id(name: str) -> str:
 
 
 def file_name(source: str) -> str:
-    """Return the relative path from which `file_id` made an id; other documents' names contain no such escapes."""
+    """Return the relative path from which `file_id` made an id; names from other sources contain no such escapes."""
     return unquote(source, errors="surrogatepass")
 
 

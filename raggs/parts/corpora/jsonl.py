@@ -31,7 +31,7 @@ class JsonlConfig(AdapterConfig):
 
 
 class JsonlCorpus(Corpus):
-    """One JSON object per line: _id, text, and optionally title, span and metadata."""
+    """Reads one passage per line: a JSON object with _id and text, and optionally title, span and metadata."""
 
     Config = JsonlConfig
     config: JsonlConfig
@@ -54,7 +54,7 @@ class JsonlCorpus(Corpus):
             yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)
 
     def _fields(self, row: dict[str, object], number: int) -> tuple[str, str, str]:
-        """Return id, title and text, stripped.
+        """Return id, title and text, without white space at the ends.
 
         Raises:
             DataError: one of them is missing, has the wrong type, or is not valid Unicode.
@@ -76,7 +76,8 @@ class JsonlCorpus(Corpus):
     def _span(self, row: dict[str, object], number: int, text: str) -> Span | None:
         """Return the field `span` if it is an object of source, start and end; otherwise it counts as metadata.
 
-        `text` is stripped. A span of the whole unstripped text is shortened by the same white space.
+        `text` has no white space at its ends. A span that covers the text with this white space is shortened
+        accordingly.
         """
         try:
             span, written = span_of(row.get("span")), str(row.get("text"))
@@ -105,7 +106,7 @@ class JsonlCorpus(Corpus):
 
 
 def _encodable(text: str) -> bool:
-    r"""Return whether the text has no lone surrogate: JSON can express "\ud800", UTF-8 cannot."""
+    r"""Return whether the text has no lone surrogate, which JSON can express ("\ud800") but UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

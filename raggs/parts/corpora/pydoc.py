@@ -1,7 +1,7 @@
-"""The language reference that CPython includes, as a demonstration corpus without any download.
+"""The language reference that CPython includes, as a demonstration corpus that needs no download.
 
-`pydoc_data.topics` contains the texts of ``help("yield")``. They differ between versions of Python, so the hash is over
-the texts, not the version. Each topic is a document in reStructuredText.
+`pydoc_data.topics` contains the texts of ``help("yield")``. The texts differ between versions of Python, so the hash
+covers the texts, not the version. Each topic is a document in reStructuredText.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from raggs.parts.documents.markdown import RstReader, rst_blocks
 
 class PydocConfig(AdapterConfig):
     type: Literal["pydoc"] = "pydoc"
-    max_words: int = Field(DEFAULT_MAX_WORDS, ge=20, description="maximum words per passage without a chunker")
+    max_words: int = Field(DEFAULT_MAX_WORDS, ge=20, description="maximum words per passage if no chunker is set")
     chunker: AddedLater[ChunkerSpec | None] = Field(
         None, description="chunker of the topics; null: whole paragraphs of up to `max_words` words"
     )
@@ -42,7 +42,7 @@ class PydocConfig(AdapterConfig):
 
 
 class PydocCorpus(CutCorpus):
-    """The language reference of CPython (pydoc topics), some hundreds of passages."""
+    """The language reference of CPython (pydoc topics), several hundred passages."""
 
     Config = PydocConfig
     config: PydocConfig
@@ -56,7 +56,7 @@ class PydocCorpus(CutCorpus):
         return self.config.chunker
 
     def causes(self) -> Causes:
-        """Return its own causes, and those of the chunker and of the reader that finds sections."""
+        """Return the causes of the corpus, its chunker, and the reader that finds sections."""
         found = self.own_causes()
         if self.named is None:
             return found

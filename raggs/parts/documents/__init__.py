@@ -1,8 +1,8 @@
-"""Document readers: base class and registry. A reader converts a file to text, by the file's suffix.
+"""Document readers: base class and registry. A reader converts a file to text; the file's suffix selects the reader.
 
 A reader takes a file and returns its text, with the blocks in it. Spans of passages are character offsets in this
-text. For plain text, Markdown and rst, it is identical to the file's content. For HTML and PDF, it is extracted. A
-reader does not modify the file, follow links or execute content, and it returns the same text each time.
+text. For plain text, Markdown and rst, the text is identical to the file's content. For HTML and PDF, it is extracted.
+A reader does not modify the file, follow links or execute content, and it returns the same text each time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Block:
 
     Attributes:
         start, end: character offsets.
-        kind: type of the block; unrecognised blocks are text.
-        level, title: for headings: level (1 is the top) and text without markup.
+        kind: type of the block; "text" if it is not recognised.
+        level, title: level (1 is the top) and text without markup, only for headings.
         items: offsets at which the items of a list start.
     """
 
@@ -48,15 +48,16 @@ class DocumentContent:
 
     Attributes:
         text: text to which spans refer.
-        begin: offset of the first character that may be in a passage, after any front matter.
-        blocks: returns the blocks of ``text[begin:]``, with offsets relative to `begin`; None: the document has no
-            sections.
+        begin: offset of the first character that may be in a passage; text before it is front matter.
+        blocks: function that returns the blocks of ``text[begin:]``, with offsets relative to `begin`; None if the
+            document has no sections.
         title: title of the whole document, above all of its sections.
-        name: title of passages outside of all sections; empty: the file's name.
-        unmarked: whether headings are not marked up in the text.
+        name: title of passages outside of all sections; if empty, the file's name is used.
+        unmarked: whether the text lacks the markup of its headings.
         pages: offset at which each page starts.
         metadata: metadata in the document.
-        warning: problem in the metadata, as a phrase that follows the file's name; `line`: its line.
+        warning: problem in the metadata, worded to follow the file's name in a message.
+        line: line of the problem.
     """
 
     text: str
@@ -72,20 +73,21 @@ class DocumentContent:
 
 
 class DocumentReader(ABC):
-    """Reads files of one format. `raggs list documents` prints the first line of its docstring."""
+    """Reads files of one format. `raggs list documents` prints the first line of the subclass's docstring."""
 
-    VERSION: ClassVar[int] = 1  # increased when the reader's code changes a text or its sections
+    VERSION: ClassVar[int] = 1  # increased when a change of the reader's code affects a text or its sections
     PACKAGES: ClassVar[tuple[str, ...]] = ()  # packages whose versions may affect the result
-    EXTRACTS: ClassVar[bool] = False  # whether the text is extracted, so that those versions affect it
+    EXTRACTS: ClassVar[bool] = False  # whether the text is extracted, so that the versions of PACKAGES affect it
     HEADINGS: ClassVar[bool] = True  # whether documents may have headings, at which they are split by default
-    SECTIONS: ClassVar[bool] = False  # whether versions affect the sections, unless the corpus includes them already
+    # whether the versions of PACKAGES affect the sections, and the corpus does not record them otherwise
+    SECTIONS: ClassVar[bool] = False
 
     def missing(self) -> str | None:
         """Return the command that installs a missing package; None if nothing is missing."""
         return None
 
     def causes(self) -> Causes:
-        """Return everything apart from the file that affects the result."""
+        """Return what affects the result apart from the file."""
         found = {name: installed(name) for name in self.PACKAGES}
         if package := package_of(type(self)):
             found[package.name] = package.version
@@ -111,7 +113,7 @@ def read_text(path: Path) -> str:
 
     Raises:
         NotFoundError: the file cannot be read.
-        DataError: it is not a file, binary, or not UTF-8.
+        DataError: it is not a regular file, or its content is binary or not UTF-8.
     """
     return decode_text(read_whole(path), path)
 
@@ -120,7 +122,7 @@ def decode_text(data: bytes, path: Path) -> str:
     """Return the text of a file's bytes.
 
     Raises:
-        DataError: binary, or not UTF-8.
+        DataError: the bytes are binary, or not UTF-8.
     """
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
@@ -133,7 +135,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def fill_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the blocks in order, with the gaps between them as text blocks."""
+    """Yield the blocks in order, and a text block for each gap between them."""
     end = 0
     for block in blocks:
         if text[end : block.start].strip():

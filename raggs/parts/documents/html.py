@@ -1,15 +1,16 @@
 """HTML as text: the visible content of a page, in blocks that are separated by empty lines.
 
 The page is parsed by selectolax (lexbor), as in browsers. Scripts, styles, navigation, form controls, hidden elements
-and the page footer are skipped. If a page has exactly one `main` element, only that is read. Entities become
-characters, and white space becomes one space, except in `pre`. Table cells are separated by `` | ``. Headings, code,
-tables and lists are recognised as blocks. A table or list that contains a heading is layout; only its content counts.
+and the page footer are skipped. If a page has exactly one `main` element with text, only this element is read. Entities
+become characters, and white space becomes one space, except in `pre`. Table cells are separated by `` | ``. Headings,
+code, tables and lists are recognised as blocks. A table or list that contains a heading is treated as layout, and its
+content is read as if it were outside the table or list.
 
 Encoding: UTF-8 is tried first, then the encoding that the page declares.
 
-Bounds: an HTML parser visits all open elements at most tags, and reopens unclosed formatting in each paragraph. A
-malicious page can therefore use hours and all memory. The work is estimated from the tags before parsing, and excessive
-pages are rejected. A parser also compares each attribute of a tag with all earlier ones, so only the first
+Bounds: for most tags, an HTML parser visits all open elements, and it reopens unclosed formatting in each paragraph. A
+malicious page can therefore take hours and all memory. The work is estimated from the tags before parsing, and
+excessive pages are rejected. A parser also compares each attribute of a tag with all earlier ones, so only the first
 `MAX_ATTRIBUTES` attributes of a tag are kept.
 """
 
@@ -38,9 +39,10 @@ SKIPPED = frozenset(
     )
 )
 ROLES = frozenset({"navigation", "search", "contentinfo", "dialog", "alert", "menu", "menubar", "toolbar"})
-# elements whose footer belongs to them, not to the page
+# elements that may have a footer of their own, which is not the page's footer
 OWNERS = frozenset({"article", "section", "main", "blockquote"})
-ANCHOR_MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))  # self-links that tools place next to headings
+# texts of links from a heading to itself, which documentation tools insert
+ANCHOR_MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 ANY_HEADING = ", ".join(HEADINGS)
 KIND_BY_TAG: dict[str, BlockKind] = {
@@ -55,7 +57,7 @@ TABLE_ROW_TAGS = frozenset({"tr", "caption"})
 TABLE_CELL_TAGS = frozenset({"td", "th"})
 LINES = TABLE_ROW_TAGS | frozenset(
     re.split(r"\s+", "br li dt dd option legend summary figcaption")
-)  # on separate lines
+)  # elements that start on a new line
 BLOCKS = frozenset(
     re.split(
         r"\s+",
@@ -63,7 +65,7 @@ BLOCKS = frozenset(
         "hgroup hr main menu ol p pre section table tbody tfoot thead ul",
     )
 ) | frozenset(HEADINGS)
-GAPS = ("", " ", " | ", "\n", "\n\n")  # separators between words, weakest first
+GAPS = ("", " ", " | ", "\n", "\n\n")  # separators between words, from the weakest to the strongest
 SPACE = re.compile(r"[ \t\n\r\f]+")
 PARAGRAPH = re.compile(r"\n\n+")
 
@@ -83,7 +85,7 @@ class Page:
 
     Attributes:
         text: text without white space at both ends.
-        blocks: blocks in order, without overlap, covering every word.
+        blocks: blocks in order; they do not overlap and cover every word.
     """
 
     def __init__(self, start: LexborNode) -> None:
@@ -171,7 +173,7 @@ class Page:
         self._gap = 0
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield the outermost elements, and the paragraphs between them."""
+        """Yield the outermost block elements, and the paragraphs between them."""
         end = 0
         for element in sorted(self._found, key=lambda each: (each.start, -each.end)):
             if element.start >= end and element.kind is not None:
@@ -202,10 +204,10 @@ class Page:
 
 
 def _block_kind(node: LexborNode, tag: str, *, within: bool) -> BlockKind | None:
-    """Return the kind of an element; None if it is not a block, or only layout.
+    """Return the kind of block that an element is; None if the element is not a block, or is only layout.
 
     Args:
-        within: whether it is inside a block, which cannot be layout.
+        within: whether the element is inside a block; such an element is never layout.
     """
     if tag in HEADINGS:
         return "heading"
@@ -219,7 +221,7 @@ def _block_kind(node: LexborNode, tag: str, *, within: bool) -> BlockKind | None
 
 
 def _walk_nodes(start: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:
-    """Yield every relevant node, its tag, and True; elements again with False at their end."""
+    """Yield every relevant node with its tag: with True at its start and, for elements, with False at its end."""
     stack = [(start, True)]
     while stack:
         node, enters = stack.pop()
@@ -266,9 +268,9 @@ KNOWN_ENCODING = re.compile(
     r"(?:windows-|cp)125\d|iso-8859-\d+|latin-?1|us-ascii|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb(?:k|2312|18030)|big5|macintosh"
 )
 WESTERN = frozenset({"iso-8859-1", "latin1", "latin-1", "us-ascii"})  # browsers read these as windows-1252
-CHARSET_BYTES = 4096  # bytes that are searched for a declared encoding
+CHARSET_BYTES = 4096  # number of bytes in which a declared encoding is searched for
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*|!--)")
-MAX_ATTRIBUTES = 256  # per tag
+MAX_ATTRIBUTES = 256  # maximum number of attributes per tag
 VALUE = r"""\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
 ATTRIBUTE = rf"[\s/]*+[^\s/>][^\s/>=]*+(?:{VALUE})?+"
 ALL_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE})*+")
@@ -279,7 +281,7 @@ RAW_TEXT_ENDS = {
         name: re.compile(f"</{name}", re.IGNORECASE)
         for name in ("script", "style", "textarea", "title", "xmp", "iframe")
     },
-}  # elements without child elements, and their ends
+}  # elements that contain only raw text, and the pattern of their end
 FORMATTING = frozenset(re.split(r"\s+", "a b big code em font i nobr s small strike strong tt u"))
 UNCLOSED_TAGS = frozenset(
     re.split(
@@ -287,13 +289,13 @@ UNCLOSED_TAGS = frozenset(
         "area base br col embed hr img input link meta source track wbr p li dt dd td th tr tbody thead tfoot "
         "option optgroup colgroup html head body",
     )
-)  # void elements, and elements with optional end tags
-MAX_OPEN_ELEMENTS = 300_000_000  # open elements, summed over all tags: one to two seconds of parsing
-MAX_OPEN_FORMATTING = 2_000_000  # open formatting elements, which are copied, summed over all tags
+)  # void elements, and elements whose end tag is optional
+MAX_OPEN_ELEMENTS = 300_000_000  # limit of the open elements, summed over all tags; takes one to two seconds of parsing
+MAX_OPEN_FORMATTING = 2_000_000  # limit of the open formatting elements, which are copied, summed over all tags
 
 
 def page_text(data: bytes, path: Path) -> str:
-    """Return the text of a page, in UTF-8 or its declared encoding.
+    """Return the text of a page in UTF-8, otherwise in the encoding that it declares.
 
     Raises:
         DataError: the page is binary, or its encoding is unknown.
@@ -343,7 +345,7 @@ def check_depth(page: str, path: Path) -> None:
 
 
 def _tags(page: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield the tags, each with the end of its attributes, without those in scripts and comments."""
+    """Yield the tags outside of scripts and comments, each with the end of its attributes."""
     found = TAG.search(page)
     while found is not None:
         at, raw = found.end(), None if found[1] else RAW_TEXT_ENDS.get(found[2].lower())

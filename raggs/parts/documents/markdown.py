@@ -4,10 +4,10 @@ Markdown is parsed by markdown-it (CommonMark with tables). A ``#`` within a fen
 heading. Blocks are in order, do not overlap and cover every word of the text. Text that the parser does not report as a
 block (link definitions) becomes a text block.
 
-Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. It must be closed by a
-separate line and be a mapping, so a document that starts with a horizontal rule has none. Closed front matter that
-cannot be parsed is still removed from the text, and `warning` gives the reason. The limits of `raggs.base.plainyaml`
-apply.
+Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. It must end with such a
+separator line and be a mapping, so a horizontal rule at the top of a document does not start front matter. Front matter
+that cannot be parsed is still removed from the text, and `warning` gives the reason. The limits of
+`raggs.base.plainyaml` apply.
 
 reStructuredText is parsed by docutils to find sections. Nothing is included, executed or resolved, and errors about
 unknown directives and roles are ignored. If parsing fails, the document has no sections. Between headings, a block
@@ -44,7 +44,8 @@ CLOSE = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\r|\Z)", re.MULTILINE),
     "+++": re.compile(r"^\+\+\+[ \t]*(?:\r?\n|\r|\Z)", re.MULTILINE),
 }
-KEYED = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?[\r\n]+)*[\"']?\w[\w .-]*[\"']?[ \t]*[:=]")  # comments, then a key
+# comment lines, followed by a key
+KEYED = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?[\r\n]+)*[\"']?\w[\w .-]*[\"']?[ \t]*[:=]")
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,11 @@ class Matter:
     """Front matter of a document.
 
     Attributes:
-        end: offset of the first character after it; 0 without front matter.
+        end: offset of the first character after the front matter; 0 if there is none.
         title: title, on one line; empty if missing.
         metadata: all other keys.
-        warning: why it could not be parsed; `line`: line of the error.
+        warning: why the front matter could not be parsed.
+        line: line of the error.
     """
 
     end: int = 0
@@ -92,11 +94,12 @@ def _toml(text: str) -> Json:
     """Parse TOML.
 
     Raises:
-        DataError: it is not TOML, or exceeds the limits.
+        DataError: the text is not TOML, or exceeds the limits.
     """
     try:
         return _as_json(tomllib.loads(text.replace("\r\n", "\n")))
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:  # ValueError: a number of 5,000 digits
+    # Python raises ValueError for a number of 5,000 digits
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         said = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 160)
         line = re.search(r"at line (\d+)", str(error))
         raise DataError(f"not valid TOML ({said})", line=int(line[1]) if line else None) from error
@@ -114,13 +117,13 @@ def _as_json(value: object, depth: int = 0) -> Json:
         raise ValueError(f"a number of more than {MAX_NUMBER_CHARS} digits")
     if isinstance(value, datetime | date | time):
         return value.isoformat()
-    if isinstance(value, float) and value - value != 0:  # not representable in JSON
+    if isinstance(value, float) and value - value != 0:  # JSON cannot represent infinity and NaN
         return str(value)
     return value if isinstance(value, bool | int | float | str) else None
 
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-MAX_HEADING_CHARS = 1000  # limits the time of the inline parser
+MAX_HEADING_CHARS = 1000  # longest heading that is parsed; limits the time of the inline parser
 LISTS = ("bullet_list_open", "ordered_list_open")
 KINDS: dict[str, BlockKind] = {
     "fence": "code",
@@ -134,12 +137,12 @@ KINDS: dict[str, BlockKind] = {
 
 
 class MarkdownReader(DocumentReader):
-    """Markdown; title and metadata are read from front matter."""
+    """Markdown files; title and metadata are read from front matter."""
 
     PACKAGES = ("markdown-it-py",)
 
     def marks(self, path: Path) -> Sequence[str]:
-        """Return a marker for files that may have front matter, which earlier versions read as text."""
+        """Return a marker for files that may have front matter, because earlier versions read it as text."""
         try:
             with regular_file(path).open("rb") as file:
                 head = file.read(6).removeprefix(b"\xef\xbb\xbf")
@@ -163,7 +166,7 @@ class MarkdownReader(DocumentReader):
 
 
 def markdown_blocks(text: str) -> tuple[Block, ...]:
-    """Return the parser's blocks, with the gaps between them as text blocks."""
+    """Return the parser's blocks, and a text block for each gap between them."""
     return tuple(fill_gaps(text, _parsed(text)))
 
 
@@ -227,14 +230,14 @@ SETTINGS = {
     "_disable_config": True,
     "file_insertion_enabled": False,
     "raw_enabled": False,
-    "report_level": 5,  # above all existing levels
+    "report_level": 5,  # above all levels of docutils, so that nothing is reported
     "halt_level": 6,
     "syntax_highlight": "none",
 }
 
 
 class RstReader(DocumentReader):
-    """reStructuredText, unchanged; docutils finds the sections."""
+    """reStructuredText files, read unchanged; docutils finds the sections."""
 
     PACKAGES = ("docutils",)
     SECTIONS = True
@@ -273,7 +276,7 @@ def _text_block(text: str, start: int, end: int) -> Iterator[Block]:
 
 def _headings(text: str) -> Iterator[Block]:
     """Yield the section titles with their underlines and overlines, in order."""
-    lines = VERTICAL.sub(" ", text).splitlines(keepends=True)  # same line numbers as in docutils
+    lines = VERTICAL.sub(" ", text).splitlines(keepends=True)  # docutils counts lines in the same way
     starts = [0, *accumulate(map(len, lines))]
     reached = 0
     for words, level, below in _titles(text):

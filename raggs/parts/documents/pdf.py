@@ -1,6 +1,7 @@
 """PDF as text, page by page, by PDFium (pypdfium2).
 
-Images, such as scans, yield no text. Hyphens of words that are broken over two lines are removed.
+Pages that consist of images, such as scans, yield no text. If a word is hyphenated at a line end, the hyphen is
+removed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAGE_SEPARATOR = "\n\n"  # between two pages
 
 
 class PdfReader(DocumentReader):
-    """PDF files: text of the pages."""
+    """PDF files: the text of all pages."""
 
     PACKAGES = (PACKAGE,)
     EXTRACTS = True

@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 
 from raggs.base.settings import AnchoredPath, Effort, Settings, http_address
 
-# Valid index names. Servers accept a percent sign, but intermediaries may decode a path with "%2e%2e".
+# Valid index names. Servers accept a percent sign, but proxies may decode "%2e%2e" in a path, so it is not allowed
+# here.
 NAME = re.compile(r"[^\s\\/\"<>|#:%_+\-\x00-\x1f][^\s\\/\"<>|#:%\x00-\x1f]*")
 MAX_NAME = 255  # bytes
 MAX_RESULTS = 10_000  # default limit of hits per search in Elasticsearch
@@ -25,9 +26,9 @@ class IndexPlace(Settings):
     url: str = Field("http://localhost:9200", description="address of the server, without user name and password")
     index: str = Field(min_length=1, description="name of the index, or an alias")
     id_field: str = Field("_id", description="field of the passage id: _id, or a field of type keyword")
-    title_field: str = Field("title", description="field of the title; may be missing in documents")
+    title_field: str = Field("title", description="field of the title; documents need not have it")
     text_field: str = Field("text", description="field of the text")
-    metadata_field: str = Field("metadata", description="field of the metadata, an object")
+    metadata_field: str = Field("metadata", description="field of the metadata, of type object")
     ca_certs: Effort[AnchoredPath | None] = Field(
         None, description="PEM file of the server's certificate authority; null: the system's certificates"
     )
@@ -40,7 +41,9 @@ class IndexPlace(Settings):
     def _plain_address(cls, url: str) -> str:
         parts = urlsplit(http_address(url))
         if parts.username is not None or parts.password is not None or parts.query:
-            raise ValueError("no credentials in the address; set ELASTIC_API_KEY or ELASTIC_PASSWORD instead")
+            raise ValueError(
+                "the address must not contain credentials; set ELASTIC_API_KEY or ELASTIC_PASSWORD instead"
+            )
         return url.rstrip("/")
 
     @field_validator("index")
@@ -68,14 +71,12 @@ class VectorPlace(IndexPlace):
 
     @property
     def by_vectors(self) -> bool:
-        """Whether these settings search vectors."""
+        """Whether the settings request a search for vectors."""
         return True
 
 
 class ElasticIndexSettings(Settings):
-    """Settings with which `raggs index` creates an index. Stages ignore them and use the index's state on the
-    server.
-    """
+    """Settings with which `raggs index` creates an index. Stages ignore them and use the server's index as it is."""
 
     analyzer: str = Field("standard", description="analyzer of title and text: standard, english, french, ...")
     shards: int = Field(1, ge=1, description="number of primary shards")

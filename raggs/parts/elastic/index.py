@@ -2,11 +2,12 @@
 
 The state can be determined without reading the whole index: each index has a uuid, and each shard numbers its changes
 (insertions, updates, deletions) in ascending order. `state` therefore differs after any write, even one that changes no
-passage, and is equal only if nothing was written. A write becomes visible to searches after the index's refresh
-interval (one second by default). The number of visible documents distinguishes most of these cases.
+passage, and is equal only if nothing was written. However, searches see a write only after the index's refresh interval
+(one second by default). The state therefore also contains the number of visible documents, which changes with most
+refreshes.
 
-Searches always use the same copies of the shards (`preference`), because scores may differ slightly between copies. A
-search without an answer from every shard is an error, so that partial results are never used.
+Searches always use the same copies of the shards (`preference`), because scores may differ slightly between copies. If
+a shard does not answer, the search is an error, so that partial results are never used.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ PREFERENCE = "raggs"
 SEARCHES = 64  # searches per request
 TEXT_TYPES = frozenset({"text", "match_only_text", "search_as_you_type"})
 VECTORS = frozenset({"dense_vector"})
-META = "raggs"  # key of the mapping under which raggs describes the index's content
-LOADING = "loading"  # set before the first document is sent, and cleared when the counts are verified
+META = "raggs"  # key of the mapping that contains raggs' description of the index
+LOADING = "loading"  # set before the first document is sent, and cleared after the counts are verified
 
 Field = Mapping[str, Any]
 Hits = list[dict[str, Any]]
@@ -34,7 +35,7 @@ T = TypeVar("T")
 
 
 class ElasticIndex:
-    """The index of `place`. Connects at first use, and reads mapping and state once."""
+    """The index of `place`. Connects at first use, and reads the mapping and the state once."""
 
     def __init__(self, place: IndexPlace, server: ElasticServer | None = None) -> None:
         self.place = place
@@ -48,7 +49,7 @@ class ElasticIndex:
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """Every field by its dotted name; if several indices have it, the mapping of the first."""
+        """Every field by its dotted name; if several indices have a field, the mapping in the first index."""
         found: dict[str, Field] = {}
         for mapping in self._mappings.values():
             for name, field in _flat(mapping.get("properties", {})):
@@ -62,7 +63,7 @@ class ElasticIndex:
         return notes
 
     def need_whole(self) -> None:
-        """Raise an error if a load of the index has not been completed.
+        """Raise an error if raggs has not loaded the index completely.
 
         Raises:
             DataError: the load is incomplete.
@@ -77,7 +78,7 @@ class ElasticIndex:
                 )
 
     def need(self, setting: str, name: str, types: Collection[str] = ()) -> Field:
-        """Return the field that a setting names.
+        """Return the mapping of the field that a setting names.
 
         Raises:
             DataError: the index does not have the field, or it has another type.
@@ -100,14 +101,15 @@ class ElasticIndex:
         """Raise an error if the id field does not support lookups.
 
         Raises:
-            DataError: it is not a keyword.
+            DataError: the field is missing, or not of type keyword.
         """
         if self.place.id_field != "_id":
             self.need("id_field", self.place.id_field, ("keyword",))
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """Uuid of each concrete index with the latest change number of each shard, and the number of all documents.
+        """Uuid of each concrete index, the latest change number of each of its shards, and the total number of
+        documents.
 
         Raises:
             RaggsError: see `ElasticServer.call`.
@@ -128,7 +130,7 @@ class ElasticIndex:
         return {**found, "documents": self.count()}
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
-        """Return the number of visible documents, or of those that match `query`."""
+        """Return the number of visible documents; if `query` is given, only of those that match it."""
         answer = self.server.call(
             lambda client: client.count(index=self.place.index, query=query, preference=PREFERENCE)
         )
@@ -154,7 +156,7 @@ class ElasticIndex:
         return self.server.call(request)
 
     def unlike(self, doc_ids: Iterable[str]) -> None:
-        """Raise an error if passage ids are not unique.
+        """Raise an error if two documents have the same passage id.
 
         Raises:
             DataError: two documents have the same id.
@@ -175,7 +177,7 @@ class ElasticIndex:
             seen.add(doc_id)
 
     def doc_id(self, hit: Mapping[str, Any]) -> str:
-        """Return the passage id of a hit that was requested with `id_part`.
+        """Return the passage id of a hit; the search request must contain `id_part`.
 
         Raises:
             DataError: the id is missing, ambiguous, or not representable in file formats.
@@ -204,7 +206,7 @@ class ElasticIndex:
 
     @property
     def id_part(self) -> dict[str, Any]:
-        """Part of a search request that `doc_id` needs."""
+        """Part of a search request that makes the server return what `doc_id` reads."""
         return {} if self.place.id_field == "_id" else {"fields": [self.place.id_field]}
 
     def close(self) -> None:
@@ -219,7 +221,7 @@ def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def check_complete(answer: Mapping[str, Any], meta: Any) -> Mapping[str, Any]:
-    """Return the answer to one search if every shard has contributed.
+    """Return the answer to one search after checking that every shard has contributed.
 
     Raises:
         ApiError: the search failed or is partial (with status 503, so that it is retried).

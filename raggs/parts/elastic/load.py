@@ -2,8 +2,8 @@
 
 The mapping is explicit and strict, and describes the source of the index (`_meta`). Loading an index with the same
 description resumes: existing documents are not sent again. Sending a document twice has no effect, because its `_id` is
-the passage id. An index with another description is replaced only on request. An index without a description, which
-raggs did not create, is never replaced. At the end, the numbers of documents and vectors on the server are verified.
+the passage id. An index with another description is replaced only on request. An index without a description was not
+created by raggs and is never replaced. At the end, the numbers of documents and vectors on the server are verified.
 Until then the mapping is marked as `loading`, and raggs refuses to search the index.
 """
 
@@ -37,14 +37,18 @@ class Contents:
 
 
 class IndexDocument(NamedTuple):
-    """A passage and its vector; None instead of a zero vector (a text without any known word)."""
+    """A passage and its vector; `vector` is None if it would be zero (a text without any known word)."""
 
     passage: Passage
     vector: Sequence[float] | None
 
 
 class IndexState(NamedTuple):
-    """Comparison of an index with its intended content: absent, begun (perhaps complete), other or foreign."""
+    """Comparison of the index on the server with its intended content.
+
+    `kind` is "absent" (no such index), "begun" (same description, perhaps complete), "other" (another description) or
+    "foreign" (not created by raggs).
+    """
 
     kind: str
     detail: str = ""
@@ -52,7 +56,7 @@ class IndexState(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadResult:
-    """Result of a load: documents and vectors in the index, and the number of documents sent now."""
+    """Result of a load: documents and vectors in the index, and the number of documents that this load sent."""
 
     documents: int
     vectors: int
@@ -61,7 +65,7 @@ class LoadResult:
 
 
 class Loader:
-    """Loads `contents` into the index of `place`, through `server` if given."""
+    """Loads `contents` into the index of `place`; without `server`, it connects to the server of `place`."""
 
     def __init__(
         self, place: IndexPlace, settings: ElasticIndexSettings, contents: Contents, server: ElasticServer | None = None
@@ -128,10 +132,10 @@ class Loader:
         return IndexState("begun", plural(self._index.count(), "document") + (", incomplete" if partly else ""))
 
     def prepare(self, overwrite: bool) -> None:
-        """Create the index unless it exists; with `overwrite`, replace an index that raggs created with other contents.
+        """Create the index if it does not exist; with `overwrite`, replace an index of raggs that has other contents.
 
         Raises:
-            DataError: an index of this name has other contents.
+            DataError: an index of this name has other contents and is not replaced.
         """
         standing = self.standing()
         if standing.kind == "foreign" or (standing.kind == "other" and not overwrite):
@@ -154,7 +158,7 @@ class Loader:
         """Send missing documents, then verify the counts.
 
         Args:
-            documents: returns the documents at the positions start <= position < stop.
+            documents: function that returns the documents at the positions start <= position < stop.
             progress: called with ("documents", done, total) after each request.
 
         Raises:
@@ -187,7 +191,7 @@ class Loader:
 
     def _mark(self, *, loading: bool) -> None:
         """Mark the mapping as loading or complete; a loading index is not searched."""
-        # set to false explicitly, because not every server removes an omitted key
+        # The key is set to false instead of being removed, because not every server removes an omitted key.
         notes = {**self.notes(), LOADING: loading}
         self._index.server.call(
             lambda client: client.indices.put_mapping(index=self.place.index, meta={META: notes}, dynamic="strict")
@@ -248,7 +252,7 @@ class Loader:
                 raise DataError(
                     f"the index contains {found[what]:,} {what}, but the corpus has {count:,}",
                     where=self.place.shown,
-                    remedy="another program writes to the index: delete it, or use another index",
+                    remedy="another program writes to the index: delete the index, or use another one",
                 )
             if found[what] < count:
                 raise ProviderError(

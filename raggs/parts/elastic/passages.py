@@ -1,6 +1,6 @@
-"""The passages of an index: single ones by id, or all of them at one point in time.
+"""The passages of an index: read one by one by id, or all at one point in time.
 
-A document becomes a passage by the fields in `IndexPlace`. Vectors and other fields are not fetched.
+The fields that `IndexPlace` names become the passage. Vectors and other fields are not fetched.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from raggs.base.jsonl import first_fault
 from raggs.base.text import REPLACEMENT_CHAR, replace_surrogates, sound_value
 from raggs.parts.elastic.index import PREFERENCE, TEXT_TYPES, ElasticIndex, Hits, check_complete, slices
 
-SPAN = "span"  # field of a passage's span, written by `raggs index`: an object of source, start and end
+SPAN = "span"  # field of a passage's span, which `raggs index` writes: an object of source, start and end
 RAW_FIELD = "raggs_raw"  # field of the original title and text, if they differ from the searched ones
-KEEP_ALIVE = "5m"  # between two pages of a point in time
+KEEP_ALIVE = "5m"  # how long the server keeps a point in time between two pages
 
 
 class IndexPassages:
@@ -47,28 +47,28 @@ class IndexPassages:
 
     @property
     def file(self) -> Path | None:
-        """None: each process connects to the server."""
+        """None: there is no file, and each process connects to the server."""
         return None
 
     @property
     def folded(self) -> bool:
-        """False: the server analyses its passages."""
+        """False: raggs replaces no quotation marks, because the server analyses its passages."""
         return False
 
     @property
     def cleaned(self) -> int | None:
-        """None: passages are not read in advance."""
+        """None: the number is unknown, because passages are not read in advance."""
         return None
 
     def __len__(self) -> int:
         return int(self._index.state["documents"])
 
     def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
-        """Return the passages with these ids, in the order given.
+        """Return the passages with these ids, in the order of `doc_ids`.
 
         Raises:
             NotFoundError: the index does not contain one of the ids.
-            DataError: a document is not a valid passage, or two have the same id.
+            DataError: a document is not a valid passage, or two documents have the same id.
         """
         wanted = list(dict.fromkeys(doc_ids))
         found: dict[str, Passage] = {}
@@ -90,12 +90,12 @@ class IndexPassages:
         return {doc_id: found[doc_id] for doc_id in wanted}
 
     def known(self, doc_ids: Iterable[str]) -> set[str]:
-        """Return those of `doc_ids` that the index contains."""
+        """Return the ids in `doc_ids` that the index contains."""
         wanted = list(dict.fromkeys(doc_ids))
         return {self._index.doc_id(hit) for hit in self._look_up(wanted, {"_source": False})}
 
     def sample(self, count: int) -> list[str]:
-        """Return `Passage.content` of up to `count` passages, the first ones that the index returns."""
+        """Return `Passage.content` of the first passages that the index returns, up to `count`."""
         body = {"query": {"match_all": {}}, "size": min(count, self._place.batch), **self._source()}
         (hits,) = self._index.search([body])
         return [passage.content for hit in hits if (passage := self.passage(hit)) is not None]
@@ -121,7 +121,7 @@ class IndexPassages:
             self._index.server.call(lambda client: client.options(ignore_status=404).close_point_in_time(id=pit))
 
     def passage(self, hit: Mapping[str, Any]) -> Passage | None:
-        """Return a document as a passage, stripped; None if it has neither title nor text.
+        """Return a document as a passage, without white space at the ends; None if it has neither title nor text.
 
         Raises:
             DataError: the id or a field is not valid for a passage.
@@ -163,7 +163,7 @@ class IndexPassages:
         self._index.need_whole()
 
     def _page(self, pit: str, after: Any) -> tuple[str, Hits]:
-        """Return the id of the point in time, which may have changed, and the next documents."""
+        """Return the id of the point in time, which the server may change, and the next documents."""
 
         def request(client: Any) -> Any:
             answer = client.search(
@@ -212,7 +212,7 @@ class IndexPassages:
 
 
 def pick(source: Mapping[str, Any], name: str) -> Any:
-    """Return the value at a dotted name, nested or as a literal key; None if missing."""
+    """Return the value at a dotted name, which may be a nested path or one literal key; None if missing."""
     if name in source:
         return source[name]
     head, dot, rest = name.partition(".")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 API_KEY, USERNAME, PASSWORD = "ELASTIC_API_KEY", "ELASTIC_USERNAME", "ELASTIC_PASSWORD"
 TRANSIENT = (429, 502, 503, 504)
-PAUSES = (0.2, 10.0)  # initial and maximum pause, in seconds
+PAUSES = (0.2, 10.0)  # first and longest pause before a retry, in seconds
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class ElasticServer:
     Args:
         place: address, timeout, retries and certificate authority.
         environment: mapping with the credentials; default: the process environment.
-        pauses: initial and maximum pause before a retry, in seconds.
+        pauses: first and longest pause before a retry, in seconds.
     """
 
     def __init__(
@@ -55,14 +55,15 @@ class ElasticServer:
         self._client: Elasticsearch | None = None
 
     def call(self, request: Callable[[Elasticsearch], T]) -> T:
-        """Return the result of `request`, retried after transient errors.
+        """Return the result of `request`; after transient errors, the request is retried.
 
         Raises:
-            PrerequisiteError: the server is unreachable, not Elasticsearch, of an unsupported version, or TLS failed.
+            PrerequisiteError: the server is unreachable, is not Elasticsearch, has an unsupported version, or TLS
+                failed.
             AuthenticationError: the credentials are rejected or lack privileges.
             NotFoundError: the index does not exist.
             DataError: the server rejects the request as invalid.
-            ProviderError: a timeout, or a failure of the server.
+            ProviderError: the request timed out, or the server failed.
         """
         import elasticsearch
         from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -77,9 +78,11 @@ class ElasticServer:
             return attempts(request, self._connected())
         except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
             raise explain(error, self._place) from error
-        except RecursionError as error:  # raised by the JSON parser
+        except RecursionError as error:  # the JSON parser of the client raises it
             said = "the server's answer is nested too deeply"
-            raise ProviderError(said, where=self._place.url, remedy="check url; is it Elasticsearch?") from error
+            raise ProviderError(
+                said, where=self._place.url, remedy="check that url is the address of an Elasticsearch server"
+            ) from error
 
     def close(self) -> None:
         """Close the connections. May be called twice."""
@@ -91,7 +94,7 @@ class ElasticServer:
         if self._client is None:
             import elasticsearch  # imported lazily: it takes a quarter of a second
 
-            # Hide repeated warnings of the server about its settings and of the client about each attempt.
+            # Hide the server's repeated warnings about its settings, and the client's about each attempt.
             warnings.filterwarnings("ignore", category=elasticsearch.ElasticsearchWarning)
             logging.getLogger("elastic_transport").setLevel(logging.ERROR)
             options: dict[str, Any] = {"request_timeout": self._place.timeout, "max_retries": 0}
@@ -121,7 +124,7 @@ def _transient(error: BaseException) -> bool:
 
 
 def explain(error: Exception, place: IndexPlace) -> RaggsError:
-    """Convert an error of the client library; credentials are never included."""
+    """Convert an error of the client library to a RaggsError; credentials are never included."""
     import elasticsearch
 
     if isinstance(error, elasticsearch.UnsupportedProductError):
@@ -134,7 +137,7 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
         return PrerequisiteError(
             f"TLS failed ({error.message})",
             where=place.url,
-            remedy="set ca_certs to the certificate of the server's certificate authority",
+            remedy="set ca_certs to the PEM file of the server's certificate authority",
         )
     if isinstance(error, elasticsearch.ConnectionTimeout):
         return ProviderError(f"no answer within {place.timeout:g} s", where=place.url, remedy="increase timeout")
@@ -148,7 +151,7 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
 
 
 def redirect_error(location: str, place: IndexPlace) -> RaggsError:
-    """Return the error for a redirect, which is not followed because it could send data and key to another server."""
+    """Return the error for a redirect. Following it could send data and the API key to another server."""
     here = urlsplit(place.url).netloc
     there = urlsplit(location).netloc or here
     return PrerequisiteError(
@@ -159,7 +162,7 @@ def redirect_error(location: str, place: IndexPlace) -> RaggsError:
 
 
 def refusal(status: int, body: Any, place: IndexPlace) -> RaggsError:
-    """Return the error for an answer that reports a failed request, or a failed search in a batch."""
+    """Return the error for an answer that reports a failed request, or a failed search of a batch."""
     from elasticsearch import __version__ as client
 
     kind, reason = cause_of(body)
@@ -200,7 +203,7 @@ def refusal(status: int, body: Any, place: IndexPlace) -> RaggsError:
 
 
 def cause_of(body: Any) -> tuple[str, str]:
-    """Return type and reason of an error's innermost cause, as far as the body contains them."""
+    """Return type and reason of an error's innermost cause, if the body contains them."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if not isinstance(error, Mapping):
         return "", str(error)[:300] or "no reason given"

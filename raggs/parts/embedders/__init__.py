@@ -1,7 +1,7 @@
 """Embedders: base class and registry. An embedder converts texts to float32 vectors.
 
-Embedders replace typographic quotation marks and apostrophes by ASCII ones (`raggs.base.text.fold_quotes`). To their
-models, the typographic ones are other tokens, and the vector of a query would depend on the keyboard.
+Embedders replace typographic quotation marks and apostrophes by ASCII ones (`raggs.base.text.fold_quotes`). For the
+models, both are different tokens, so that the vector of a query would depend on the user's keyboard.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ class Embedder(Adapter, ABC):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Model that is paid for each `batch` of texts; empty if there is none."""
+        """The model, if each `batch` of texts is a paid call; empty if nothing is paid."""
         return ()
 
     @property
     def identity(self) -> str:
-        """Name, version and dimensions; vectors of equal identity are comparable. Loads no model."""
+        """Name, version and dimensions of the embedder, without loading its model. Vectors of equal identity are
+        comparable.
+        """
         return f"{self.config.type}/{self.dims}/{hash_value(self.own_causes())[:12]}"
 
     def causes(self) -> Causes:
@@ -64,7 +66,7 @@ class Embedder(Adapter, ABC):
         return {**self.own_causes(), "identity": self.identity}
 
     def check(self) -> None:
-        """Check a local model by embedding one word, before anything is paid for.
+        """Check a local model by embedding one word, before any paid call.
 
         Raises:
             RaggsError: see `embed`.
@@ -75,11 +77,12 @@ class Embedder(Adapter, ABC):
     @property
     @abstractmethod
     def dims(self) -> int:
-        """Dimensions of a vector. Loads no model."""
+        """Dimensions of a vector, without loading the model."""
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return vectors of unit length, shape (len(texts), dims), float32; zeros for a text without known words.
+        """Return vectors of unit length, shape (len(texts), dims), float32. A text without known words has a zero
+        vector.
 
         Raises:
             ProviderError: the model returned a wrong shape, NaN or infinity.

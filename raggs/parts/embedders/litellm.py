@@ -1,4 +1,6 @@
-"""Embeddings by any provider that litellm supports: within the budget, in the ledger, cached by text."""
+"""Embeddings by any provider that litellm supports. Calls count towards the budget, are recorded in the ledger and
+cached.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ class LiteLLMEmbedder(Embedder):
         return self.context.llm.settings.of(self.config.model)
 
     def _set(self) -> dict[str, object]:
-        """Return the parameters of the settings."""
+        """Return the call parameters from the settings."""
         return {**self._own.parameters, **self.config.parameters}
 
     @property
@@ -62,7 +64,7 @@ class LiteLLMEmbedder(Embedder):
         """Dimensions of a vector.
 
         Raises:
-            ConfigError: neither the settings nor litellm's model list contain it.
+            ConfigError: neither the settings nor litellm's model list contain the dimensions.
         """
         found = self.config.dims or vector_size(self.config.model)
         if found is None:
@@ -89,7 +91,9 @@ class LiteLLMEmbedder(Embedder):
         return self.context.loop().run(self.context.llm.embed(request))
 
     def _parameters(self) -> dict[str, object]:
-        """Return the parameters of a call; `dimensions` is added if fewer are requested than the model has."""
+        """Return the parameters of a call; `dimensions` is included if the settings ask for fewer than the model
+        has.
+        """
         own = vector_size(self.config.model)
         shorter = {"dimensions": self.dims} if own is not None and self.dims < own else {}
         return {**shorter, **self._set()}

@@ -1,8 +1,8 @@
 """Local embedding models: token vectors from an ONNX file, pooled and normalised to unit length.
 
-By default, texts are encoded one at a time. This is as fast on a CPU, and a vector then depends only on its text.
-`query_prefix` and `passage_prefix` are for models that were trained with prefixes. For models that support shorter
-vectors, `dims` selects the leading dimensions.
+By default, texts are encoded one at a time. On a CPU, this is as fast as in batches, and a vector then depends only on
+its text. `query_prefix` and `passage_prefix` are for models that were trained with prefixes. For models that support
+shorter vectors, `dims` selects the leading dimensions.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Ints, Vectors
     from raggs.parts.localmodels import LocalModel, Tokens
 
-SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # names of the vector size in model configurations
+SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # keys of the vector size in a model's config.json
 CONFIG = "config.json"
 OUTPUTS = ("last_hidden_state", "token_embeddings", "sentence_embedding")
 
 
 class OnnxEmbedder(Embedder):
-    """A local model: a folder with model.onnx and tokenizer.json."""
+    """A local model in a folder with model.onnx and tokenizer.json."""
 
     PACKAGES = (*PACKAGES, "numpy")
 
@@ -42,18 +42,24 @@ class OnnxEmbedder(Embedder):
         type: Literal["onnx"] = "onnx"
         path: SourcePath = Field(description="folder with an ONNX file and tokenizer.json; nothing is downloaded")
         file: str | None = Field(None, description="ONNX file in `path`; null: model.onnx or onnx/model.onnx")
-        pooling: Literal["mean", "cls"] = Field("mean", description="pooling of tokens: mean, or the first token")
+        pooling: Literal["mean", "cls"] = Field(
+            "mean", description="pooling of token vectors: their mean, or the first token's vector"
+        )
         dims: int | None = Field(None, ge=1, description="number of leading dimensions to use; null: all")
-        max_length: int = Field(512, ge=8, le=1 << 20, description="maximum tokens; longer texts are truncated")
+        max_length: int = Field(
+            512, ge=8, le=1 << 20, description="maximum tokens per text; longer texts are truncated"
+        )
         query_prefix: str = Field("", description='prefix of each query, such as "query: "')
         passage_prefix: str = Field("", description='prefix of each passage, such as "passage: "')
-        batch: int = Field(1, ge=1, le=4096, description="texts per batch; above 1, last digits depend on the batch")
-        threads: Effort[int | None] = Field(None, ge=1, description="threads of the model; null: one per core")
+        batch: int = Field(
+            1, ge=1, le=4096, description="texts per batch; above 1, the last digits of vectors depend on the batch"
+        )
+        threads: Effort[int | None] = Field(None, ge=1, description="number of threads; null: one per core")
 
     config: Config
 
     def own_causes(self) -> Causes:
-        return {**super().own_causes(), "file": None}  # its content is hashed instead
+        return {**super().own_causes(), "file": None}  # the hash of the file's content is used instead of its name
 
     @property
     def identity(self) -> str:
@@ -108,7 +114,7 @@ class OnnxEmbedder(Embedder):
         import numpy as np
 
         numbers, mask = self._model.run(batch)
-        if self._model.output == "logits":  # output of a classifier
+        if self._model.output == "logits":  # a classifier returns logits
             raise self._model.wrong_output(numbers, "vectors; the model is not an embedder")
         if numbers.ndim not in (2, 3) or numbers.shape[1:-1] not in ((), mask.shape[1:]):
             raise self._model.wrong_output(numbers, f"{self.dims} numbers per token or text; it is not an embedder")
@@ -120,7 +126,7 @@ class OnnxEmbedder(Embedder):
         """Raise an error if the output does not have the expected dimensions.
 
         Raises:
-            DataError: config.json states other dimensions than the model's output has, and `dims` is not set.
+            DataError: config.json and the model's output have different dimensions, and `dims` is not set.
             ProviderError: the output has fewer dimensions than `dims`.
         """
         real = numbers.shape[-1]
@@ -155,7 +161,7 @@ class OnnxEmbedder(Embedder):
 
     @cached_property
     def _size(self) -> int | None:
-        """Dimensions of the model's vectors; None if unknown before the first text."""
+        """Dimensions of the model's vectors; None if only an output can show them."""
         try:
             found = as_object(json.loads(read_whole(self._folder.path / CONFIG)))
         except (RaggsError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """Cache of text vectors: equal texts share one vector, within a run and across runs.
 
 There is one file per embedder, in the embeddings cache; all its content can be computed again. A row that is damaged or
-has other dimensions is computed again. Reading a vector takes a fifth of the time of the fastest embedder. A file costs
-some milliseconds, so vectors that took less time are not written.
+has other dimensions is computed again. Reading a vector takes a fifth of the time in which the fastest embedder
+computes it. Writing a file takes some milliseconds, so vectors are written only if computing them took longer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from raggs.base.text import fold_quotes
 from raggs.parts.embedders import Embedder
 
 TEXTS_PER_REPORT = 256  # texts embedded between two progress reports
-MAX_UNWRITTEN_VECTORS = 1024  # vectors held in memory before they are written, if documents are embedded one by one
-WORTH_S = 0.25  # minimum embedding time, in seconds, for which vectors are written
+# vectors collected in memory before they are written, if documents are embedded one by one
+MAX_UNWRITTEN_VECTORS = 1024
+WORTH_S = 0.25  # minimum time, in seconds, that embedding took if its vectors are written
 
 
 def ignore_counts(done: int, total: int) -> None:
-    """Ignore progress reports."""
+    """Ignore a progress report."""
 
 
 class KeptEmbedder(Embedder):
@@ -34,8 +35,8 @@ class KeptEmbedder(Embedder):
         inner: embedder of uncached texts.
         cache: cache of the vectors.
         tell: called with the number of embedded texts and their total.
-        held: vectors collected in memory before they are written together; `close` writes the rest. With 1, a killed
-            process loses at most `TEXTS_PER_REPORT` vectors.
+        held: number of vectors collected in memory before they are written together; `close` writes the rest. If it is
+            1, a killed process loses at most `TEXTS_PER_REPORT` vectors.
 
     Attributes:
         found: number of vectors found in the cache.

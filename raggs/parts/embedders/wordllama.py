@@ -1,9 +1,9 @@
 """WordLlama: averaged static token vectors. Small and fast; the package includes the weights, nothing is downloaded.
 
-Only the tokenizer and the table are used, read from the package's files. Importing the package itself, which can also
-download and cluster, takes a third of a second. Its `embed` pads every batch to the longest text, so that one long
-passage needs gigabytes. Here each text is pooled separately in blocks of tokens, so that a vector does not depend on
-its batch.
+Only the tokenizer and the table of vectors are used, read from the package's files. Importing the package, which can
+also download and cluster, takes a third of a second. Its own `embed` pads every batch to the longest text, so that one
+long passage needs gigabytes. Here each text is pooled separately in blocks of tokens, so that a vector does not depend
+on its batch.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class _WordLlamaModel:
     """Tokenizer and table of token vectors.
 
     Attributes:
-        embedding: one row per token, in half precision; converted to float32 once that is less work overall.
-        asked: number of tokens so far.
+        embedding: one row per token, in half precision; converted to float32 after as many lookups as it has rows.
+        asked: number of tokens looked up so far.
     """
 
     tokenizer: Tokenizer
@@ -49,7 +49,9 @@ class _WordLlamaModel:
     asked: int = 0
 
     def sum(self, tokens: Ints, dims: int) -> Floats:
-        """Return the sum of the leading dimensions of the token vectors; bit-identical in both precisions."""
+        """Return the sum of the tokens' vectors, cut to `dims` dimensions; the same bits for half precision and
+        float32.
+        """
         import numpy as np
 
         self.asked += len(tokens)
@@ -80,11 +82,14 @@ class WordLlamaEmbedder(Embedder):
 
     @property
     def dims(self) -> int:
-        """Dimensions of a vector: the leading ones of the weights."""
+        """Number of leading dimensions of the weights that a vector has."""
         return self.config.dims
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return the sums of each text's token vectors at unit length, shape (texts, dims); zeros without tokens."""
+        """Return, for each text, the sum of its token vectors, scaled to unit length; shape (texts, dims). A text
+        without
+        tokens has a zero vector.
+        """
         import numpy as np
 
         model = self._load()
@@ -96,7 +101,9 @@ class WordLlamaEmbedder(Embedder):
         return vectors
 
     def _pool(self, model: _WordLlamaModel, tokens: Ints) -> Vectors:
-        """Return the sum of the token vectors at unit length, or zeros without tokens. The sum is in float64."""
+        """Return the sum of the token vectors, scaled to unit length, or zeros without tokens. The sum is in
+        float64.
+        """
         import numpy as np
 
         total = np.zeros(self.dims)
@@ -124,7 +131,7 @@ class WordLlamaEmbedder(Embedder):
 
 
 def _folder() -> Path:
-    """Return the folder of the package, located without an import."""
+    """Return the folder of the package, which is found without importing it."""
     found = find_spec("wordllama")
     if found is None or found.origin is None:
         raise FileNotFoundError("the package is not installed")

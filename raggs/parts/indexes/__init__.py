@@ -1,4 +1,4 @@
-"""Indexes: base class and registry. An index over vectors takes queries and returns their nearest rows.
+"""Indexes: base class and registry. An index over vectors returns the nearest rows of each query.
 
 This package stores the passages of a corpus, their vectors, and indexes over them on disk.
 
@@ -38,8 +38,8 @@ class IndexFacts:
 
     Attributes:
         kind: type and storage format of its rows, such as "hnsw-int8".
-        build_s: time of the original build, in seconds; 0 if nothing is built.
-        bytes: size on disk; without the vectors, unless they are the index.
+        build_s: duration of the original build, in seconds; 0 if nothing is built.
+        bytes: size on disk; excludes the vectors, except if the index consists of them.
         memory: bytes of memory needed for a search at full speed.
     """
 
@@ -58,7 +58,7 @@ class OpenIndex(ABC):
 
     @abstractmethod
     def search(self, queries: Vectors, k: int) -> Neighbours:
-        """Return the k nearest rows of each query; fewer if the index finds no more, none for a zero query.
+        """Return the k nearest rows of each query, or fewer if the index finds no more. A zero query has no neighbours.
 
         Args:
             queries: shape (q, dims), of unit length or zero.
@@ -73,7 +73,7 @@ class Index(Adapter, ABC):
     """Recipe of an index over vectors. Built as ``cls(config)``.
 
     Attributes:
-        EFFORT: name of the integer setting that widens a search without a rebuild; empty if none does.
+        EFFORT: name of the integer setting that widens a search without a rebuild; empty if there is no such setting.
     """
 
     EFFORT: ClassVar[str] = ""
@@ -87,14 +87,14 @@ class Index(Adapter, ABC):
     @property
     @abstractmethod
     def rescores(self) -> bool:
-        """Whether scores are exact cosines of the stored vectors, rather than scores of the index."""
+        """Whether scores are exact cosines, computed from the stored vectors, rather than the index's own scores."""
 
     def causes(self) -> Causes:
-        """Return everything that affects its hits: settings, versions."""
+        """Return everything that affects the hits of the index: settings, versions."""
         return self.own_causes()
 
     def least_effort(self, k: int) -> int:
-        """Return the smallest effective value of `EFFORT` for k hits; smaller values have the same effect."""
+        """Return the least value of `EFFORT` that has an effect for k hits; smaller values act like this one."""
         return 1
 
     def check(self, rows: int, dims: int, cache: Cache) -> None:
@@ -115,7 +115,7 @@ class Index(Adapter, ABC):
 
         Args:
             progress: called with (name, rows done, rows in total) during the build.
-            scoring: precision of scores, if the index `rescores`.
+            scoring: precision of scores; applies only if the index `rescores`.
 
         Raises:
             DataError, PrerequisiteError: see `check`, or the vectors contain NaN.

@@ -1,22 +1,22 @@
 """Approximate indexes by faiss: HNSW and IVF.
 
 An index proposes candidates. By default, their scores are then computed again from the stored, memory-mapped vectors.
-Scores and order are therefore those of the exact search, and only candidates that the index did not find are missing.
+Scores and order are therefore those of the exact search, and only passages that the index did not propose are missing.
 Rescoring takes some microseconds per query. A query's hits do not depend on other queries: a batch is searched in one
 call only if faiss processes each query independently. Vectors have unit length, so that their inner product is the
 cosine. A zero vector has score 0.
 
 faiss runs on one thread. Its OpenMP threads busy-wait by default, which can hang the import on a loaded machine, so
-they are set to wait passively. With one thread, a build depends only on the vectors and the seed, and query latency
-does not include contention.
+they are set to wait passively. With one thread, a build depends only on the vectors and the seed, and threads do not
+compete, which would raise query latency.
 
 HNSW is a layered graph of near neighbours, searched from the top layer (Malkov & Yashunin 2020). Two undocumented facts
 about faiss: if efSearch is below k, the search ends early and returns far fewer hits than possible, so efSearch is at
-least k. Its arrays grow by doubling, so they are allocated at full size before the first row is added.
+least k. The graph's arrays grow by doubling, so they are allocated at full size before the first row is added.
 
-IVF keeps vectors in lists around centroids; a search reads the nearest lists. With `pq`, a vector is split into parts,
+IVF stores vectors in lists around centroids; a search reads the nearest lists. With `pq`, a vector is split into parts,
 and each part is stored as the nearest of 16 centroids, in 4 bits (product quantization, Jégou, Douze & Schmid 2011).
-Blocks of codes are compared in registers (André et al. 2015). The scores are approximate, so `reorder` times k
+Blocks of codes are compared in CPU registers (André et al. 2015). The scores are approximate, so `reorder` times k
 candidates are scored again from the vectors on disk.
 """
 
@@ -91,7 +91,7 @@ class Scan:
         self._into = self._pointer(self._values), self._pointer(self._rows)
 
     def __call__(self, query: Vectors) -> tuple[Scores, Ints]:
-        """Return scores and rows, best first; row -1 if no more were found. Scores are valid until the next call.
+        """Return scores and rows, best first; the row is -1 if no more were found. The next call overwrites the arrays.
 
         Args:
             query: shape (dims,), contiguous.
@@ -104,7 +104,7 @@ def faiss(kind: str) -> ModuleType:
     """Return the faiss package, set to one thread.
 
     Args:
-        kind: index that needs it, for the message.
+        kind: index that needs faiss, for the error message.
 
     Raises:
         PrerequisiteError: faiss is not installed.
@@ -122,7 +122,7 @@ def faiss(kind: str) -> ModuleType:
 
 @contextmanager
 def _waiting_passively() -> Iterator[None]:
-    """Set the OpenMP wait policy to passive during the import, when OpenMP reads it, and restore it afterwards."""
+    """Make OpenMP threads wait passively: OpenMP reads the policy during the import, and it is restored afterwards."""
     before = os.environ.get(WAITING)
     os.environ.setdefault(WAITING, "passive")
     try:
@@ -139,7 +139,7 @@ def new(package: ModuleType, key: str, dims: int) -> FaissIndex:
 
 
 def tune(package: ModuleType, index: FaissIndex, setting: str, value: int) -> None:
-    """Set a faiss parameter: efSearch, efConstruction or nprobe."""
+    """Set one of the faiss parameters efSearch, efConstruction and nprobe."""
     package.ParameterSpace().set_index_parameter(index, setting, value)
 
 
@@ -156,7 +156,7 @@ def write(package: ModuleType, index: FaissIndex, path: Path) -> None:
 
 
 def read(package: ModuleType, path: Path) -> FaissIndex:
-    """Return the index in a file, memory-mapped where faiss supports it (graphs and their vectors, but not lists).
+    """Return the index in a file. faiss memory-maps graphs and their vectors, but reads lists into memory.
 
     Raises:
         DataError: faiss cannot read the file.
@@ -176,10 +176,10 @@ def _read(package: ModuleType, path: Path, flags: int) -> FaissIndex:
     return found
 
 
-INDEX = "index"  # name of the file
+INDEX = "index"  # name of the index file
 ROWS_PER_REPORT = 8192  # rows added between two progress reports
 BATCH = 64  # queries per call
-TIE_ROWS = 16  # rows beyond the k-th, so that ties there can be ordered by doc_id
+TIE_ROWS = 16  # rows requested beyond the k-th, so that ties with the k-th row can be ordered by doc_id
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Scores = np.empty(0, dtype=np.float32)
 
@@ -189,7 +189,7 @@ class ApproximateIndex(Index):
 
     PACKAGES = (PACKAGE,)
     SETTING: str  # faiss parameter for the width of a search
-    TOGETHER = False  # whether faiss returns the same hits for queries that are searched in one call
+    TOGETHER = False  # whether faiss returns the same hits if queries are searched in one call
 
     @property
     @abstractmethod
@@ -199,7 +199,7 @@ class ApproximateIndex(Index):
     @property
     @abstractmethod
     def full(self) -> bool:
-        """Whether vectors are stored as float32, so that its own scores are exact except for the last bits."""
+        """Whether the index stores vectors as float32, so that its own scores are exact except for the last bits."""
 
     @abstractmethod
     def built_with(self, rows: int) -> dict[str, str | int | None]:
@@ -207,15 +207,15 @@ class ApproximateIndex(Index):
 
     @abstractmethod
     def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
-        """Return an index of these vectors; `add` adds them in blocks after training."""
+        """Return an index of these vectors; after training, it calls `add`, which adds the vectors in blocks."""
 
     @abstractmethod
     def width(self, k: int) -> int:
-        """Return the value of `SETTING` for k candidates."""
+        """Return the value of `SETTING` for a search of k rows."""
 
     @abstractmethod
     def candidates(self, k: int) -> int:
-        """Return the number of rows to request for k hits if the index's own scores are approximate."""
+        """Return the number of rows to request for k hits; used if the index's own scores are approximate."""
 
     @abstractmethod
     def memory(self, rows: int, dims: int) -> int:
@@ -229,7 +229,7 @@ class ApproximateIndex(Index):
         """Raise an error if the settings do not fit vectors of this shape.
 
         Raises:
-            DataError: they do not fit.
+            DataError: the settings do not fit.
         """
 
     def check(self, rows: int, dims: int, cache: Cache) -> None:
@@ -242,7 +242,7 @@ class ApproximateIndex(Index):
             self._check_room(rows, dims)
 
     def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
-        """Return the index, memory-mapped where faiss supports it."""
+        """Return the index, memory-mapped where faiss supports it; it is built if it is not on disk."""
         rows, dims = vectors.vectors.shape
         package = faiss(self.config.type)
         self.fits(rows, dims)
@@ -262,7 +262,9 @@ class ApproximateIndex(Index):
         return _Approximate(self, package, read(package, made.path / INDEX), vectors, facts, scoring)
 
     def _name(self, rows: int, dims: int) -> str:
-        """Return the folder name of the index; an index of other vectors with the same shape replaces it."""
+        """Return the folder name of the index. An index with the same settings and shape, but of other vectors, is
+        replaced.
+        """
         library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
         return f"{self.config.type}-{hash_value([rows, dims, self.built_with(rows), library])[:16]}"
 
@@ -308,13 +310,14 @@ class _Approximate(OpenIndex):
         self._recipe = recipe
         self._package = package
         self._index = index
-        # the same memory map as a plain array, whose rows are faster to access
+        # a plain array over the same memory map, because its rows are faster to access
         self._vectors: Vectors = np.asarray(vectors.vectors)
         self._ranks = vectors.ranks
         self._scoring = scoring
         self._rounds = scoring.dtype != "f32"
-        self._near = recipe.full and not self._rounds  # whether its scores bound the rows that can be among the best k
-        self._set_for: tuple[int, int] = (0, 0)  # k and thread of the latest call of `_set`
+        # whether the index's scores suffice to discard rows that cannot be among the best k
+        self._near = recipe.full and not self._rounds
+        self._set_for: tuple[int, int] = (0, 0)  # k and thread for which `_set` was last called
         self._scan = Scan(package, index, 1)
 
     def search(self, queries: Vectors, k: int) -> Neighbours:
@@ -339,7 +342,7 @@ class _Approximate(OpenIndex):
         return in_order(len(found), k, rows, asking, values, self._ranks)
 
     def _together(self, queries: Vectors, k: int) -> Neighbours:
-        """Return the results of `_nearest` for a batch, in less time."""
+        """Return what `_nearest` returns for each query of a batch, in less time."""
         check_finite(queries)
         live = np.flatnonzero(queries.any(axis=1))
         values, rows = self._index.search(queries[live], self._wanted(k))
@@ -354,18 +357,18 @@ class _Approximate(OpenIndex):
         return in_order(len(queries), k, rows, asking, values, self._ranks)
 
     def _wanted(self, k: int) -> int:
-        """Return the number of candidates to request."""
+        """Return the number of candidates to request from faiss for k hits."""
         return min(k + TIE_ROWS if self._near else self._recipe.candidates(k), len(self._vectors))
 
     def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
         """Return the rows and scores of one query of shape (dims,), best first."""
         length = sqrt(np.dot(query, query))
-        if not 0 < length < inf:  # zero, infinite or NaN, or its square underflows or overflows
+        if not 0 < length < inf:  # the query is zero, infinite or NaN, or its square underflows or overflows
             check_finite(query)
             if not query.any():
                 return NO_ROWS, NO_SCORES
         values, rows = self._scan(query)
-        if rows[-1] < 0:  # fewer rows were found
+        if rows[-1] < 0:  # faiss found fewer rows than requested
             values, rows = values[rows >= 0], rows[rows >= 0]
         if not self._recipe.rescores:
             order = np.lexsort((self._ranks[rows], -values))[:k]
@@ -377,7 +380,9 @@ class _Approximate(OpenIndex):
         return best_of(self._vectors, self._ranks, query, rows, k, self._scoring)
 
     def _set(self, k: int) -> None:
-        """Set the state that faiss keeps between searches: search width, and the thread count of the calling thread."""
+        """Set what faiss stores between searches: the search width, and the number of threads for the calling
+        thread.
+        """
         self._package.omp_set_num_threads(1)
         tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
         self._scan = Scan(self._package, self._index, self._wanted(k))
@@ -393,15 +398,17 @@ class HnswIndex(ApproximateIndex):
 
     class Config(IndexConfig):
         type: Literal["hnsw"] = "hnsw"
-        m: int = Field(16, ge=2, le=256, description="links per vector and layer; twice as many in the bottom layer")
+        m: int = Field(
+            16, ge=2, le=256, description="links per vector in each layer; twice as many in the bottom layer"
+        )
         ef_construction: int = Field(200, ge=1, le=100_000, description="candidates examined per vector in the build")
-        ef: int = Field(64, ge=1, le=1_000_000, description="candidates examined per query; raised to k if lower")
+        ef: int = Field(64, ge=1, le=1_000_000, description="candidates examined per query; at least k")
         quantize: Literal["int8"] | None = Field(
             None, description="int8: store the graph's vectors as bytes, in a quarter of the memory; null: float32"
         )
         reorder: bool = Field(
             True,
-            description="compute exact scores of the candidates from the vectors on disk; false: scores of the graph",
+            description="compute exact scores of the candidates from the vectors on disk; false: use the graph's scores",
         )
 
     config: Config
@@ -439,11 +446,11 @@ class HnswIndex(ApproximateIndex):
         return k
 
     def candidates(self, k: int) -> int:
-        """Return the number of examined candidates; all of them are rescored."""
+        """Return the number of candidates that faiss examines; all of them are rescored."""
         return max(self.config.ef, k)
 
     def memory(self, rows: int, dims: int) -> int:
-        """Return the bytes of vectors and links, and of each row's level and offset."""
+        """Return the bytes needed by the vectors, the links, and the level and offset of each row."""
         return rows * (dims * self._width + 4 * self._links + 12)
 
     def smaller(self, rows: int, dims: int) -> str:
@@ -455,18 +462,18 @@ class HnswIndex(ApproximateIndex):
 
     @property
     def _width(self) -> int:
-        """Bytes per dimension."""
+        """Bytes per stored dimension."""
         return 4 if self.full else 1
 
     @property
     def _links(self) -> int:
-        """Mean number of link slots per row: 2 m in the bottom layer and m in each layer above."""
+        """Mean number of links that a row has space for: 2 m in the bottom layer and m in each layer above."""
         m = self.config.m
         return 2 * m + -(-m // (m - 1))
 
 
 def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: int, width: int) -> None:
-    """Reserve memory for all rows; a shrunk array keeps its capacity."""
+    """Reserve memory for all rows: each array is enlarged and shrunk again, but keeps its capacity."""
     for values, count in (
         (package.downcast_index(index.storage).codes, rows * dims * width),
         (index.hnsw.neighbors, rows * links),
@@ -483,7 +490,7 @@ ID = 8  # bytes per row id
 
 
 class IvfIndex(ApproximateIndex):
-    """IVF: searches only the nearest lists of vectors; fast to build, small with pq (extra `ann`)."""
+    """IVF: searches only the nearest lists of vectors; fast to build, and small with `pq` (extra `ann`)."""
 
     EFFORT = "nprobe"
     SETTING = "nprobe"
@@ -502,7 +509,7 @@ class IvfIndex(ApproximateIndex):
         )
         reorder: int = Field(
             10, ge=0, le=10_000,
-            description="candidates per hit that are scored exactly from the vectors on disk; 0: none",
+            description="candidates per hit that are scored exactly from the vectors on disk; 0: no candidates",
         )  # fmt: skip
 
     config: Config
@@ -549,7 +556,7 @@ class IvfIndex(ApproximateIndex):
         return max(self.config.reorder * k, k + TIE_ROWS)
 
     def memory(self, rows: int, dims: int) -> int:
-        """Return the bytes of the lists, which grow by doubling, and of the training sample."""
+        """Return the bytes needed by the lists, which grow by doubling, and by the training sample."""
         row = dims * 4 if self.config.pq is None else -(-self.config.pq // 2)
         return int(1.5 * rows * (row + ID)) + 2 * min(rows, self._lists(rows) * SAMPLE) * dims * 4
 
@@ -565,7 +572,7 @@ class IvfIndex(ApproximateIndex):
 
 
 def _calm(index: Any, seed: int) -> None:
-    """Set the seeds, and disable warnings about few rows per list."""
+    """Set the random seeds, and disable warnings about few rows per list."""
     index.cp.seed = seed
     index.cp.min_points_per_centroid = 1
     index.cp.max_points_per_centroid = SAMPLE

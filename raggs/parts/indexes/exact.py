@@ -6,11 +6,11 @@ make the result independent of the other queries in the batch:
 - The last bits of a product depend on the shape of the matrices. The product therefore only selects rows. Every row
   whose score is within rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to
   float32.
-- Ties are common (duplicates, and scores with fewer than 32 bits). They are ordered by a rank given for each row. No
-  row that ties with the k-th is dropped before that order is applied.
+- Ties are common (duplicates, and scores with fewer than 32 bits). They are ordered by a rank that the caller gives for
+  each row. Rows that tie with the k-th row are dropped only after this order is applied.
 
 A product is split into tiles that BLAS computes on the calling thread. With BLAS threads, a product on a busy machine
-is up to twenty times slower. Parallelism comes from several workers that each run queries.
+is up to twenty times slower. Searches run in parallel if several workers each process queries.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progr
 if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
 
-CHUNK = 8192  # rows; 8 MiB for 256 dimensions
-BATCH = 64  # queries; the scores of a chunk take 2 MiB
+CHUNK = 8192  # rows read at a time; 8 MiB for 256 dimensions
+BATCH = 64  # queries processed together; their scores for a chunk take 2 MiB
 PAIRS = 2048  # pairs that are scored again at a time
-ONE_THREAD = 1 << 18  # multiplications in a product that OpenBLAS runs on a single thread
+ONE_THREAD = 1 << 18  # maximum number of multiplications for which OpenBLAS uses a single thread
 FLOAT32_ROUNDING = 2.0**-24  # unit roundoff of float32
-# unit roundoff of scores in each dtype; 0: no rounding beyond float32
+# unit roundoff of scores in each dtype; 0: scores stay float32
 UNITS: dict[Dtype, float] = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}
 FULL_PRECISION = PrecisionSettings()
 NO_NEIGHBOUR = -1
@@ -62,11 +62,11 @@ def search(
     chunk: int = CHUNK,
     batch: int = BATCH,
 ) -> Neighbours:
-    """Return the k rows of `vectors` with the largest dot product, for each of `queries`.
+    """Return, for each of `queries`, the k rows of `vectors` with the largest dot product.
 
     Args:
         vectors: shape (n, d), of unit length or zero; may be a memory map.
-        ranks: shape (n,), unique; orders ties, smaller first.
+        ranks: shape (n,), unique; rows with equal scores are ordered by ascending rank.
         queries: shape (q, d); a zero query has no neighbours.
         k: at least 1.
         scoring: precision of vectors, queries and scores.
@@ -122,7 +122,7 @@ def broken_vectors() -> DataError:
 def best_of(
     vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: PrecisionSettings = FULL_PRECISION
 ) -> tuple[Ints, Scores]:
-    """Return the best k of some rows for one query, with the same order and scores as `search`, to the last bit.
+    """Return the best k of the given rows for one query; order and scores are those of `search`, to the last bit.
 
     Args:
         query: shape (d,), rounded as in `scoring`.
@@ -131,7 +131,7 @@ def best_of(
     scores = _scores_of(_rounded_parts(vectors[rows], scoring), query.astype(np.float64))
     if not scoring.high_precision:
         scores = scoring.last(scores)
-    if (scores[1:] < scores[:-1]).all():  # ordered, without ties
+    if (scores[1:] < scores[:-1]).all():  # already ordered, and without ties
         return rows[:k], scores[:k]
     order = np.lexsort((ranks[rows], -scores))[:k]
     return rows[order], scores[order]
@@ -144,7 +144,7 @@ def scores_of_pairs(
 
     Args:
         queries: rounded as in `scoring`.
-        rows, asking: indices into `vectors` and `queries`, one of each per pair.
+        rows, asking: for each pair, the index of its row in `vectors` and of its query in `queries`.
     """
     found = np.empty(len(rows), dtype=np.float32)
     wide = queries.astype(np.float64)
@@ -160,7 +160,7 @@ def in_order(queries: int, k: int, rows: Ints, asking: Ints, scores: Scores, ran
 
 
 def _rounded_parts(vectors: Vectors, scoring: PrecisionSettings) -> Vectors:
-    """Return `scoring.part(vectors)`, without a copy if nothing is rounded."""
+    """Return the rounded vectors, as `scoring.part(vectors)` does; nothing is copied if nothing is rounded."""
     return vectors if scoring.dtype == "f32" else scoring.part(vectors)
 
 
@@ -189,7 +189,7 @@ def _search_batch(
     live = np.ascontiguousarray(queries[asked], dtype=np.float32)
     lengths = np.linalg.norm(live, axis=1)
     margin = (margin_of(1.0, live.shape[1]) * lengths).astype(np.float32)
-    if not scoring.high_precision:  # a score and the score that it is compared with may both be rounded up
+    if not scoring.high_precision:  # the score and the score that it is compared with may both be rounded up
         margin += np.float32(2.1 * UNITS[scoring.dtype]) * lengths
     best = _no_neighbours(len(live), k)
     for start in range(0, len(vectors) if len(live) else 0, size):
@@ -200,7 +200,8 @@ def _search_batch(
         if not np.isfinite(total):
             raise broken_vectors()
         floor = best.scores[:, -1]
-        if len(chunk) >= k and np.isneginf(floor).any():  # no earlier results yet: use the chunk's own k-th best score
+        # If a query has fewer than k earlier results, the limit is the k-th best score of this chunk.
+        if len(chunk) >= k and np.isneginf(floor).any():
             floor = np.maximum(floor, np.partition(scores.T, -k, axis=1)[:, -k])
         rows, asking = np.nonzero(scores >= floor - margin)
         if len(rows):
@@ -215,13 +216,13 @@ def _products(chunk: Vectors, queries: Vectors) -> Scores:
     """Return chunk @ queries.T, computed on the calling thread; shape (rows, queries)."""
     rows, dims = chunk.shape
     scores: Scores = np.empty((rows, len(queries)), dtype=np.float32)
-    if len(queries) == 1:  # BLAS uses threads for much smaller matrix-vector products; einsum does not use BLAS
+    if len(queries) == 1:  # BLAS uses threads even for small matrix-vector products; einsum does not use BLAS
         np.einsum("rd,qd->rq", chunk, queries, out=scores)
         return scores
     tile = max(1, ONE_THREAD // (len(queries) * dims))
     tiles, rest = divmod(rows, tile)
     whole = rows - rest
-    # A stack of products: numpy calls BLAS once per tile.
+    # The tiles are a stack of matrices, so that numpy calls BLAS once per tile.
     stack, out = chunk[:whole].reshape(tiles, tile, dims), scores[:whole].reshape(tiles, tile, len(queries))
     np.matmul(stack, queries.T, out=out)
     np.matmul(chunk[whole:], queries.T, out=scores[whole:])
@@ -229,13 +230,13 @@ def _products(chunk: Vectors, queries: Vectors) -> Scores:
 
 
 def _scores_of(rows: Vectors, queries: Floats) -> Scores:
-    """Return the products of rows with one query, or with one query per row, each summed independently."""
+    """Return the scores of rows for one query, or for one query per row; each score is summed independently."""
     found: Scores = np.add.reduce(rows * queries, axis=1).astype(np.float32)
     return found
 
 
 def _merge(best: Neighbours, asking: Ints, positions: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:
-    """Return the best k of the earlier and the new results of each query."""
+    """Return each query's best k among the earlier and the new results."""
     queries, k = best.positions.shape
     owner = np.concatenate([np.repeat(np.arange(queries), k), asking])
     positions = np.concatenate([best.positions.ravel(), positions])

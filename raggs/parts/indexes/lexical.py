@@ -1,14 +1,15 @@
 """A BM25 index (bm25s) on disk, built once per corpus and parameters, and the tokenization of lexical search.
 
-bm25s computes every (word, passage) score during indexing. A search adds one sparse column per query word. Its files
-are numpy arrays and JSON, saved and loaded without pickle. Lists are truncated here and not in bm25s, because the order
-of ties in bm25s depends on the machine. If a corpus has several languages, each passage is analysed in its own
-language. A query is analysed in its own language if the corpus has it, otherwise in the corpus's main language.
+bm25s computes the score of every (word, passage) pair during indexing. A search adds one sparse column per query word.
+The files are numpy arrays and JSON, saved and loaded without pickle. Lists are truncated here and not in bm25s, because
+the order of ties in bm25s depends on the machine. If a corpus has several languages, each passage is analysed in its
+own language. A query is analysed in its own language if the corpus contains this language, otherwise in the corpus's
+main language.
 
-Tokenization: lower-case word stems without stop words and accents. A word is a run of letters and digits, so that
-``__init__`` becomes "init" and "C3" is kept. Elided words (l', qu') and English contractions ('s, n't) are removed
-first. Stop words and the Snowball stemmer depend on the language. Accents are removed last, because the French stemmer
-needs them.
+Tokenization: words are lower-case stems without accents; stop words are dropped. A word is a run of letters and digits,
+so that ``__init__`` becomes "init" and "C3" is kept. Elided words (l', qu') and English contractions ('s, n't) are
+removed first. Stop words and the Snowball stemmer depend on the language. Accents are removed last, because the French
+stemmer needs them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ WORD_PATTERN = re.compile(r"[^\W_]+")
 ELISIONS = re.compile(
     r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|all|un)['’](?=\w)|(?<=\w)['’](?:s|t|d|m|ll|re|ve)\b"
 )
-MIN_LANGUAGE_SHARE = 0.1  # minimum share of a language in the sample
+MIN_LANGUAGE_SHARE = 0.1  # minimum share of the sample that a language of the corpus has
 
 
 def words_of(text: str, language: str) -> list[str]:
@@ -71,7 +72,7 @@ def languages_of(sample: Iterable[str]) -> tuple[str, ...]:
 
 
 def pick_language(language: str, languages: tuple[str, ...]) -> str:
-    """Return `language` if it is one of `languages`, otherwise the first of them."""
+    """Return `language` if it is one of `languages`, otherwise the first item of `languages`."""
     return language if language in languages else languages[0]
 
 
@@ -83,7 +84,7 @@ LANGUAGES = "languages.json"
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of an index. `language`: "auto" or an ISO 639-1 code."""
+    """Parameters of an index. `language` is "auto" or an ISO 639-1 code."""
 
     k1: float
     b: float
@@ -101,7 +102,7 @@ class LexicalIndex:
     def search(self, text: str, language: str, k: int) -> tuple[Ints, Scores]:
         """Return positions and scores of at most `k` passages that share a word with `text`.
 
-        They are ordered by descending score; ties by doc_id. Words that occur in no passage are ignored.
+        The passages are ordered by descending score, and ties by doc_id. Words that occur in no passage are ignored.
         """
         words = words_of(text, pick_language(language, self.languages))
         known = self._bm25.get_tokens_ids(words)
@@ -110,7 +111,8 @@ class LexicalIndex:
         scores: Scores = self._bm25.get_scores_from_ids(known)
         found = np.flatnonzero(scores > 0)
         if len(found) > k:
-            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]  # including all ties of the k-th
+            # keep all passages that tie with the k-th
+            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
         best = found[np.lexsort((self._ranks[found], -scores[found]))][:k]
         return best, scores[best]
 
@@ -118,7 +120,7 @@ class LexicalIndex:
 def open_lexical(
     cache: Cache, store: PassageStore, parameters: Parameters, progress: Progress | None = None
 ) -> LexicalIndex:
-    """Return the index of `store` with these parameters; it is built if the cache has no intact one.
+    """Return the index of `store` with these parameters; it is built if the cache has no undamaged one.
 
     Args:
         progress: called with ("bm25", done, total) while passages are read.
@@ -138,7 +140,7 @@ def open_lexical(
 
 
 def lexical_faults(cache: Cache, store: PassageStore, parameters: Parameters) -> Iterator[tuple[Path, str]]:
-    """Yield the folder of the index and a description of each altered file."""
+    """Yield, for each altered file of the index, the index's folder and a description of the fault."""
     return cache.faults(_name(store, parameters))
 
 
@@ -164,7 +166,7 @@ def _build(folder: Path, store: PassageStore, parameters: Parameters, progress: 
 def _encode(
     store: PassageStore, languages: tuple[str, ...], progress: Progress | None
 ) -> tuple[list[array[int]], dict[str, int]]:
-    """Return each passage's words as codes, and the code of each word, in order of first occurrence."""
+    """Return the words of each passage as codes, and the code of each word; codes are in order of first occurrence."""
     codes: list[array[int]] = []
     vocabulary: dict[str, int] = {}
     for start in range(0, len(store), PASSAGES_PER_BLOCK):

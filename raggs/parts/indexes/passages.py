@@ -69,7 +69,9 @@ def passage_of(row: Row) -> Passage:
 
 
 def line_of(row: Row) -> bytes:
-    """Return a passage's bytes in the hash of the corpus: one line, and a second one if hygiene changes its text."""
+    """Return the bytes by which a passage enters the corpus hash: one line, and a second one if hygiene changes its
+    text.
+    """
     span = row[4]
     line = canonical_json(row[:4] if span is None else (*row[:4], span)).encode() + b"\n"
     return line + CLEANED if is_cleaned(row) else line
@@ -82,14 +84,14 @@ def is_cleaned(row: Row) -> bool:
 
 
 def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: Progress | None) -> Mapping[str, str]:
-    """Insert all passages.
+    """Insert all passages of `source` into the database.
 
     Args:
         progress: called with ("passages", done, 0) at intervals.
 
     Returns:
-        `content_hash` of all rows, their number `count`, the number of those changed by hygiene `cleaned`, and the
-        number with typographic quotation marks `folded`.
+        `content_hash`: hash of all rows; `count`: number of rows; `cleaned`: number of passages that hygiene changes;
+        `folded`: number of passages with typographic quotation marks.
 
     Raises:
         DataError: the corpus has no passage, a duplicate id, or an id that file formats cannot represent.
@@ -135,7 +137,7 @@ FORMAT = "raggs-passages-5"
 FILE = "passages.sqlite"  # in the cache, in one folder per corpus
 FOLDING_CAUSE = f"quotes {FOLDING}"  # version of the replacement of typographic quotation marks in searches
 META_KEYS = frozenset({"content_hash", "cleaned", "count", "format"})  # required keys of the table `meta`
-LOOKUP = 500  # ids per statement; every build of sqlite allows 999
+LOOKUP = 500  # ids per SQL statement; every build of sqlite allows 999
 
 
 class Passages(Protocol):
@@ -145,7 +147,7 @@ class Passages(Protocol):
     def content_hash(self) -> str: ...
     @property
     def file(self) -> Path | None:
-        """The file that another process can open as a `PassageStore`; None if passages come from elsewhere."""
+        """The file that another process can open as a `PassageStore`; None if the passages are not in such a file."""
 
     @property
     def folded(self) -> bool:
@@ -153,7 +155,7 @@ class Passages(Protocol):
 
     @property
     def cleaned(self) -> int | None:
-        """Number of passages whose text is changed by hygiene; None if unknown."""
+        """Number of passages whose text Unicode hygiene changes; None if unknown."""
 
     def __len__(self) -> int: ...
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
@@ -178,7 +180,7 @@ class PassageStore:
 
     @property
     def file(self) -> Path | None:
-        """Absolute path, for other processes."""
+        """Absolute path of the file, so that other processes can open it."""
         return self.path.resolve()
 
     @classmethod
@@ -240,12 +242,12 @@ class PassageStore:
 
     @classmethod
     def find(cls, cache: Cache, content_hash: object) -> PassageStore | None:
-        """Return the store of these passages in a cache, or None. The file is not verified."""
+        """Return the store of these passages in a cache, or None if the cache has none. The file is not verified."""
         for path in sorted(cache.folder.glob(f"*/{FILE}")):
             try:
                 store = cls.open(path)
             except (RaggsError, OSError):
-                continue  # damaged, or of another version
+                continue  # the file is damaged, or of another version
             if store.content_hash == content_hash:
                 return store
             store.close()
@@ -263,7 +265,7 @@ class PassageStore:
 
     @property
     def search_hash(self) -> str:
-        """Hash of the passages as searches read them: `content_hash`, unless the corpus is `folded`."""
+        """Hash of the passages as searches read them: equal to `content_hash` if no passage is `folded`."""
         return hash_value([self.content_hash, FOLDING_CAUSE]) if self.folded else self.content_hash
 
     def __len__(self) -> int:
@@ -279,7 +281,7 @@ class PassageStore:
             return [row[0] for row in self._connection.execute("SELECT doc_id FROM passages ORDER BY position")]
 
     def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
-        """Return the passages with these ids, in the order given.
+        """Return the passages with these ids, in the order of `doc_ids`.
 
         Raises:
             NotFoundError: the corpus does not contain one of the ids.
@@ -294,7 +296,7 @@ class PassageStore:
             return {doc_id: passage_of(found[doc_id]) for doc_id in wanted}
 
     def sources(self) -> list[str]:
-        """Return the source documents named in the spans of its passages, sorted."""
+        """Return the source documents that the spans of the passages name, sorted."""
         with _faults(self.path):
             rows = self._connection.execute(
                 "SELECT DISTINCT json_extract(span, '$.source') FROM passages WHERE span IS NOT NULL ORDER BY 1"
@@ -302,11 +304,11 @@ class PassageStore:
             return [row[0] for row in rows]
 
     def known(self, doc_ids: Iterable[str]) -> set[str]:
-        """Return those of `doc_ids` that the corpus contains."""
+        """Return the ids in `doc_ids` that the corpus contains."""
         return {row[0] for row in self._lookup("doc_id", "doc_id", list(dict.fromkeys(doc_ids)))}
 
     def ids_at(self, positions: Iterable[int]) -> list[str]:
-        """Return the doc_ids at these positions, in the order given.
+        """Return the doc_ids at these positions, in the order of `positions`.
 
         Raises:
             DataError: the corpus does not have such a position.
@@ -342,7 +344,7 @@ class PassageStore:
             return [passage_of(row) for row in rows]
 
     def sample(self, count: int) -> list[str]:
-        """Return `Passage.content` of up to `count` passages at even distances."""
+        """Return `Passage.content` of up to `count` passages, evenly spaced over the corpus."""
         count = min(count, len(self))
         places = [number * len(self) // count for number in range(count)]
         return [self.contents(place, place + 1)[0] for place in places]
@@ -374,7 +376,7 @@ class PassageStore:
 
 
 def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """Return the meta table of a store whose file has the length stated in its header.
+    """Return the meta table of a store after checking that the file is complete.
 
     Raises:
         DataError, sqlite3.Error: the file is not a store, or is damaged.
@@ -391,15 +393,17 @@ def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
 
 
 def _damaged(path: Path, why: str) -> DataError:
-    return DataError(f"the passage store is damaged ({why})", where=path, remedy="delete it; raggs builds it again")
+    return DataError(
+        f"the passage store is damaged ({why})", where=path, remedy="delete the file; raggs builds it again"
+    )
 
 
 @contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """Convert sqlite errors; a ValueError means metadata that is not JSON, or a row that is not a passage."""
+    """Convert sqlite errors. A ValueError is converted, too: metadata is not JSON, or a row is not a passage."""
     try:
         yield
     except sqlite3.ProgrammingError:
-        raise  # a closed store or another thread is an error of the caller
+        raise  # the caller used a closed store or another thread
     except (sqlite3.Error, ValueError) as error:
         raise (no_handles(path) if lacks_handles() else _damaged(path, str(error))) from error

@@ -2,11 +2,11 @@
 
 A folder contains `vectors.f32` (float32 rows in position order) and `header.json`, with the identity of corpus and
 embedder and a CRC-32 for each shard of rows. The header is replaced after each finished shard, so that a killed build
-resumes there. The vectors are complete when the header lists all shards. Only one process builds at a time; others
-wait. The folder's name depends on embedder and corpus, so a change of either makes a new folder.
+continues with the next shard. The vectors are complete when the header lists all shards. Only one process builds at a
+time; others wait. The folder's name depends on embedder and corpus, so a change of either makes a new folder.
 
-Altered rows are never searched: raggs notifies the user and computes them again. When opened, all shards are compared
-with their CRC-32, unless the file has not changed since the last check.
+Altered rows are never searched: raggs notifies the user and computes them again. When the vectors are opened, all
+shards are compared with their CRC-32, except if the file has not changed since the last check.
 
 `available` returns the free memory, so that a build that will not fit is refused in advance.
 """
@@ -58,12 +58,12 @@ class Header:
 
     @property
     def rows_done(self) -> int:
-        """Rows of the shards on disk."""
+        """Number of rows in the shards on disk."""
         return min(len(self.sums) * self.shard, self.rows)
 
     @property
     def bytes_done(self) -> int:
-        """Bytes of those rows."""
+        """Number of bytes of the shards on disk."""
         return self.rows_done * self.dims * 4
 
 
@@ -72,7 +72,7 @@ class VectorIndex:
 
     Args:
         vectors: shape (n, dims), of unit length or zero.
-        ranks: rank of each row's doc_id among all.
+        ranks: rank of each row's doc_id among all doc_ids.
         cache: cache of the vectors and of indexes over them.
         sum: hash of the vectors and their identity.
     """
@@ -82,11 +82,11 @@ class VectorIndex:
 
     @classmethod
     def of(cls, matrix: Vectors, cache: Cache) -> VectorIndex:
-        """Return an index over a matrix, for example a part of a corpus; ties are ordered by row.
+        """Return the vectors of a matrix, for example of a part of a corpus; ties are ordered by row.
 
         Args:
-            matrix: contiguous, otherwise like `vectors`.
-            cache: cache for indexes over it.
+            matrix: contiguous array, of unit length or zero.
+            cache: cache for indexes over the matrix.
         """
         digest = hashlib.blake2b(str(matrix.shape).encode(), digest_size=16)
         for start in range(0, len(matrix), SHARD):
@@ -117,7 +117,7 @@ def open_vectors(
 
     Args:
         cache: cache of the vectors of any number of corpora and embedders.
-        embedder: identity; equal identities mean comparable vectors.
+        embedder: identity of the embedder; vectors of equal identity are comparable.
         embed: converts up to 4,096 texts to vectors of unit length (or zero), shape (texts, dims).
         progress: called with ("vectors", done, total) after each shard.
 
@@ -142,7 +142,9 @@ def open_vectors(
 
 
 def _mapped(place: Path, header: Header) -> Vectors | None:
-    """Return the mapped vectors; None if the header is incomplete, or the file has another length."""
+    """Return the memory-mapped vectors; None if the header is incomplete, or the file does not have the expected
+    length.
+    """
     file = place / VECTORS
     with disk(place, "check the folder's permissions", "the vectors cannot be read"):
         if not header.complete or not file.exists():
@@ -170,7 +172,7 @@ def rows_done(cache: Cache, embedder: str, dims: int, store: PassageStore) -> in
 
 
 def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str]]:
-    """Yield faults in the vectors of `store`, for all embedders, and in indexes over them, by folder."""
+    """Yield faults in the vectors of `store`, and in indexes over them, for all embedders: folder and description."""
     for path in sorted(cache.folder.glob(f"*/{HEADER}")):
         try:
             values = json.loads(regular_file(path).read_bytes())
@@ -197,13 +199,13 @@ def _shard_is_intact(file: Path, header: Header, shard: int) -> bool:
 
 
 def vectors_cache(cache: Cache, embedder: str, dims: int, store: PassageStore) -> Cache:
-    """Return the folder of the cache for the vectors of `store` by `embedder`."""
+    """Return the subfolder of the cache that contains the vectors of `store` by `embedder`."""
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", embedder).strip("-.")[:60]
     return cache.at(f"{slug}-{hash_value([embedder, store.search_hash, len(store), dims])[:16]}")
 
 
 def _read_header(place: Path, wanted: Header) -> Header:
-    """Return the header on disk if it is readable and matches, otherwise `wanted`, which lists no shard."""
+    """Return the header on disk if it is readable and matches `wanted`; otherwise `wanted`, which lists no shard."""
     try:
         values = json.loads(regular_file(place / HEADER).read_bytes())
         found = Header(**{**values, "sums": tuple(values["sums"])})
@@ -213,8 +215,9 @@ def _read_header(place: Path, wanted: Header) -> Header:
 
 
 def _build(cache: Cache, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> Header:
-    """Compute the missing shards, and return the final header; after waiting for another builder, none may be
-    missing.
+    """Compute the missing shards, and return the final header.
+
+    If another process was building, this waits for it; then no shard may be missing any more.
     """
     from filelock import FileLock  # imported lazily: only a build needs it
 
@@ -259,7 +262,9 @@ def _trusted(cache: Cache, header: Header) -> Header:
 
 
 def _keep_first(file: Path, size: int) -> None:
-    """Replace a file by a copy of its first bytes; truncating it in place would break other processes' memory maps."""
+    """Replace a file by a copy of its first bytes. Truncating the file in place would break memory maps of other
+    processes.
+    """
     with file.open("rb") as old, atomic_writer(file) as new:
         while size and (block := old.read(min(size, READ_BLOCK_BYTES))):
             new.write(block)
@@ -267,7 +272,7 @@ def _keep_first(file: Path, size: int) -> None:
 
 
 def _embed_shard(header: Header, store: PassageStore, embed: Embed) -> bytes:
-    """Return the checked vectors of the next shard, in the format of the file."""
+    """Return the vectors of the next shard as bytes of the file, after checking them."""
     start = header.rows_done
     stop = min(start + header.shard, header.rows)
     vectors = np.ascontiguousarray(embed(store.contents(start, stop)), dtype="<f4")
@@ -290,7 +295,9 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def available() -> int | None:
-    """Return the bytes available to this process, by machine and container limit; None if neither is known."""
+    """Return the memory available to this process, in bytes: the lower of machine and container; None if both are
+    unknown.
+    """
     found = [size for size in (_of_machine(), _of_container()) if size is not None]
     return min(found, default=None)
 
@@ -320,7 +327,7 @@ def _of_system() -> int | None:
 
 
 def _of_container() -> int | None:
-    """Return the remaining memory of a container (cgroup 2); droppable file pages count as free."""
+    """Return the remaining memory of a container (cgroup 2); file pages that the system can drop count as free."""
     try:
         limit = int((CGROUP / "memory.max").read_text())  # "max" (no limit) raises ValueError
         used = int((CGROUP / "memory.current").read_text())

@@ -246,5 +246,5 @@ def test_an_answer_that_is_nested_too_deep_is_one_sentence(monkeypatch: pytest.M
     def deep(_: object) -> None:
         raise RecursionError("maximum recursion depth exceeded while decoding a JSON array")
 
-    with pytest.raises(ProviderError, match=r"the server's answer is nested too deeply.*is it Elasticsearch"):
+    with pytest.raises(ProviderError, match=r"the server's answer is nested too deeply.*check that url"):
         ElasticServer(IndexPlace(url="http://127.0.0.1:9", index="i", retries=0)).call(deep)
