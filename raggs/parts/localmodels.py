@@ -3,12 +3,13 @@
 A model is a folder with an ONNX file and a tokenizer.json. Nothing is downloaded, and torch is not needed: the extra
 `local` installs onnxruntime and tokenizers, which are imported when a model is first used.
 
-A model is identified by its content: the ONNX file, weight files whose names start with its name, and the tokenizer.
-The location of the folder does not matter.
+A model is identified by its content: the ONNX file, the weight files whose names start with the ONNX file's name, and
+the tokenizer. The location of the folder does not matter.
 
-A single text is run without padding. Several texts are padded to the longest and masked. This can change the last
-digits, or more if the activations are quantized. For outputs that depend only on the text, run one text at a time. The
-ONNX runtime raises various exceptions; each becomes an error that names the model file.
+A single text is run without padding. Several texts are padded to the length of the longest one and masked. Padding can
+change the last digits of the output, or more if the activations are quantized. For outputs that depend only on the
+text, run one text at a time. The ONNX runtime raises various exceptions; each becomes an error that names the model
+file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class ModelFolder:
 
     Args:
         path: path of the folder.
-        file: name of the ONNX file in it; None: model.onnx, or onnx/model.onnx.
+        file: name of the ONNX file in the folder; None: model.onnx, or onnx/model.onnx.
     """
 
     def __init__(self, path: Path, file: str | None = None) -> None:
@@ -115,11 +116,11 @@ class ModelFolder:
 
 
 def not_installed(package: str) -> PrerequisiteError:
-    """Return the error for a missing package of the extra."""
+    """Return the error for a missing package of the extra `local`."""
     return PrerequisiteError(f"{package}, which local models need, is not installed", remedy=INSTALL)
 
 
-QUIET = 4  # log level of the runtime: only fatal errors, which are raised anyway
+QUIET = 4  # log level of the runtime: only fatal errors, which raise an exception anyway
 INTEGER_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 MAX_TEXT_CHARS = 1 << 20  # longer texts are truncated before tokenization; no model reads this many characters
 
@@ -130,7 +131,7 @@ class Tokens:
 
     Attributes:
         ids: token ids.
-        types: text (0 or 1) to which each token belongs.
+        types: for each token, the text (0 or 1) to which it belongs.
         unseen: number of final tokens that other tokens do not attend to.
     """
 
@@ -148,8 +149,8 @@ class LocalModel:
     Args:
         folder: folder of the model.
         max_length: maximum number of tokens of a text or pair; the longer text of a pair is truncated first.
-        outputs: preferred output names, in order; default: the first output.
-        threads: None: one per core.
+        outputs: output names in order of preference; default: the first output of the model.
+        threads: number of threads; None: one per core.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class LocalModel:
         self._threads = threads
 
     def encode(self, text: str, other: str | None = None) -> Tokens:
-        """Return the tokens of a text, or pair of texts, truncated to the maximum length.
+        """Return the tokens of a text, or of a pair of texts, truncated to the maximum length.
 
         Raises:
             PrerequisiteError, NotFoundError, DataError: the tokenizer cannot be loaded.
@@ -175,8 +176,8 @@ class LocalModel:
         """Run the model on a batch of texts.
 
         Returns:
-            The output, float32, with one entry per text in its first axis; and the mask, shape (texts, longest text), 1
-            for tokens and 0 for padding.
+            The output, float32, whose first axis has one entry per text; and the mask, shape (texts, longest text),
+            which is 1 for tokens and 0 for padding.
 
         Raises:
             PrerequisiteError, NotFoundError, DataError: the model cannot be loaded.
@@ -223,7 +224,7 @@ class LocalModel:
         return found
 
     def find(self, text: str) -> int | None:
-        """Return the id of a token, or None."""
+        """Return the id of a token, or None if the tokenizer does not have it."""
         found: int | None = self._tokenizer.token_to_id(text)
         return found
 
@@ -270,7 +271,7 @@ class LocalModel:
 
     @property
     def output(self) -> str:
-        """Name of the output that is used."""
+        """Name of the model output that is used."""
         return next((name for name in self._outputs if name in self._shapes), next(iter(self._shapes)))
 
     def _feed(self, batch: Sequence[Tokens], mask: Ints) -> Iterator[tuple[str, Ints]]:

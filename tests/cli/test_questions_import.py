@@ -104,7 +104,7 @@ def test_a_dry_run_writes_nothing(folder: Path) -> None:
         (("users.txt", "--allow", "emial"), 2, "did you mean 'email'"),
         (("users.txt", "--out", "q.txt"), 2, "unknown query format"),
         (("nobody.txt",), 4, "no such file"),
-        (("users.txt", "--column", "a"), 2, "has lines, not columns"),
+        (("users.txt", "--column", "a"), 2, "has one text per line, not columns"),
         (("empty.txt",), 5, "none of 2 entries is a question (small talk 1, no words 1)"),
     ],
 )

@@ -98,7 +98,7 @@ def test_an_abstention_is_neither_a_failure_nor_a_step_of_the_walk_and_has_no_gr
     found, who, health = judged([pool("q1", ["1", "~", "1", "5", "1", "1"], [0] * 6)], stop_after=2)
     assert [record.grade for record in found] == [1, None, 1, None, None, None]
     assert (found[1].skipped, found[1].judge, found[1].error, found[1].failed) == (
-        "nobody has reviewed it",
+        "no annotator has labelled it",
         "",
         None,
         False,

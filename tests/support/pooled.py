@@ -46,7 +46,7 @@ class Listed:
         self.running -= 1
         text = passage.text.split()[sample % len(passage.text.split())]
         if text == "~":
-            return Judgment(None, silent="nobody has reviewed it")
+            return Judgment(None, silent="no annotator has labelled it")
         return Judgment(None, error="no answer", raw="?") if text == "-" else Judgment(int(text), f"said {text}")
 
 

@@ -408,7 +408,7 @@ class HnswIndex(ApproximateIndex):
         )
         reorder: bool = Field(
             True,
-            description="compute exact scores of the candidates from the vectors on disk; false: use the graph's scores",
+            description="compute exact scores of the candidates from the vectors on disk; false: the graph's scores",
         )
 
     config: Config

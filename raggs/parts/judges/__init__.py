@@ -8,14 +8,15 @@ The module also combines several grades of one passage (`lower_median`, `weighte
 grades are 1 to 5, or None if missing. If fewer than half of the judges have answered, the result is None.
 
 `is_exact`, `grade_noises` and `may_abstain` derive properties of a judge from its causes, as stored in locks, without
-creating the judge. A judge that answers by rule has no random errors, and pairs that it does not separate are ties.
-Statistics of judge health do not apply to it.
+creating the judge. A judge that answers by rule has no random errors, and if it does not separate a pair of passages,
+they are tied. Statistics of judge health do not apply to such a judge.
 
-`OrderPrice` is the cost of an order in addition to the passages shown. Batch sizes are chosen by it. Tokens are counted
-as in `estimate_tokens`. Reasoning tokens are not included, because their dependence on the batch size is unknown.
+`OrderPrice` is the cost of an order in addition to the passages shown. It determines the batch sizes. Tokens are
+counted as in `estimate_tokens`. Reasoning tokens are not included, because their dependence on the batch size is
+unknown.
 
-`without_human_grade` removes human votes from a panel's grade. A comparison of a judge with human labels needs it,
-because those labels must not be part of the judge's own grade.
+`without_human_grade` removes human votes from a panel's grade. It is used to compare a judge with human labels, which
+must not be part of the judge's own grade.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ EPSILON = 1e-9  # A weighted mean may differ from a half in its last bit.
 
 
 def quorum(asked: int, answered: int) -> bool:
-    """Return whether enough judges have answered: at least one, and at least half."""
+    """Return whether enough judges have answered: at least one, and at least half of those called."""
     return answered > 0 and 2 * answered >= asked
 
 
@@ -86,7 +87,7 @@ def weighted_grade(grades: Sequence[int | None], weights: Sequence[float]) -> in
     """Return the weighted mean of the grades that are not None, or None without a quorum.
 
     The mean is rounded to the nearest grade, and a half is rounded down. The quorum counts judges, not weights.
-    `weights` are above 0, one for each of `grades`.
+    `weights` has one value above 0 for each of `grades`.
     """
     given = [(grade, weight) for grade, weight in zip(grades, weights, strict=True) if grade is not None]
     if not quorum(len(grades), len(given)):
@@ -96,7 +97,7 @@ def weighted_grade(grades: Sequence[int | None], weights: Sequence[float]) -> in
 
 
 def is_exact(causes: object) -> bool:
-    """Return whether the judge of these causes answers by rule and without noise; False for judges outside raggs.
+    """Return whether the judge with these causes answers by rule and without noise; False for judges of plugins.
 
     The causes of orders do not include noise in grades: see `grade_noises`.
     """
@@ -106,7 +107,7 @@ def is_exact(causes: object) -> bool:
 
 
 def grade_noises(causes: object) -> list[float]:
-    """Return the label noise of the judge of these causes and of its member judges; values of 0 are omitted."""
+    """Return the noise in grades of the judge with these causes and of its members; values of 0 are omitted."""
     found = as_object(causes)
     own = found.get("grade_noise")
     inner = [noise for each in as_list(found.get("judges")) for noise in grade_noises(each)]
@@ -114,7 +115,7 @@ def grade_noises(causes: object) -> list[float]:
 
 
 def may_abstain(settings: object) -> bool:
-    """Return whether the judge of these settings may abstain from a grade; True for judges outside raggs."""
+    """Return whether the judge with these settings may abstain from a grade; True for judges of plugins."""
     found = as_object(settings)
     kind = found.get("type")
     return not isinstance(kind, str) or kind not in REGISTRY.builtin or REGISTRY.load(kind).abstains(dict(found))
@@ -136,7 +137,7 @@ class OrderPrice:
 
     @classmethod
     def together(cls, prices: Iterable[OrderPrice]) -> OrderPrice:
-        """Return the price of several judges that order the same passages, weighted by `usd`; `TYPICAL` if none is
+        """Return the mean price of judges that order the same passages, weighted by `usd`; `TYPICAL` if no price is
         known.
         """
         known = [price for price in prices if price.usd]
@@ -155,7 +156,7 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
 
     Args:
         system: prefix that all prompts share.
-        rest: rest of the prompt, and the schema of the answer.
+        rest: the part of the prompt after `system`, and the schema of the answer.
     """
     if price is None or not price.input or not price.output:
         return TYPICAL
@@ -178,8 +179,8 @@ class Judgment:
     Attributes:
         votes: answers of the panel members that were called and did not abstain.
         silent: reason for the abstention.
-        by: member that gave the grade; empty if it was the judge as a whole.
-        answerers: keys of the models that answered (see `raggs.llm.Reply`), without those of `votes`.
+        by: member that gave the grade; empty if the judge as a whole gave it.
+        answerers: keys of the models that answered (see `raggs.llm.Reply`), without the models behind `votes`.
     """
 
     grade: int | None
@@ -196,7 +197,7 @@ class Judgment:
 
     @property
     def all_answerers(self) -> Iterator[str]:
-        """Keys of all models that answered, including those of the votes; may contain duplicates."""
+        """Keys of all models that answered, including the models behind the votes; may contain duplicates."""
         yield from self.answerers
         for vote in self.votes.values():
             yield from vote.all_answerers
@@ -204,11 +205,12 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Ordering:
-    """A batch, best first, as positions in the order of presentation; or None with either `error` or `silent`.
+    """The order of a batch: positions in the order of presentation, best first; or None with either `error` or
+    `silent`.
 
     Attributes:
         silent: reason for the abstention.
-        by: member that gave the order; empty if it was the judge as a whole.
+        by: member that gave the order; empty if the judge as a whole gave it.
         answerers: keys of the models that answered (see `raggs.llm.Reply`).
     """
 
@@ -228,7 +230,7 @@ class KnownOrder:
     """An order that is known before the first call.
 
     Attributes:
-        groups: passage ids, best first; passages of one group are tied.
+        groups: groups of passage ids, best group first; passages of one group are tied.
         sharpness: precision of its author: with 3, passages one grade apart are ordered correctly in 95% of cases.
         by: author of the order.
     """
@@ -240,14 +242,14 @@ class KnownOrder:
 
 @dataclass(frozen=True)
 class Calls:
-    """Mean number of calls to a model per answer: minimum and maximum."""
+    """Minimum and maximum of the mean number of calls to a model per answer."""
 
     least: float
     most: float
 
     @staticmethod
     def together(found: Iterable[Mapping[str, Calls]]) -> Mapping[str, Calls]:
-        """Return the sums by model, for several judges that are all called."""
+        """Return the sum of the calls for each model, for several judges that are all called."""
         sums: dict[str, Calls] = {}
         for calls in found:
             for model, each in calls.items():
@@ -289,8 +291,8 @@ class JudgeContext:
     """Resources for judges. `llm` and the prompts are for judges with `models`; `judge` creates a member judge.
 
     Attributes:
-        reviews: folder of the human labels, unless the settings name one.
-        questions: returns the queries that are judged; None if they are not known in advance.
+        reviews: folder of the human labels, used if the settings name no folder.
+        questions: function that returns the queries that are judged; None if they are not known in advance.
         grades_prompt: prompt for grading several passages in one call; None to grade them one by one.
     """
 
@@ -306,8 +308,8 @@ class JudgeContext:
 class Judge(Adapter, ABC):
     """Base class of judges: grades and orders passages. Built as ``cls(config, context)``; building is cheap."""
 
-    IN_PANEL: ClassVar[bool] = True  # whether it may be a member of a panel
-    IN_CASCADE: ClassVar[bool] = True  # whether it may be a member of a cascade
+    IN_PANEL: ClassVar[bool] = True  # whether the judge may be a member of a panel
+    IN_CASCADE: ClassVar[bool] = True  # whether the judge may be a member of a cascade
 
     def __init__(self, config: AdapterConfig, context: JudgeContext) -> None:
         self.config = config
@@ -315,12 +317,14 @@ class Judge(Adapter, ABC):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - most err, whatever their causes
-        """Return whether a judge of these causes answers by rule and without noise, so that repeats are identical."""
+        """Return whether a judge with these causes answers by rule and without noise, so that repeats are identical."""
         return False
 
     @classmethod
     def abstains(cls, settings: Causes) -> bool:  # noqa: ARG003 - most never do
-        """Return whether a judge of these settings may abstain; an audit rejects abstentions of other judges."""
+        """Return whether a judge with these settings may abstain; an audit rejects abstentions of judges that may
+        not.
+        """
         return False
 
     def labels(self) -> Mapping[str, Mapping[str, int]]:
@@ -328,15 +332,15 @@ class Judge(Adapter, ABC):
         return {}
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:
-        """Return the grade to which a simulated judge adds noise; None for judges that add no noise."""
+        """Return the grade before a simulated judge adds noise to it; None for judges that add no noise."""
         return None
 
     @property
     def models(self) -> tuple[str, ...]:
         """Language models that the judge calls; empty if it calls none.
 
-        If there are any, the call settings are part of the fingerprint, and the dry run and `raggs doctor` include
-        them.
+        For judges with models, the call settings are part of the fingerprint, and the dry run and `raggs doctor`
+        include the models.
         """
         return ()
 
@@ -351,7 +355,7 @@ class Judge(Adapter, ABC):
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - most show one passage, whatever their settings
-        """Return whether judges of these settings can show several passages together (see `grades_together`)."""
+        """Return whether judges with these settings can show several passages together (see `grades_together`)."""
         return False
 
     @property
@@ -361,7 +365,7 @@ class Judge(Adapter, ABC):
 
     @property
     def alone(self) -> frozenset[str]:
-        """Those of `models` that grade each passage in a separate call, even if other models see groups of passages."""
+        """The models that grade each passage in a separate call, even if other models see groups of passages."""
         return frozenset() if self.grades_together else frozenset(self.models)
 
     @property
@@ -375,13 +379,15 @@ class Judge(Adapter, ABC):
         return None
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """Return the orders of some of these passages that are known before the first call, in a stable sequence."""
+        """Return the orders of some of these passages that are known before the first call; their sequence is always
+        the same.
+        """
         return ()
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the judge as stored with each grade: its type, with the model or file."""
+        """Name of the judge as stored with each grade: its type, followed by its model or file."""
 
     def causes(self, task: Task) -> Causes:
         """Return everything that affects this judge's answers to `task`: settings, file contents, prompt, model."""
@@ -409,12 +415,12 @@ class Judge(Adapter, ABC):
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
         """Return whether two near-duplicates need separate grades; calls no model.
 
-        This is the case if the grade depends on more than the text.
+        Separate grades are needed if the grade depends on more than the text.
         """
         return False
 
     def remarks(self) -> Iterator[str]:
-        """Yield remarks about the grades given so far, for the reader of the results."""
+        """Yield remarks about the grades given so far, for readers of the results."""
         return iter(())
 
     @abstractmethod
@@ -422,17 +428,17 @@ class Judge(Adapter, ABC):
         """Return the grade of one passage for the query; different samples of the same pair may differ.
 
         Raises:
-            BudgetError, AuthenticationError: the run must stop.
+            BudgetError, AuthenticationError: no further call can succeed, so the run must stop.
         """
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """Return one judgment per passage, in the order given.
+        """Return one judgment per passage, in the order of `passages`.
 
         A judge with `grades_together` shows the passages in one prompt, in this order. By default, each passage is
         graded by `grade`.
 
         Raises:
-            BudgetError, AuthenticationError: the run must stop.
+            BudgetError, AuthenticationError: no further call can succeed, so the run must stop.
         """
         return await asyncio.gather(*(self.grade(query, passage, sample=sample) for passage in passages))
 
@@ -441,16 +447,16 @@ class Judge(Adapter, ABC):
         """Return all passages from best to worst, as a full permutation of their positions.
 
         Raises:
-            BudgetError, AuthenticationError: the run must stop.
+            BudgetError, AuthenticationError: no further call can succeed, so the run must stop.
         """
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """Return a repeat of `order`: an independent answer per sample; sample 0 is the answer of `order`.
+        """Return one of several independent answers to `order`; sample 0 is the answer of `order` itself.
 
         By default, `order` is called. This is correct for judges that answer by rule or do not cache answers.
 
         Raises:
-            BudgetError, AuthenticationError: the run must stop.
+            BudgetError, AuthenticationError: no further call can succeed, so the run must stop.
         """
         return await self.order(query, passages)
 
@@ -468,7 +474,7 @@ Thresholds = Annotated[tuple[ThresholdShare, ThresholdShare, ThresholdShare], Af
 
 
 def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
-    """Return the grade of a share in 0..1: 1 for 0, 2 above 0, and 3, 4, 5 from the three thresholds up."""
+    """Return the grade of a share in 0..1: 1 for a share of 0, then 2, and 3, 4, 5 from the three thresholds up."""
     if share <= 0:
         return 1
     # A sum of weights may differ from a threshold in its last bit.
@@ -476,7 +482,7 @@ def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
 
 
 def by_people(record: JudgeRecord) -> bool:
-    """Return whether the grade of a run is a human label."""
+    """Return whether the grade in a record of a run is a human label."""
     return source_of(record.judge) == HUMAN_SOURCE
 
 
@@ -484,7 +490,7 @@ def without_human_grade(record: JudgeRecord) -> JudgeRecord:
     """Return the record with its grade recomputed without human votes.
 
     The new grade is the lower median over the other members; each member counts by the lower median of its samples.
-    A record without other votes is returned unchanged; use `by_people` to recognise it.
+    A record with only human votes is returned unchanged; use `by_people` to recognise it.
     """
     others = {name: votes for name, votes in record.votes.items() if not is_people(name)}
     if not others or len(others) == len(record.votes):
@@ -495,7 +501,7 @@ def without_human_grade(record: JudgeRecord) -> JudgeRecord:
 
 
 def answers_of(record: JudgeRecord) -> tuple[int, ...]:
-    """Return all grades that are not human, over samples and members; empty if all are human."""
+    """Return all grades of a record that are not human, over samples and members; empty if all grades are human."""
     said = [vote for name, votes in record.votes.items() if not is_people(name) for vote in votes]
     if not record.votes and not by_people(record):
         said = [*record.grades] or [record.grade]

@@ -5,20 +5,20 @@ called and how their answers are combined.
 
 Panel: each member grades every passage, and a rule combines the grades. Each member's grade is stored next to the
 panel's. If members fail, the remaining ones decide as long as at least half have answered. Otherwise the panel fails
-and reports each error. Orders are combined by Kemeny's rule, and ties are decided by the first member. A panel does not
-contain another panel, unless its rule is `first`.
+and reports each error. Orders are combined by Kemeny's rule, and ties are decided by the first member. A panel can
+contain another panel only under rule `first`.
 
 A member that abstains does not count; if all abstain, the panel abstains. Under rule `first`, members are called in
 sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
 grade, too, so that a judge can be compared with human labels that have priority.
 
 Cascade: cheap judges grade every passage. The good judge grades those with a high or uncertain cheap grade, and a
-random sample of the others. Its grade replaces the cheap grade. If it fails, the judgment fails and the next run
-repeats the call; the cheap grade is not a substitute. The choice of passages depends only on the cheap grades and on a
-hash of the ids, so it does not depend on timing. Confidence that a model reports about itself is ignored.
+random sample of the others. Its grade replaces the cheap grade. If the good judge fails, the judgment fails and the
+next run repeats the call; the cheap grade is not a substitute. The choice of passages depends only on the cheap grades
+and on a hash of the ids, so it does not depend on timing. Confidence that a model reports about itself is ignored.
 
-The randomly chosen passages are an unbiased sample of those that only the cheap judge grades. They provide an estimate
-of its error rate there (`raggs.stages.judge_health`).
+The randomly chosen passages are an unbiased sample of the passages that only the cheap judge would grade. They show how
+often the cheap judge is wrong there (`raggs.stages.judge_health`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class SeveralJudge(Judge):
         return any(member.by_place for member in self.members.values())
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """Return whether any member needs separate grades (see `Judge.apart`); always False if `central`."""
+        """Return whether any member needs separate grades (see `Judge.apart`); False if the judge is `central`."""
         return not self.central and any(member.apart(query, one, other) for member in self.members.values())
 
     def remarks(self) -> Iterator[str]:
@@ -122,7 +122,7 @@ class SeveralJudge(Judge):
         return hash_value(found) if found else None
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """Return the known orders of all members, whether or not they are called (see `Judge.known`)."""
+        """Return the known orders of all members, including members that are not called (see `Judge.known`)."""
         return [order for member in self.members.values() for order in await member.known(query, passages)]
 
 
@@ -158,7 +158,7 @@ class PanelConfig(AdapterConfig):
     )
     ask_all: AddedLater[bool] = Field(
         False,
-        description="for rule first: let later members grade, too; their grades are stored next to the deciding"
+        description="for rule first: later members grade, too; their grades are stored next to the deciding"
         " grade and used only by `raggs judge check`",
     )
 
@@ -180,9 +180,9 @@ class PanelConfig(AdapterConfig):
 
 
 def people_first(spec: AdapterConfig) -> PanelConfig | AdapterConfig:
-    """Return a judge that uses human labels first, and `spec` for passages without one.
+    """Return a judge that uses human labels first, and `spec` for passages without a label.
 
-    `spec` grades all passages, so that `raggs judge check` can compare it with the labels.
+    `spec` still grades all passages, so that `raggs judge check` can compare it with the labels.
     """
     if spec.type == HUMAN_SOURCE:
         return spec
@@ -216,7 +216,7 @@ class PanelJudge(SeveralJudge):
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:
-        """Return whether any member can (see `Judge.groups`)."""
+        """Return whether any member can show several passages together (see `Judge.groups`)."""
         members = spec.judges if isinstance(spec, PanelConfig) else ()
         return any(judges.REGISTRY.of(member).groups(member) for member in members)
 
@@ -225,7 +225,7 @@ class PanelJudge(SeveralJudge):
         return any(member.grades_together for member in self.members.values())
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """Return the calls of all members; under rule `first`, later members may need none, unless all are called."""
+        """Return the calls of all members. Under rule `first` without `ask_all`, later members may need no call."""
         members = [member.calls(task) for member in self.members.values()]
         if self._first and (task == "order" or not self.config.ask_all):
             members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
@@ -293,7 +293,7 @@ class PanelJudge(SeveralJudge):
         return Judgment(grade, given[name].reason, votes=votes, by=by)
 
     def _settled(self, grades: Mapping[str, int | None]) -> int | None:
-        """Combine the grades of members that did not abstain; None if too few gave one."""
+        """Combine the grades of members that did not abstain; None if too few members gave a grade."""
         if self._first:
             return next((grade for grade in grades.values() if grade is not None), None)
         given = list(grades.values())
@@ -307,7 +307,7 @@ class PanelJudge(SeveralJudge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """Return the combined order of all members, or the first one under rule `first` (see `Judge.reorder`)."""
+        """Return the combined order of all members; under rule `first`, the first order given (see `Judge.reorder`)."""
         asked = {name: partial(member.reorder, query, passages, sample=sample) for name, member in self.members.items()}
         found = await (_until(asked, lambda said: said.order is not None) if self._first else _all(asked))
         spoken = {name: said for name, said in found.items() if said.silent is None}
@@ -334,7 +334,7 @@ async def _all(asked: Mapping[str, Callable[[], Awaitable[Said]]]) -> dict[str, 
 
 
 async def _until(asked: Mapping[str, Callable[[], Awaitable[Said]]], speaks: Callable[[Said], bool]) -> dict[str, Said]:
-    """Call members in sequence until `speaks` is true of an answer, and return all answers so far."""
+    """Call members in sequence until `speaks` accepts an answer, and return all answers so far."""
     found: dict[str, Said] = {}
     for name, ask in asked.items():
         found[name] = await ask()
@@ -355,7 +355,7 @@ class CascadeConfig(AdapterConfig):
     )
     samples: int = Field(1, ge=1, description="samples per cheap judge; if they differ, the good judge is called")
     ask_from: int | None = Field(
-        2, ge=2, le=MAX_GRADE, description="lowest cheap grade that the good judge grades again; null: no grade does"
+        2, ge=2, le=MAX_GRADE, description="lowest cheap grade for which the good judge is called; null: no grade"
     )
     audit: float = Field(
         0.05,
@@ -381,14 +381,18 @@ class CascadeConfig(AdapterConfig):
         return (len(self.judges) - 1) * self.samples
 
     def asks_good(self, grades: Sequence[int | None]) -> bool:
-        """Return whether cheap grades require the good judge: one is missing, they differ, or reach `ask_from`."""
+        """Return whether cheap grades require the good judge: a grade is missing, they differ, or they reach
+        `ask_from`.
+        """
         given = [grade for grade in grades if grade is not None]
         if not given or len(given) < len(grades) or len(set(given)) > 1:
             return True
         return self.ask_from is not None and given[0] >= self.ask_from
 
     def sends(self, qid: str, doc_id: str, grades: Sequence[int | None]) -> bool:
-        """Return whether the good judge grades the passage: by `asks_good`, or by a random draw from the ids."""
+        """Return whether the good judge grades the passage: because of `asks_good`, or because a hash of the ids
+        selects it.
+        """
         return self.asks_good(grades) or derive_seed(SEED, "cascade", qid, doc_id) < self.audit * SEED_RANGE
 
 
@@ -409,7 +413,7 @@ class CascadeJudge(SeveralJudge):
 
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:
-        """Return whether any cheap judge can (see `Judge.groups`)."""
+        """Return whether any cheap judge can show several passages together (see `Judge.groups`)."""
         members = spec.judges[:-1] if isinstance(spec, CascadeConfig) else ()
         return any(judges.REGISTRY.of(member).groups(member) for member in members)
 
@@ -431,7 +435,9 @@ class CascadeJudge(SeveralJudge):
         return self._good if self.config.order == "good" else self._cheap[0]
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """Return the calls of all members (see `Judge.calls`); the good judge's minimum is the random sample."""
+        """Return the calls of all members (see `Judge.calls`). The good judge has at least the calls for the random
+        sample.
+        """
         if task == "order":
             return self.members[self._orderer].calls(task)
         each, good = self.config.samples, self.members[self._good].calls(task)
@@ -445,7 +451,7 @@ class CascadeJudge(SeveralJudge):
         return self.members[self._orderer].order_price
 
     def causes(self, task: Task) -> Causes:
-        """Return the causes (see `Judge.causes`); for orders, only those of the judge that orders."""
+        """Return the causes (see `Judge.causes`); the causes of orders are those of the judge that orders."""
         if task == "order":
             orderer = self.members[self._orderer].causes(task)
             return {"type": self.config.type, "version": self.VERSION, "order": self.config.order, "judges": [orderer]}
@@ -468,7 +474,7 @@ class CascadeJudge(SeveralJudge):
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
         """Return the grades (see `Judge.grades`): cheap judges see passages together, the good judge one at a time.
 
-        The good judge's grade of a passage therefore does not depend on the cheap grades of the others.
+        The good judge's grade of a passage therefore does not depend on the cheap grades of other passages.
         """
         asked = (
             self.members[name].grades(query, passages, sample=sample * self.config.samples + number)
@@ -506,9 +512,7 @@ class CascadeJudge(SeveralJudge):
         }
 
     def _by_cheap(self, votes: Mapping[str, Judgment], silent: str = "") -> Judgment:
-        """Return the judgment of the cheap judges without the good one; `silent` is its reason for abstaining, if
-        any.
-        """
+        """Return the judgment of the cheap judges alone; `silent`: why the good judge abstained, if it did."""
         grade = lower_median([vote.grade for vote in votes.values()])
         if grade is None:
             return Judgment(

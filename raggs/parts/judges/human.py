@@ -1,8 +1,8 @@
 """Human labels as a judge: a label is the grade of its passage, and the judge abstains on passages without a label.
 
 Labels are read from reviews.jsonl (see `raggs review`), once, at first use. Labels added during a run are used by the
-next run. Queries and passages are matched by their text. Labels for a text that has since changed are not used, and
-their number is reported. The judge calls no model and writes no file.
+next run. Queries and passages are matched by their text. If a text has changed since it was labelled, its labels are
+not used, and their number is reported. The judge calls no model and writes no file.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from raggs.parts.reviews import (
 from raggs.ranking.fusion import consensus_order
 
 NOT_REVIEWED, REVIEWER_UNSURE, UNDECIDED = (
-    "nobody has reviewed it",
-    "nobody could tell",
-    "people differ, and nobody has decided",
+    "no annotator has labelled it",
+    "the annotators were unsure",
+    "annotators differ, and none has adjudicated",
 )
 NO_ORDER = "no human order of these passages"
 IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # settings without effect on the task
@@ -46,7 +46,7 @@ IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # settings without effe
     "grades": ("sharpness",),
     "order": ("conflicts",),
 }
-SETTLEMENT_WORDS = {"agreed": "agreed", "settled": "settled", "median": "they differ; the lower median"}
+SETTLEMENT_WORDS = {"agreed": "agreed", "settled": "settled", "median": "different grades; their lower median"}
 
 
 class HumanConfig(AdapterConfig):
@@ -99,7 +99,7 @@ class HumanJudge(Judge):
         return True
 
     def causes(self, task: Task) -> Causes:
-        """Return the causes (see `Judge.causes`), with only those labels that belong to queries of the run."""
+        """Return the causes (see `Judge.causes`); of the labels, only those for queries of the run are included."""
         own = {name: value for name, value in self.own_causes().items() if name not in IRRELEVANT_SETTINGS[task]}
         return own if task == "order" else {**own, "reviews": self._grades_hash}
 
@@ -142,7 +142,7 @@ class HumanJudge(Judge):
 
     @cached_property
     def _orders(self) -> Mapping[str, list[OrderReview]]:
-        """Orders by query digest, in a sequence that does not depend on when they were given."""
+        """Orders by query digest, in a sequence that does not depend on the time of the annotations."""
         found: dict[str, list[OrderReview]] = {}
         for (question, _), orders in self._held.orders.items():
             found.setdefault(question, []).extend(orders.values())
@@ -152,10 +152,10 @@ class HumanJudge(Judge):
         }
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Read the labels.
+        """Read the labels, so that errors in the file are raised before the first call.
 
         Raises:
-            DataError: a line is invalid; the error names it.
+            DataError: a line is invalid; the error names the line.
         """
         _ = self._held
 
@@ -165,7 +165,7 @@ class HumanJudge(Judge):
         if total:
             yield f"human labels exist for {len(self._graded):,} of the {plural(total, 'passage')} requested"
         if total and not self._graded:
-            yield f"no label in {self._store.folder} is for these passages; to add one, run raggs review set"
+            yield f"{self._store.folder} has no label for these passages; to add one, run raggs review set"
         if stale := len(self._held.stale(self._met)):
             yield f"not used: {plural(stale, 'label')} for passages or queries whose text has changed since"
 
@@ -186,7 +186,7 @@ class HumanJudge(Judge):
         return Judgment(settled.grade, _reason(settled, words.values(), decided), by=_by(settled.by))
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        """Return an order if annotators put all these passages in one order without ties (see `Judge.order`).
+        """Return an order if an annotator has ordered all these passages without ties (see `Judge.order`).
 
         Several such orders are combined by Kemeny's rule.
         """
@@ -201,7 +201,9 @@ class HumanJudge(Judge):
         return Ordering(consensus_order(list(found.values()), [1.0] * len(found)), by=_by(tuple(found)))
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """Return each human order, restricted to these passages, if it distinguishes any (see `Judge.known`)."""
+        """Return each human order, restricted to these passages, if it has at least two ranks of them (see
+        `Judge.known`).
+        """
         ids = {passage_digest(passage): passage.doc_id for passage in passages}
         found = []
         for order in self._orders.get(question_digest(query), ()):
@@ -216,7 +218,9 @@ class HumanJudge(Judge):
 
 
 def _strict(order: OrderReview, digests: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the positions of `digests`, best first; None if two are tied in the order or have the same text."""
+    """Return the positions of `digests`, best first; None if two of them are tied in the order or have the same
+    text.
+    """
     place = dict(zip(order.passages, order.places, strict=True))
     places = [place[digest] for digest in digests]
     if len(set(places)) < len(places):
@@ -229,7 +233,7 @@ def _by(names: Sequence[str]) -> str:
 
 
 def _reason(settled: SettledGrade, words: Iterable[GradeReview], decided: GradeReview | None) -> str:
-    """Return the annotators, how they were reconciled, and their notes."""
+    """Return who labelled the passage, how different labels were reconciled, and the notes."""
     noted = [f"{word.who}: {word.note}" for word in (*words, *((decided,) if decided else ())) if word.note]
     how = f": {SETTLEMENT_WORDS[settled.how]}" if settled.how in SETTLEMENT_WORDS else ""
     return "; ".join([f"{', '.join(settled.by)}{how}", *noted])

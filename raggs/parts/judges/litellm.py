@@ -2,8 +2,9 @@
 
 The prompt contains the query and the passages (title and text), each between markers that guard against prompt
 injection. It contains no identifier, score, rank, or grade of another judge. Answers are accepted or rejected, never
-repaired: a grade is a whole number from 1 to 5, and an order names each label exactly once. The same holds for the
-grades of passages that are shown together. If such an answer is unusable, the passages are graded one by one.
+repaired: a grade is a whole number from 1 to 5, and an order names each label exactly once. Grades of passages that are
+shown together are checked in the same way. If the answer for such a group is unusable, its passages are graded one by
+one.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from raggs.prompts import FALLBACK_LANGUAGE, label_texts, labels_for, order_sche
 T = TypeVar("T")
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-GRADE_TOKENS = 120  # one sentence and a number
-LABEL_TOKENS = 8  # upper bound: a quoted label has three tokens, or four to five on a separate line
-TYPICAL_LENGTH = 5  # passages in a batch
+GRADE_TOKENS = 120  # an answer with a grade: one sentence and a number
+LABEL_TOKENS = 8  # upper bound per label: a quoted label has three tokens, or four to five on a separate line
+TYPICAL_LENGTH = 5  # number of passages in a typical batch
 GRADE_SCHEMA = {
     "type": "object",
     "properties": {"reason": {"type": "string"}, "grade": {"type": "integer", "enum": list(GRADES)}},
@@ -99,7 +100,7 @@ class LiteLLMJudge(Judge):
         return order_price(self.config.model, price, template.system, f"{template.user}\n{form}")
 
     def _language(self, query: Query) -> str:
-        """Return the language that the query states, or the detected language of its text."""
+        """Return the language that the query's file states, otherwise the detected language of its text."""
         if query.qid not in self._languages:
             self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK_LANGUAGE)
         return self._languages[query.qid]
@@ -137,9 +138,7 @@ class LiteLLMJudge(Judge):
         return Judgment(grade, reason, answerers=by)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """Return the grades from one call (see `Judge.grades`), or from one call per passage if its answer is
-        unusable.
-        """
+        """Return the grades of one call for all passages; if its answer is unusable, of one call per passage."""
         prompt = self.context.grades_prompt
         if len(passages) == 1 or prompt is None:
             return await super().grades(query, passages, sample=sample)
@@ -171,7 +170,7 @@ class LiteLLMJudge(Judge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """Return an order (see `Judge.reorder`); each sample is a separate call with its own cache entry."""
+        """Return an order (see `Judge.reorder`); each sample is a separate call with a separate cache entry."""
         labels = labels_for(len(passages))
         shown = label_texts([passage.content for passage in passages], self._llm.guard)
         messages = self._prompts["order"].render(
@@ -195,12 +194,12 @@ class LiteLLMJudge(Judge):
 
 
 def answerers_of(reply: Reply[T]) -> tuple[str, ...]:
-    """Return the key of the model that answered; empty if none did."""
+    """Return the key of the model that answered; empty if no model answered."""
     return (reply.answerer,) if reply.answerer else ()
 
 
 def check_grade(answer: JsonObject) -> tuple[int, str]:
-    """Return grade and reason of an answer.
+    """Return the grade and the reason of an answer.
 
     Raises:
         ValueError: the grade is not a whole number from 1 to 5, or the reason is not text.

@@ -2,7 +2,7 @@
 
 Each query lists nuggets: facts, each with alternative patterns (Voorhees, TREC 2003: vital and okay nuggets). A nugget
 matches if any of its patterns is found in the passage (title and text). Case is ignored, and each run of white space
-counts as one blank, so that patterns need not consider line breaks. Coverage is the weight of the matching nuggets
+counts as one blank, so that a line break matches a blank in a pattern. Coverage is the weight of the matching nuggets
 divided by the weight of all nuggets. Vital nuggets weigh 1, others 0.5.
 """
 
@@ -23,11 +23,11 @@ from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Threshol
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
-MAX_REMEMBERED_PASSAGES = 2_000  # cached passages; ranking shows each passage in many batches
+MAX_REMEMBERED_PASSAGES = 2_000  # maximum number of cached passages; the rank stage shows each passage in many batches
 
 
 class _NuggetMatches(NamedTuple):
-    """Matches in one passage: weight of each nugget and whether it matches, and the number of matching patterns."""
+    """Matches in one passage: each nugget's weight and whether it matches, and the number of matching patterns."""
 
     nuggets: tuple[tuple[float, bool], ...]
     matches: int
@@ -97,7 +97,8 @@ class NuggetJudge(Judge):
     def _key(self, query: Query, passage: Passage) -> tuple[float, float, str, str]:
         """Return the sort key, best first: coverage, then matches per word.
 
-        Ties are ordered by a hash of the text, so that the order of presentation has no effect; identical texts by id.
+        Ties are ordered by a hash of the text, so that the order of presentation has no effect. Identical texts are
+        ordered by id.
         """
         held = self._held(query, passage)
         density = held.matches / max(1, len(passage.text.split()))

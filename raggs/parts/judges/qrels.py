@@ -4,8 +4,8 @@ The noise depends on the seed and on the judged items, not on time, so a resumed
 A passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order, too.
 An order is drawn from a Plackett-Luce model with weights exp(beta * utility).
 
-`mapping` converts labels to grades. Without it, labels written by `raggs export` become the original grades
-(gain + 1), according to the sidecar next to the file. All other labels must be grades from 1 to 5.
+`mapping` converts labels to grades. If it is not set, labels that `raggs export` wrote are converted back to the
+original grades (gain + 1), according to the sidecar next to the file. All other labels must be grades from 1 to 5.
 """
 
 from __future__ import annotations
@@ -31,17 +31,19 @@ IRRELEVANT_SETTINGS: dict[Task, tuple[str, ...]] = {
     "order": ("grade_noise",),
 }
 
-UTILITIES = 10_000  # cache size: above the number of passages of the queries that are ranked concurrently
+UTILITIES = 10_000  # cache size; exceeds the number of passages of the queries that are ranked at the same time
 
 
 class QrelsConfig(AdapterConfig):
     type: Literal["qrels"] = "qrels"
     path: InputPath = Field(description="labels: TREC qrels or any format that raggs eval reads; may be gzipped")
     mapping: AddedLater[dict[int, int] | None] = Field(
-        None, description="grade of each label, e.g. {0: 1, 1: 4}; null: scale of raggs export, else the label itself"
+        None, description="grade of each label, e.g. {0: 1, 1: 4}; null: scale of raggs export, or the label itself"
     )
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="grade of passages without a label")
-    beta: float | None = Field(None, gt=0, description="precision of orders (Plackett-Luce); null: no noise")
+    beta: float | None = Field(
+        None, gt=0, description="precision of orders (Plackett-Luce); null: orders without noise"
+    )
     grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade is off by one (within 1..5)")
     spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
     seed: int = Field(0, description="random seed of the noise")
@@ -67,7 +69,7 @@ class QrelsJudge(Judge):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:
-        """Return whether no noise is configured (see `Judge.exact`)."""
+        """Return whether the settings add no noise (see `Judge.exact`)."""
         return not causes.get("grade_noise") and causes.get("beta") is None
 
     def labels(self) -> Mapping[str, Mapping[str, int]]:
@@ -78,7 +80,7 @@ class QrelsJudge(Judge):
         return found
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:
-        """Return the label if noise is added to it (see `Judge.without_noise`)."""
+        """Return the label if the settings add noise to it (see `Judge.without_noise`)."""
         return self._label(qid, doc_id) if self.config.grade_noise else None
 
     def _label(self, qid: str, doc_id: str) -> int:
@@ -147,7 +149,7 @@ class QrelsJudge(Judge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """Return an order (see `Judge.reorder`); with `beta`, each sample has independent noise."""
+        """Return an order (see `Judge.reorder`); if `beta` is set, each sample has independent noise."""
         ids = [passage.doc_id for passage in passages]
         worth = [self._utility(query.qid, doc_id) for doc_id in ids]
         if self.config.beta is not None:

@@ -1,13 +1,13 @@
 """A judge without a language model: grades by how much of the query's reference excerpts a passage contains.
 
 If both the excerpt and the passage have offsets (`span`, as in chunking benchmarks), the shared characters are counted.
-The same words in another document, or elsewhere in the same one, do not count, and near-duplicates are graded
-separately. Otherwise, excerpt and passage are compared by words, without case and punctuation. Words count as covered
-if the passage contains them within a run of at least `min_run` consecutive words of the excerpt. Scattered common words
-therefore do not count. The position of the run within the passage is irrelevant.
+The same words elsewhere do not count, neither in another document nor in the same one. Near-duplicates are therefore
+graded separately. Without offsets, excerpt and passage are compared by words, without case and punctuation. Words count
+as covered if the passage contains them within a run of at least `min_run` consecutive words of the excerpt. Scattered
+common words therefore do not count. The position of the run within the passage is irrelevant.
 
-The grade depends on the excerpt with the highest coverage. Orders are by characters covered over all excerpts, then by
-their share of the passage.
+The grade depends on the excerpt with the highest coverage. Orders are by the number of covered characters over all
+excerpts, then by the share of the passage that these characters make up.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReferenceJudge(Judge):
     def __init__(self, config: ReferenceConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        # ids of passages that contain all of an excerpt without offsets, by query and excerpt
+        # ids of passages that contain a whole excerpt without offsets, by query and excerpt
         self._held: dict[tuple[str, str], set[str]] = {}
 
     @classmethod
@@ -66,7 +66,7 @@ class ReferenceJudge(Judge):
         return "reference"
 
     def check(self, queries: Iterable[Query]) -> None:
-        """Raise an error if a query has no words to search for.
+        """Raise an error if a query has no reference excerpt to compare with.
 
         Raises:
             DataError: a query has no reference excerpt that contains a word.
@@ -82,7 +82,9 @@ class ReferenceJudge(Judge):
         return self._coverage(query, other) != self._coverage(query, one) if placed else False
 
     def remarks(self) -> Iterator[str]:
-        """Yield excerpts without offsets that several passages contain; the intended passage is unknown."""
+        """Yield a remark for each excerpt without offsets that several passages contain; raggs cannot know which one
+        is meant.
+        """
         several = [(qid, text, len(found)) for (qid, text), found in sorted(self._held.items()) if len(found) > 1]
         for qid, text, count in several[:MAX_LISTED_REFERENCES]:
             yield (
@@ -101,12 +103,12 @@ class ReferenceJudge(Judge):
         return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
 
     def _key(self, query: Query, passage: Passage) -> tuple[int, float, str, str]:
-        """Return the sort key, best first; ties are ordered by a hash of the text, identical texts by id."""
+        """Return the sort key, best first; ties are ordered by a hash of the text, and identical texts by id."""
         covered = sum(found for found, _ in self._coverage(query, passage))
         return -covered, -covered / len(passage.content), hash_bytes(passage.content.encode()), passage.doc_id
 
     def _covers(self, reference: Reference, passage: Passage, words: Sequence[str]) -> tuple[int, int] | None:
-        """Return the number of covered characters and of all characters; None for a reference without words."""
+        """Return the numbers of covered and of all characters of a reference; None if it contains no word."""
         wanted = _split_words(reference.text)
         if not wanted:
             return None
@@ -115,7 +117,7 @@ class ReferenceJudge(Judge):
         return _compare(wanted, words, self.config.min_run)
 
     def _coverage(self, query: Query, passage: Passage) -> list[tuple[int, int]]:
-        """Return the number of covered characters and of all characters, for each reference with words."""
+        """Return the numbers of covered and of all characters of each reference that contains a word."""
         key = (query.qid, passage.doc_id)
         if key not in self._covered:
             words = _split_words(passage.content)
@@ -128,14 +130,15 @@ class ReferenceJudge(Judge):
 
 
 def _shared_characters(reference: Span, passage: Span) -> tuple[int, int]:
-    """Return the number of the reference's characters within the passage's span, and of all its characters."""
+    """Return how many of the reference's characters are within the passage's span, and how many it has."""
     inside = min(reference.end, passage.end) - max(reference.start, passage.start)
     same = reference.source in names_of(passage.source)
     return max(0, inside) if same else 0, reference.end - reference.start
 
 
 def _compare(reference: Sequence[str], passage: Sequence[str], min_run: int) -> tuple[int, int]:
-    """Return the number of characters of `reference` in runs of `min_run` words shared with `passage`, and of all.
+    """Return how many characters of `reference` are in runs of `min_run` words shared with `passage`, and how many it
+    has.
 
     A reference shorter than a run must occur in full.
     """

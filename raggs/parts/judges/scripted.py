@@ -6,8 +6,8 @@ The file is JSON lines. Each line has one of these forms:
     {"qid": "q1", "doc_id": "d1", "fail": "refused"}      the judge fails on this passage
     {"qid": "q1", "order": ["d3", "d1"]}                  best first; passages not listed follow, by grade
 
-A passage without a line has `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` makes the first two orders of the
-query fail. All other answers are the same for each call.
+A passage without a line gets the grade `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` makes the first two orders
+of the query fail. All other answers are the same for each call.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ScriptedJudge(Judge):
         known = {query.qid for query in queries}
         named = {qid for qid, _ in self._script.grades} | set(self._script.orders)
         if named and not known & named:
-            message = f"no line is for a query of this run (the file has {', '.join(sorted(named)[:3])})"
+            message = f"no line is for a query of this run (the file has lines for {', '.join(sorted(named)[:3])})"
             raise DataError(message, where=self.config.path, remedy="check the query ids")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
@@ -89,7 +89,7 @@ class ScriptedJudge(Judge):
 
 
 def _take(script: _Script, row: dict[str, Any]) -> str | None:
-    """Parse one line into the script, and return an error message or None."""
+    """Add the content of one line to the script; return an error message if the line is invalid, otherwise None."""
     qid = row.get("qid")
     if not isinstance(qid, str):
         return "qid is missing or is not a string"

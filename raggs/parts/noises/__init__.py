@@ -1,12 +1,13 @@
 """Noises: base class and registry. A noise adds text around a query, without changing its meaning.
 
 Seeded generators add greetings, fillers, digressions, emoji and typing errors; `noisy` combines them. The same query,
-seed and level always yield the same noise. A few phrases are from the paper that this follows. The others were written
-independently of the lists of the rewriter `clean`, which contains only some of them (docs/how-to/diagnose/noise.md).
+seed and level always yield the same noise. A few phrases are from the paper on which the levels are based. The others
+were written independently of the word lists of the rewriter `clean`, which contain only some of them
+(docs/how-to/diagnose/noise.md).
 
 A noise depends on the seed and the query's id, not on earlier draws. The same query therefore has the same greeting
 with any other noises and in any order of queries. A noise adds or misspells words. It never adds a second question, a
-name or a number, and never changes those of the query. The phrases are English and French.
+name or a number, and never changes names or numbers of the query. The phrases are English and French.
 
 Levels range from 0 (the original query) to 4. Each level includes all noises of the levels below:
 
@@ -35,7 +36,8 @@ from raggs.base.settings import Causes
 from raggs.base.text import did_you_mean, one_line
 
 LANGUAGES = ("en", "fr")
-NAME_LIKE_WORDS = ("i", "may", "will", "nice", "an")  # names that look like function words
+# function words that keep a capital, because they may also be names
+NAME_LIKE_WORDS = ("i", "may", "will", "nice", "an")
 FILLER_OPENERS = (  # first words of fillers
     "alors basically anyway actually bref bon bueno by dis du en erm guys just okay pardon right so sorry voila well"
 )
@@ -71,7 +73,7 @@ class Noise(Adapter, ABC):
 
     Attributes:
         FROM: lowest level that includes the noise.
-        ORDER: order of application; changes to the query's words come first, outer additions last.
+        ORDER: order of application; noises that change the query's words come first, text around the query comes last.
     """
 
     Config: ClassVar[type[NoiseConfig]] = NoiseConfig
@@ -85,7 +87,7 @@ class Noise(Adapter, ABC):
 
     @classmethod
     def fault(cls, adapter: type[Adapter], name: str) -> str | None:
-        """Return a problem of the adapter class, if any; a noise must define its level and order."""
+        """Return a problem of the adapter class, or None; a noise must define its level and order."""
         if problem := super().fault(adapter, name):
             return problem
         lacking = [field for field in ("FROM", "ORDER") if not hasattr(adapter, field)]
@@ -106,14 +108,14 @@ class Noise(Adapter, ABC):
 
     @abstractmethod
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
-        """Return the text with the noise; all randomness comes from `draw`."""
+        """Return the text with the noise; all random choices use `draw`."""
 
 
 def check_language(language: str) -> None:
     """Raise an error if a language is not supported.
 
     Raises:
-        UsageError: the language is not in `LANGUAGES`; the remedy lists them.
+        UsageError: the language is not in `LANGUAGES`; the remedy lists the supported languages.
     """
     if language not in LANGUAGES:
         raise UsageError(f"no noise supports language {language!r}", remedy=did_you_mean(language, LANGUAGES))
@@ -136,7 +138,7 @@ def append_sentence(text: str, phrase: str) -> str:
 
 
 def prepend_phrase(phrase: str, text: str) -> str:
-    """Return a query after a phrase; it continues in lower case unless the phrase ends a sentence."""
+    """Return a query after a phrase. If the phrase does not end a sentence, the query continues in lower case."""
     return f"{phrase} {text if phrase[-1] in '.!?…' else lower_first(text)}"
 
 
@@ -164,8 +166,8 @@ def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None)
 
     Args:
         text: query.
-        asked: id, language and level; level 0 returns the query unchanged.
-        noises: noises that may be added; None: all.
+        asked: id and language of the query, and level of the noise; level 0 returns the query unchanged.
+        noises: noises that may be added; None: all noises.
 
     Raises:
         UsageError: the language is not supported.

@@ -79,7 +79,7 @@ FILLERS: Phrases = {
         "à brûle-pourpoint,", "bon, voilà le truc :", "sur un coup de tête,",
     ),
 }  # fmt: skip
-SECOND = 3  # lowest level with two fillers
+SECOND = 3  # lowest level at which a second filler is added
 
 
 class Fillers(Noise):
@@ -121,11 +121,11 @@ TAGS: Phrases = {
     "en": ("or is that a myth?", "or is that just marketing?", "or am I dreaming?", "if that makes any sense?"),
     "fr": ("ou est-ce un mythe ?", "ou c'est du marketing ?", "ou je rêve ?", "si ça veut dire quelque chose ?"),
 }
-TAGGED = 0.4  # share of queries with an afterthought
+TAGGED = 0.4  # share of queries that are followed by an afterthought
 
 
 class Digressions(Noise):
-    """A digression before the query; an afterthought after some queries: "or is that a myth?"."""
+    """A digression before the query. Some queries also get an afterthought, such as "or is that a myth?"."""
 
     FROM, ORDER = 3, 50
 
@@ -163,7 +163,7 @@ PERSONAL_SENTENCES: Phrases = {
 
 
 class PersonalContext(Noise):
-    """A sentence about the user before the query, or after it in a quarter of the cases."""
+    """A sentence about the user: before the query, or in a quarter of the cases after it."""
 
     VERSION = 2
     FROM, ORDER = 3, 60
@@ -177,11 +177,11 @@ class PersonalContext(Noise):
 
 
 PICTURES = ("🙏", "😊", "🤔", "👋", "😅", "🙈", "❤️", "😂", "✨", "🔥", "😭", "🥺", "👀", "🤷‍♀️", ":-)", ":D", "^^")
-IN_FRONT = 0.3  # share of queries with a picture before them
+IN_FRONT = 0.3  # share of queries that have an emoji before them
 
 
 class Emoji(Noise):
-    """One to three emoji or emoticons after the query; one before it in 30% of the cases."""
+    """One to three emoji or emoticons after the query; in 30% of the cases also one before it."""
 
     FROM, ORDER = 3, 80
 
@@ -215,7 +215,7 @@ OPENERS: Phrases = {
 
 
 class CodeSwitching(Noise):
-    """A word of the other language before the query, and some function words translated; negations stay."""
+    """A word of the other language before the query, and some function words translated, but no negations."""
 
     FROM, ORDER = 4, 30
 
@@ -257,7 +257,8 @@ KEYBOARD_NEIGHBOURS = {
 
 
 class TypingErrors(Noise):
-    """Typing errors: letters swapped, omitted, doubled or replaced by neighbours; repeated marks.
+    """Typing errors: letters swapped, omitted, doubled or replaced by neighbours on the keyboard; repeated question
+    marks.
 
     Words with a capital or a digit stay unchanged, so that names are preserved. Negations stay unchanged, too.
     """
@@ -272,7 +273,7 @@ class TypingErrors(Noise):
 
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         def spelled(match: re.Match[str]) -> str:
-            # drawn for each word, so that an additional name does not shift other errors
+            # drawn for each word, so that a name that is not misspelled does not change the errors in other words
             hit = draw.random() < self.config.rate
             return _slip(match[0], draw) if hit and _common(match) else match[0]
 

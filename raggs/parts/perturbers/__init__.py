@@ -1,13 +1,13 @@
 """Perturbers: base class and registry. A perturber makes one controlled change to texts with names.
 
-The effect of the change on vectors and scores is then measured: a masked name, another order, another case. Changes
-are seeded: the same text, seed and name always yield the same change, regardless of earlier ones.
+A diagnosis then measures how the change affects vectors and scores: a masked name, another order, another case. Changes
+are seeded: the same text, seed and name always yield the same change, regardless of earlier changes.
 
-A perturber defines how it changes a name (`author`) and all other words (`words`). The base class applies both to the
-bundles of a diagnosis and to the texts of a corpus, so that both are perturbed alike.
+A perturber defines how it changes a name (`author`) and all other words (`words`). The base class applies both methods
+to the bundles of a diagnosis and to the texts of a corpus, so that both are perturbed alike.
 
 Names are split by rule into given names and a family name with its particles, as in western bibliographies. For names
-that start with the family name (Chinese, Hungarian), the rule wrongly takes the last word.
+that start with the family name (Chinese, Hungarian), the rule wrongly takes the last word as family name.
 
 A bundle is a query with five candidates, stored as parts. Texts are composed only when needed, so that a perturber can
 change the name, the label or the layout without parsing. The parts do not depend on how a bundle is drawn or scored.
@@ -33,15 +33,16 @@ PARTICLES = frozenset(PARTICLE_WORDS.split())
 
 
 class NameParts(NamedTuple):
-    """Given and family name; `given` is empty for a name of one word."""
+    """Given and family name; `given` is empty if the name is a single word."""
 
     given: str
     family: str
 
 
 def name_parts(name: str) -> NameParts:
-    """Return the parts of a name: ``Ludwig van Beethoven`` yields ("Ludwig", "van Beethoven"), ``Plato`` ("",
-    "Plato").
+    """Return the parts of a name: ``Ludwig van Beethoven`` yields ("Ludwig", "van Beethoven"). A single word such as
+    ``Plato``
+    yields ("", "Plato").
     """
     words = name.split()
     start = len(words) - 1
@@ -61,12 +62,12 @@ def _initial(word: str) -> str:
 
 BundleSide = Literal["question", "candidate"]
 AUTHOR = "{author}"
-PLACEHOLDER_PATTERN = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # other braces are literal
+PLACEHOLDER_PATTERN = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # all other braces are plain text
 
 
 @dataclass(frozen=True)
 class BundleText:
-    """A text, as parts.
+    """A text, stored as parts.
 
     Attributes:
         author: name in the text.
@@ -97,7 +98,7 @@ class Bundle:
         key: unique id within a diagnosis; seeds all random draws for the bundle.
         language: ISO 639-1 code of the texts.
         candidates: right author and topic (C1), other authors on the topic (C2a, C2b), the author on another topic
-            (C3), neither (C4).
+            (C3), another author on another topic (C4).
     """
 
     key: str
@@ -111,7 +112,7 @@ class Bundle:
         return (self.question.text, *(each.text for each in self.candidates))
 
     def with_authors(self, *authors: str) -> Bundle:
-        """Return the bundle with other names in the candidates, in their order."""
+        """Return the bundle with other names in the candidates; `authors` are in the order of the candidates."""
         first, second, third, fourth, fifth = (
             replace(piece, author=author) for piece, author in zip(self.candidates, authors, strict=True)
         )
@@ -123,7 +124,7 @@ ChangeFamily = Literal["identity", "form", "layout"]
 
 @dataclass(frozen=True)
 class TextContext:
-    """Context of a text.
+    """The place of a text in a diagnosis.
 
     Attributes:
         side: query or candidate.
@@ -146,7 +147,8 @@ class Perturber(Adapter, ABC):
     """Changes texts with names. Built as ``cls(config)``."""
 
     Config: ClassVar[type[PerturberConfig]] = PerturberConfig
-    FAMILY: ClassVar[ChangeFamily]  # whether it destroys the identity, or changes only the form or the layout
+    # whether the change makes the name unrecognisable, or affects only its form or the layout
+    FAMILY: ClassVar[ChangeFamily]
 
     config: PerturberConfig
 
@@ -155,13 +157,13 @@ class Perturber(Adapter, ABC):
 
     @classmethod
     def fault(cls, adapter: type[Adapter], name: str) -> str | None:
-        """Return a problem of the adapter class, if any; a perturber must define its family."""
+        """Return a problem of the adapter class, or None; a perturber must define its family."""
         if problem := super().fault(adapter, name):
             return problem
         return None if getattr(adapter, "FAMILY", None) else f"{adapter.__qualname__} does not define FAMILY"
 
     def causes(self) -> Causes:
-        """Return everything that affects its changes."""
+        """Return everything that affects the changes of the perturber."""
         return self.own_causes()
 
     def author(self, name: str, place: TextContext) -> str:
@@ -184,11 +186,11 @@ class Perturber(Adapter, ABC):
         return replace(bundle, question=question, candidates=(first, second, third, fourth, fifth))
 
     def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
-        """Return the new name for each changed name of a corpus; unchanged names are omitted."""
+        """Return the new names for the names of a corpus; names that do not change are omitted."""
         return {name: new for name in names if (new := self.author(name, place)) != name}
 
     def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: TextContext) -> str:
-        """Return a changed text of a corpus, or a changed query about it.
+        """Return the changed version of a text of a corpus, or of a query about the corpus.
 
         Args:
             text: original text.
@@ -209,9 +211,7 @@ class Perturber(Adapter, ABC):
 
 
 def replace_names(text: str, names: Mapping[str, str]) -> str:
-    """Return `text` with whole names replaced, longer ones first, in one pass, so that replacements are not
-    replaced.
-    """
+    """Return `text` with whole names replaced, longer names first. One pass prevents replacing a replacement."""
     if not names:
         return text
     longest = sorted(names, key=lambda name: (-len(name), name))

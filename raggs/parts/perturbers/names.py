@@ -31,7 +31,7 @@ MAX_NAME_DRAWS = 50  # attempts to find an unused name in a corpus
 
 
 class EditDistanceNearMiss(Perturber):
-    """Replaces wrong authors by the right name with one, two and three letters substituted."""
+    """Replaces the wrong authors by the right name in which one, two or three letters are substituted."""
 
     FAMILY = "identity"
 
@@ -42,7 +42,7 @@ class EditDistanceNearMiss(Perturber):
     config: Config
 
     def bundle(self, bundle: Bundle, seed: int) -> Bundle:
-        """Return the bundle with near misses of the query's name as wrong authors; C1 and C3 stay."""
+        """Return the bundle with near misses of the query's name as wrong authors; C1 and C3 stay unchanged."""
         true = bundle.question.author
         wrong = (substitute_letters(true, count, seed, self.config.type, bundle.key) for count in self.config.distances)
         second, third, fifth = wrong
@@ -50,7 +50,7 @@ class EditDistanceNearMiss(Perturber):
         return bundle.with_authors(first.author, second, third, fourth.author, fifth)
 
     def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
-        """Return distinct near misses of the alphabetically first name, for all other names of a corpus."""
+        """Return a distinct near miss of the alphabetically first name for each other name of a corpus."""
         ordered = sorted(set(names))
         taken, found = set(ordered[:1]), {}
         for number, name in enumerate(ordered[1:]):
@@ -100,7 +100,9 @@ MASK_NUMBERS = 1000
 
 
 class HardNameMask(Perturber):
-    """Replaces every name of a test case by one mask, also in the query; no margin should remain."""
+    """Replaces every name of a test case by one mask, in the query, too; right and wrong authors should then score
+    alike.
+    """
 
     FAMILY = "identity"
 
@@ -144,7 +146,7 @@ class InitialsForm(Perturber):
 
 
 class NameOrderInversion(Perturber):
-    """Puts the family name first in candidates: Dupont, Alice; the query stays."""
+    """Puts the family name first in candidates: Dupont, Alice; the query stays unchanged."""
 
     FAMILY = "form"
 
@@ -171,7 +173,7 @@ class AuthorPositionShift(Perturber):
         return replace(piece, segments=tuple(sorted(piece.segments, key=lambda segment: AUTHOR not in segment)))
 
     def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: TextContext) -> str:
-        """Return the text with sentences that contain a name first; a query stays unchanged."""
+        """Return a candidate's text with the sentences that contain a name first; a query stays unchanged."""
         held = list(names)
         if place.side == "question" or not held:
             return text
@@ -217,7 +219,7 @@ SPACED_MARKS = re.compile(r"\s*([:;!])")
 
 
 class UnicodeNormalizationStress(Perturber):
-    """Queries in NFC; candidates in NFD, with narrow no-break spaces before punctuation."""
+    """Converts queries to NFC and candidates to NFD, with narrow no-break spaces before punctuation in candidates."""
 
     FAMILY = "form"
 

@@ -1,7 +1,7 @@
-"""Query readers: base class and registry. A query reader yields the queries of a file, with everything a judge may
+"""Query readers: base class and registry. A query reader yields the queries of a file, with all fields a judge may
 need.
 
-`made_notes` reports how generated queries were made, for reports of scores over them.
+`made_notes` reports how generated queries were made, for reports of scores over these queries.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class QueryReader(Adapter, ABC):
 
     @abstractmethod
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Yield line number (or position) and query, in the file's order.
+        """Yield each query with its line number (or its position), in the file's order.
 
         Raises:
             NotFoundError: the file is missing or unreadable.
@@ -52,7 +52,7 @@ ORIGIN_KEY = "made"  # key in a query's metadata
 
 
 def made_notes(queries: Iterable[Query]) -> Iterator[str]:
-    """Yield a sentence for each way in which queries were made; none for queries without this information."""
+    """Yield a sentence for each way in which queries were made; queries without this information are ignored."""
     counts = Counter(str(query.metadata[ORIGIN_KEY]) for query in queries if query.metadata.get(ORIGIN_KEY))
     for how, count in counts.items():
         yield f"{plural(count, 'question')} {how}"

@@ -1,8 +1,8 @@
 """Converts mappings with any accepted spelling of keys to `Query` objects, and checks all queries of a run.
 
-Unknown keys become metadata, so nothing is lost. A row without an id gets one derived from its text. Invalid rows raise
-an error with file and line: no text, an id that file formats cannot represent, an invalid nugget pattern, or one that
-matches every text. A lone surrogate becomes U+FFFD.
+Unknown keys become metadata, so nothing is lost. A row without an id gets an id that is derived from its text. A row
+without text raises an error with file and line. So does an id that file formats cannot represent, and a nugget pattern
+that is invalid or matches every text. A lone surrogate becomes U+FFFD.
 
 A reference is a string, or an object of `text` and optionally `doc_id` and `span`. The form of chunking benchmarks is
 accepted, too: an object of `content`, `start_index` and `end_index` in the document that the row names. This module
@@ -25,20 +25,20 @@ from raggs.base.settings import Pattern, SlowPatternError
 from raggs.base.text import clean_unicode, id_problem, replace_surrogates, shorten, sound_value
 from raggs.parts.queries import QueryReader
 
-DOCUMENT = "corpus_id"  # document to which offsets of references refer
+DOCUMENT = "corpus_id"  # key of the document to which offsets of references refer
 REFERENCE_REMEDY = 'write {"content": "...", "start_index": 0, "end_index": 9}, or only the text'
 START, END = "start_index", "end_index"
 MAX_SHOWN_CHARS = 60
 
 
 def reference_of(entry: object, document: object) -> Reference:
-    """Return the reference that an entry of a list of references describes.
+    """Return the reference that one entry of the list of references describes.
 
     Args:
-        document: document of offsets without a source, from the row.
+        document: the row's document, to which offsets refer if the entry names no source.
 
     Raises:
-        ValueError: the entry is invalid; the message continues "reference 1".
+        ValueError: the entry is invalid; the message is worded to follow "reference 1".
     """
     if isinstance(entry, str):
         entry = {"text": entry}
@@ -113,7 +113,7 @@ ALIASES = {
     "nuggets": ("nuggets",),
     "metadata": ("metadata",),
 }
-MAX_QUESTION_CHARS = 100_000  # every judgment and search reads the whole query
+MAX_QUESTION_CHARS = 100_000  # limit of a query, because every judgment and search reads the whole query
 ROW_REMEDY = 'expected {"_id": "...", "text": "..."}'
 
 
@@ -153,7 +153,7 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
 
 
 def made_id(text: str) -> str:
-    """Return the id of a query without one; derived from its text, so that it is the same in any file."""
+    """Return the id for a query without an id; it is derived from the text, so it is the same in any file."""
     return f"q-{hash_bytes(text.encode())[:12]}"
 
 
@@ -184,7 +184,7 @@ def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: in
 
 
 def _entries(found: Any) -> list[Any]:
-    """Return a list of entries from a list or a single entry."""
+    """Return a list of entries; a single entry becomes a list of one."""
     return [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
 
 
@@ -203,7 +203,7 @@ def _references(values: Mapping[str, Any], document: object, path: Path, line: i
 
 
 def _with_list(entry: Any) -> Any:
-    """Return a nugget as a mapping with a list, if it is a single pattern or its only pattern is not in a list."""
+    """Return a nugget as a mapping with a list of patterns; a single pattern, alone or in the mapping, is accepted."""
     if isinstance(entry, str):
         return {"any": [entry]}
     if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):
@@ -236,11 +236,11 @@ def load_numbered(reader: QueryReader, path: Path | str) -> dict[str, tuple[int,
 
     Args:
         reader: source of the queries.
-        path: source for messages.
+        path: name of the source, for messages.
 
     Raises:
-        NotFoundError, DataError: raised by the reader, or if the file has a duplicate id, a query that is too long, or
-            no query at all.
+        NotFoundError, DataError: raised by the reader; or the file has a duplicate id, a query that is too long, or no
+            query at all.
     """
     found: dict[str, tuple[int, Query]] = {}
     for line, query in reader.queries():

@@ -1,8 +1,8 @@
 """Query files as CSV tables, JSON lines (as in BEIR) and YAML lists.
 
 CSV: a cell cannot contain a list, so the columns `references`, `nuggets` and `metadata` are parsed as JSON. Empty cells
-are missing values. Without an id column, ids are derived from the text. The column `guarded`, which `writing` adds,
-names the cells of its row with an apostrophe that protects against spreadsheet formulas.
+are missing values. If there is no id column, ids are derived from the text. The module `writing` puts an apostrophe
+before cells that a spreadsheet could take for a formula, and lists these cells in the column `guarded`.
 
 YAML: convenient for writing nuggets by hand. Ids, texts and dates are read as written, regardless of YAML types: the id
 ``007`` is "007".
@@ -43,15 +43,15 @@ class CsvQueries(QueryReader):
 
     The column `references` contains a JSON list of excerpts. An excerpt is a string, or an object of `text` and
     optionally `doc_id` and `span`. An object of `content`, `start_index` and `end_index` is accepted, too, as in
-    chunking benchmarks. These are character offsets in the document that the column `corpus_id` names. The column
-    `metadata` contains a JSON object.
+    chunking benchmarks. The indices are character offsets in the document that the column `corpus_id` names. The
+    column `metadata` contains a JSON object.
     """
 
     Config = CsvQueriesConfig
     config: CsvQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Yield each row's query with the number of its first line.
+        """Yield the query of each row, with the number of the row's first line.
 
         Raises:
             DataError: the table is not valid CSV, or a row does not fit its header.
@@ -114,7 +114,7 @@ class JsonlQueries(QueryReader):
     config: JsonlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Yield each line's query with its line number.
+        """Yield the query of each line, with its line number.
 
         Raises:
             DataError: a line is not a JSON object, or not a valid query.
@@ -139,7 +139,7 @@ class YamlQueries(QueryReader):
     config: YamlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Yield each entry's query with the number of its first line.
+        """Yield the query of each entry, with the number of the entry's first line.
 
         Raises:
             DataError: the file is not plain YAML, or an entry is not a valid query.

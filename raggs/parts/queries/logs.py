@@ -1,7 +1,7 @@
 """Query logs: one text per line, a table with a header, or JSON lines; all may be gzipped.
 
-Only one column of a table or key of a JSON object is read. Other data in a log (user, address) is private and must not
-be copied.
+Only one column of a table, or one key of a JSON object, is read. Other data in a log (user, address) is private and
+must not be copied.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ LINES = (".txt", ".log", ".text")
 
 
 def read_log(path: Path, column: str | None = None) -> Iterator[tuple[int, str | None]]:
-    """Return an iterator over the entries of a log: line number (from 1) and text, or None without one.
+    """Return an iterator over the entries of a log: line number (from 1), and text or None if the entry has no text.
 
     Args:
         path: a .txt, .csv, .tsv or .jsonl file, optionally gzipped.
-        column: column of the text; if omitted, the first one named text, query, question or user_input, or the only
-            one.
+        column: column of the text. If omitted, the first column named text, query, question or user_input is read, or
+            the only column.
 
     Raises:
-        UsageError: the suffix is unknown, or a column is given for a file of lines.
+        UsageError: the suffix is unknown, or `column` is given for a file without columns.
         NotFoundError: the file is missing or unreadable.
         DataError: it is not a file, not UTF-8, does not match its suffix, or lacks the column.
     """
@@ -43,7 +43,7 @@ def read_log(path: Path, column: str | None = None) -> Iterator[tuple[int, str |
         known = ", ".join((*LINES, *DELIMITERS, *OBJECTS))
         raise UsageError(f"{path}: unknown log format", remedy=f"use one of {known}, optionally gzipped")
     if column is not None:
-        raise UsageError(f"{path} has lines, not columns", remedy="omit --column")
+        raise UsageError(f"{path} has one text per line, not columns", remedy="omit --column")
     return ((number, text) for number, text in raw_lines(path))
 
 

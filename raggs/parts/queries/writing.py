@@ -1,9 +1,9 @@
 """Writes queries as files that the query readers can read: CSV (as in chunking benchmarks), JSON lines, YAML.
 
-Writing and reading again yields the same queries in the same order. A table with `question`, `references` and
-`corpus_id` in the usual form is reproduced byte for byte. A cell that a spreadsheet would execute gets a leading
-apostrophe. The column `guarded` names such cells, so that reading removes it. Blank CSV cells are missing values; only
-JSON lines and YAML preserve an answer of blanks. Offsets are written as given, without access to the documents.
+Reading a written file yields the same queries in the same order. A table with `question`, `references` and `corpus_id`
+in the usual form is reproduced byte for byte. A cell that a spreadsheet would execute gets a leading apostrophe. The
+column `guarded` names such cells, so that the reader can remove the apostrophe. Blank CSV cells are missing values;
+only JSON lines and YAML preserve an answer of blanks. Offsets are written unchanged, without access to the documents.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ def write_queries(queries: Iterable[Query], path: Path) -> None:
 
     The suffix selects the format:
 
-    ``.csv``: columns `question`, `references` and `corpus_id`. Further columns are added only if needed: `_id` (ids
-    that are not derived from the text), `language`, `answer`, `nuggets`, one column per metadata string, and `metadata`
-    (JSON) for other metadata. References in a single document are written as `content`, `start_index` and `end_index`
-    (characters), and `corpus_id` names the document. Other references are written in the form of `Reference`.
+    ``.csv``: columns `question`, `references` and `corpus_id`. Further columns are added only if needed: `_id` (if an
+    id is not derived from the text), `language`, `answer`, `nuggets`, one column per metadata string, and `metadata`
+    (JSON) for other metadata. If all references of a query are in one document, they are written as `content`,
+    `start_index` and `end_index` (characters), and `corpus_id` names the document. Otherwise they are written in the
+    form of `Reference`.
 
     ``.jsonl``, ``.yaml``, ``.yml``: all fields by name, spans as `source`, `start`, `end`.
 
@@ -104,9 +105,9 @@ def _csv(queries: Sequence[Query]) -> str:
 
 
 def spreadsheet_line(cells: Iterable[str]) -> str:
-    """Return a CSV row without its line end, with cells protected against execution by spreadsheets."""
+    """Return a CSV row without its line end; cells that a spreadsheet would execute are protected."""
     text = io.StringIO()
-    # the writer quotes a cell with either line end
+    # with this line terminator, the writer quotes cells that contain either kind of line end
     csv.writer(text, lineterminator="\r\n").writerow(map(spreadsheet_cell, cells))
     return text.getvalue().removesuffix("\r\n")
 
@@ -117,7 +118,9 @@ def _guarded(row: Mapping[str, str]) -> list[str]:
 
 
 def _own_columns(queries: Iterable[Query]) -> list[str]:
-    """Return metadata keys that fit into columns: non-blank strings under names without another meaning."""
+    """Return the metadata keys that can be columns: their values are non-blank strings, their names have no other
+    meaning.
+    """
     fits: dict[str, bool] = {}
     for name, value in (pair for query in queries for pair in query.metadata.items()):
         fits[name] = fits.get(name, True) and isinstance(value, str) and bool(value.strip())
@@ -148,7 +151,7 @@ def _json(value: object) -> str:
 
 
 def _document(query: Query) -> str:
-    """Return the value of the document column: from the metadata, otherwise the document of all references."""
+    """Return the value of the document column: from the metadata, otherwise the one document of all references."""
     if DOCUMENT in query.metadata:
         named = query.metadata[DOCUMENT]
         return named if isinstance(named, str) and named.strip() else ""

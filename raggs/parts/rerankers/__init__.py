@@ -37,7 +37,7 @@ class RerankerContext:
     """
 
     llm: LLM
-    cache: Cache | None  # None: without a cache, so that measured latencies are those of the computation
+    cache: Cache | None  # None: scores are not cached, so that latencies are measured on real computations
     tell: Callable[[str], None] = lambda _: None
     reranker: Callable[[RerankerConfig], Reranker] = _no_other
 
@@ -48,9 +48,9 @@ class RerankerConfig(AdapterConfig):
 
 @dataclass(frozen=True)
 class RerankedPassage:
-    """A candidate with its score, higher is better; `logit`: raw output of the model, if any.
+    """A candidate with its score, higher is better; `logit`: raw output of the model, or None.
 
-    `numbers`: all outputs for the pair if there is more than one. With two outputs, the logit is their difference.
+    `numbers`: all outputs for the pair if there are several. With two outputs, the logit is their difference.
     """
 
     doc_id: str
@@ -66,10 +66,10 @@ class Reranking:
     Attributes:
         ranked: candidates by descending score; ties keep the input order.
         tokens: tokens of query and passage, summed over all candidates; 0 if not counted.
-        ms: original duration of the computation or calls, in ms, also for cached results; None if unknown.
-        calls, usd: paid calls and their cost, also for cached answers.
+        ms: duration of the computation or calls in ms, measured when the results were not yet cached; None if unknown.
+        calls, usd: paid calls and their cost, including the calls behind cached answers.
         searches: billed search units, for rerankers with this pricing.
-        repaired: answers that were used although they repeated, omitted or invented passages.
+        repaired: number of answers that repeated, omitted or invented passages and were used after correction.
         problems: messages on failures after which passages kept their earlier order.
     """
 
@@ -121,10 +121,10 @@ class Reranker(Adapter, ABC):
     """Orders candidates. Built as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
-    PAID: ClassVar[bool] = False  # whether it calls language models, and so needs API keys and a budget
-    METERED: ClassVar[bool] = False  # billed by input tokens and searches, not by output tokens
-    FOLDS: ClassVar[bool] = False  # whether it replaces typographic quotation marks: `raggs.base.text.fold_quotes`
-    # a score does not depend on the other candidates, so scores at 200 candidates are valid at 50
+    PAID: ClassVar[bool] = False  # whether the reranker calls language models, and so needs API keys and a budget
+    METERED: ClassVar[bool] = False  # whether it is billed by input tokens and searches, not by output tokens
+    FOLDS: ClassVar[bool] = False  # whether it replaces typographic quotation marks (see `raggs.base.text.fold_quotes`)
+    # whether a score does not depend on the other candidates; scores at 200 candidates are then valid at 50
     INDEPENDENT: ClassVar[bool] = True
 
     config: RerankerConfig
@@ -135,17 +135,17 @@ class Reranker(Adapter, ABC):
 
     @classmethod
     def paid(cls, config: RerankerConfig) -> bool:  # noqa: ARG003
-        """Return whether it calls language models with these settings."""
+        """Return whether a reranker with these settings calls language models."""
         return cls.PAID
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Paid models; empty if there are none."""
+        """Paid models that the reranker calls; empty if it calls none."""
         return ()
 
     @property
     def reader(self) -> Reranker:
-        """The reranker that reads the passages and is paid: itself, or the one that it wraps."""
+        """The reranker that reads the passages and is paid: this reranker, or the one that it wraps."""
         return self
 
     def causes(self) -> Causes:
@@ -153,7 +153,7 @@ class Reranker(Adapter, ABC):
         return self.own_causes()
 
     def check(self) -> None:
-        """Raise an error if a prerequisite is missing, before anything is paid for.
+        """Raise an error if a prerequisite is missing, before any paid call.
 
         Raises:
             RaggsError: a package, a file or a price is missing.
@@ -162,7 +162,7 @@ class Reranker(Adapter, ABC):
 
     @abstractmethod
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
-        """Return all candidates in a better order; an empty `Reranking` without candidates, and without any call.
+        """Return all candidates in a better order. Without candidates, the result is empty and no model is called.
 
         Args:
             query: query for which to rank the passages.

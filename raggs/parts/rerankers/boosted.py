@@ -1,9 +1,9 @@
 """Scores of another reranker plus a weighted lexical score: BM25 of the query over the same candidates.
 
-Both scores are standardized over the candidates of a query: mean 0, standard deviation 1. A constant score has no
-effect. BM25 uses the same tokenization as the retriever `bm25` (`raggs.parts.indexes.lexical`), in the query's
-language. Its idf and mean length are those of the candidates, so no index is needed. A word that all candidates contain
-has almost no weight. A rare word has the highest. Only the other reranker calls a model.
+Both scores are standardized over the candidates of a query: mean 0, standard deviation 1. A score that is equal for all
+candidates has no effect. BM25 uses the same tokenization as the retriever `bm25` (`raggs.parts.indexes.lexical`), in
+the query's language. Its idf and mean length are those of the candidates, so no index is needed. A word that all
+candidates contain has almost no weight; a rare word has the highest. Only the other reranker calls a model.
 
 `weight: fit` lets a sweep choose the weight (`raggs.sweeps.reranking`). It is available only in sweeps, because it
 needs grades.
@@ -41,7 +41,7 @@ class BoostedConfig(RerankerConfig):
     by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="reranker whose scores are boosted")
     weight: Annotated[float, Field(ge=0, le=100)] | Literal["fit"] = Field(
         0.2,
-        description="weight of BM25 relative to 1 for the other reranker's scores, both standardized; fit (only"
+        description="weight of BM25; the other reranker's scores have weight 1, and both are standardized; fit (only"
         " in sweeps): chosen on one half of the queries for the other half",
     )
 
@@ -72,7 +72,7 @@ class BoostedReranker(Reranker):
         return {**self.own_causes(), "by": self._inner.causes(), "words": analysis.VERSION}
 
     def check(self) -> None:
-        """Check before anything is paid for that the weight is a number, and check the other reranker.
+        """Check that the weight is a number, and check the other reranker, before any paid call.
 
         Raises:
             ConfigError: the weight is `fit`.
@@ -134,7 +134,7 @@ def boost_scores(
 
 
 def bm25(query: str, language: str, texts: Sequence[str]) -> list[float]:
-    """Return the BM25 scores of a query for some texts; idf and mean length are those of these texts."""
+    """Return the BM25 score of a query for each text; idf and mean length are computed from these texts."""
     wanted = Counter(analysis.words_of(query, language))
     words = [analysis.words_of(text, language) for text in texts]
     counts = [Counter(word for word in each if word in wanted) for each in words]

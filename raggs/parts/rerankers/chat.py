@@ -8,8 +8,8 @@ slide from the end of the list to its start and overlap, so that the best passag
 `window - step` positions are the best according to the model; later positions are only partly sorted. Source: Sun et
 al., Is ChatGPT Good at Search? (2023), section 3.2, with window 20 and step 10.
 
-An incomplete order is used as well. Only the first occurrence of a label counts, and unknown labels are ignored.
-Omitted passages come last, in their earlier order. If the call for a window fails, the window keeps its order.
+An incomplete order is used, too. Only the first occurrence of a label counts, and unknown labels are ignored. Omitted
+passages come last, in their earlier order. If the call for a window fails, its passages keep their order.
 
 Pointwise: the model rates the relevance of each passage, as a whole number from 0 to 100. A rating depends only on the
 query and the passage, so ratings paid for at 200 candidates are reused at 50. Ties keep the order of the candidates.
@@ -90,7 +90,10 @@ class ChatReranker(Reranker):
         check: Callable[[JsonObject], T],
         tokens: int,
     ) -> Reply[T]:
-        """Return the checked answer. `fields`: guarded values of the placeholders; `tokens`: likely output length."""
+        """Return the checked answer of the model.
+
+        `fields` are the guarded values of the placeholders, and `tokens` is the likely output length.
+        """
         return await self.context.llm.ask(
             ChatRequest(
                 model=self.config.model,
@@ -108,7 +111,9 @@ LABEL_TOKENS = 8
 
 
 class RerankOrder(NamedTuple):
-    """Positions in the order of presentation, best first; `repaired`: the answer did not list each label once."""
+    """Positions in the order of presentation, best first; `repaired`: whether the answer had missing or repeated
+    labels.
+    """
 
     places: tuple[int, ...]
     repaired: bool
@@ -188,7 +193,7 @@ class ListwiseReranker(ChatReranker):
 
 
 def windows(count: int, size: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end (exclusive) of each window, from the end of the list; none for fewer than two passages."""
+    """Yield start and end (exclusive) of each window, from the end of the list; nothing for fewer than two passages."""
     end = count
     while count > 1:
         start = max(0, end - size)
@@ -259,7 +264,7 @@ class PointwiseReranker(ChatReranker):
         return await self._ask(language, fields, SCHEMA, check_relevance, ANSWER_TOKENS)
 
     def _duration(self, replies: Iterable[Reply[int]]) -> float | None:
-        """Return the simulated duration of the calls at the configured concurrency; None if a call's time is
+        """Return how long the calls take at the configured concurrency, by simulation; None if a call's duration is
         unknown.
         """
         settings = self.context.llm.settings
@@ -276,10 +281,10 @@ class PointwiseReranker(ChatReranker):
 
 
 def check_relevance(answer: JsonObject) -> int:
-    """Return the rating of an answer.
+    """Return the rating in an answer.
 
     Raises:
-        ValueError: it is not a whole number from 0 to 100.
+        ValueError: the rating is not a whole number from 0 to 100.
     """
     found = answer.get("relevance")
     if type(found) is not int or not 0 <= found <= MAX_RELEVANCE:  # isinstance would accept a bool
@@ -288,7 +293,9 @@ def check_relevance(answer: JsonObject) -> int:
 
 
 def side_by_side(times: Sequence[float], slots: int) -> float:
-    """Return the total duration of calls of the given durations, run in sequence on `slots` parallel slots."""
+    """Return the total duration of calls that start in sequence, each on the first of `slots` parallel slots to be
+    free.
+    """
     ends = [0.0] * min(slots, len(times))
     for time in times:
         heapq.heapreplace(ends, ends[0] + time)

@@ -1,5 +1,5 @@
-"""Rerank endpoints of providers and local servers. Calls respect the budget, are in the ledger, and are made once per
-pair.
+"""Rerank endpoints of providers and local servers. Each pair is called once; calls count towards the budget and the
+ledger.
 
 A score depends only on the query and the passage, so scores paid for at 200 candidates are reused at 50.
 """
@@ -23,7 +23,7 @@ RESERVED_PARAMETERS = frozenset({"documents", "query", "return_documents", "top_
 
 def _of_the_endpoint(parameters: dict[str, object]) -> dict[str, object]:
     if taken := sorted(RESERVED_PARAMETERS & set(parameters)):
-        raise ValueError(f"{', '.join(taken)}: set by raggs, because it needs a score for each candidate")
+        raise ValueError(f"{', '.join(taken)}: not allowed here, because raggs needs a score for each candidate")
     return parameters
 
 
@@ -87,8 +87,8 @@ class LiteLLMReranker(Reranker):
         )
 
     def _usd(self, took: CallUsage) -> float:
-        """Return the cost of the request on its own: a search is billed as a whole, even if other passages shared
-        it.
+        """Return the cost of the request. A search is billed as a whole, even if other passages were in the same
+        request.
         """
         price = self.context.llm.price(self.config.model)
         return price.usd(took.tokens, 0, took.searches) if price and price.per_1k_searches else took.usd

@@ -1,14 +1,15 @@
-"""Rerankers that run on this machine: cross-encoders and late interaction. Outputs are cached per pair, with their
-time.
+"""Rerankers that run on this machine: cross-encoders and late interaction. Outputs and their computing time are cached
+per
+pair.
 
 The outputs for a pair depend only on the query, the passage, the model files and the settings of the input. Later
 steps (activation, rounding) are computed each time. Typographic quotation marks are replaced by ASCII ones, as in the
 embedders, because a typographic apostrophe is another token to the model. Outputs are stored in the workspace every
-`FLUSH` pairs, so that a killed process loses at most those. A cancelled process loses none.
+`FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs. A cancelled process loses none.
 
-Cross-encoders: the model reads the query and a passage together, and returns one logit, or one each for "no" and "yes".
-By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a pair does not
-depend on other pairs.
+Cross-encoders: the model reads the query and a passage together. It returns one logit, or two: one for "no" and one for
+"yes". By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a pair does
+not depend on other pairs.
 
 Late interaction: query and passage are encoded separately, and their tokens are compared at the end (ColBERT). The
 score is MaxSim: for each query token, the maximum cosine to any passage token, summed over the query (Khattab and
@@ -51,7 +52,9 @@ FORMAT = 3  # version of the cached rows
 
 @dataclass(frozen=True)
 class PairOutput:
-    """Output of a model for a pair of texts, the number of its tokens, and its share of the time in ms."""
+    """Output of a model for a pair of texts, the number of the pair's tokens, and its share of the computing time in
+    ms.
+    """
 
     logits: tuple[float, ...]
     tokens: int
@@ -70,13 +73,13 @@ class PairOutput:
 
 
 class LocalConfig(RerankerConfig):
-    """Settings common to local rerankers."""
+    """Settings of all local rerankers."""
 
     path: SourcePath = Field(description="folder with an ONNX file and tokenizer.json; nothing is downloaded")
     file: str | None = Field(None, description="name of the ONNX file in `path`; null: model.onnx or onnx/model.onnx")
     max_length: int = Field(512, ge=8, le=1 << 20, description="maximum number of tokens; longer texts are truncated")
     scoring: PrecisionSettings = PrecisionSettings()
-    threads: Effort[int | None] = Field(None, ge=1, description="threads of the model; null: one per core")
+    threads: Effort[int | None] = Field(None, ge=1, description="number of threads; null: one per core")
 
 
 class LocalReranker(Reranker):
@@ -84,9 +87,9 @@ class LocalReranker(Reranker):
 
     PACKAGES = (*PACKAGES, "numpy")
     FOLDS = True
-    # settings that apply to cached outputs and are not part of their key
+    # settings that are applied to cached outputs, so they are not part of the cache key
     AFTERWARDS: ClassVar[tuple[str, ...]] = ("activation", "scoring")
-    ADDED: ClassVar[int] = 0  # tokens that are added to those of a text
+    ADDED: ClassVar[int] = 0  # number of tokens that are added to those of a text
     OUTPUTS: ClassVar[tuple[str, ...]] = ()  # preferred names of the model's output
 
     Config: ClassVar[type[RerankerConfig]] = LocalConfig
@@ -99,7 +102,7 @@ class LocalReranker(Reranker):
         self.model = LocalModel(self.folder, config.max_length - self.ADDED, self.OUTPUTS, config.threads)
 
     def own_causes(self) -> Causes:
-        return {**super().own_causes(), "file": None}  # its content is hashed instead
+        return {**super().own_causes(), "file": None}  # the hash of the file's content is used instead of its name
 
     def causes(self) -> Causes:
         return {**self.own_causes(), "content": self.folder.content}
@@ -125,8 +128,8 @@ class LocalReranker(Reranker):
         )
 
     def _turn(self) -> asyncio.Lock:
-        """Return a lock that serializes queries: run concurrently, all of them would end at the same time as the
-        last.
+        """Return a lock that makes queries run one after the other; otherwise all of them would end with the last
+        one.
         """
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:
@@ -134,8 +137,8 @@ class LocalReranker(Reranker):
         return self._lock[1]
 
     async def _read_once(self, query: str, texts: Sequence[str]) -> dict[str, PairOutput]:
-        """Return the outputs by text, computing those that are not cached. Partial results are stored on
-        cancellation.
+        """Return the outputs by text, and compute those that are not cached. If cancelled, it stores what is
+        computed so far.
         """
         keys = {text: hash_value([query, text]) for text in texts}
         rows = {} if self._kept is None else self._kept.find(keys.values())
@@ -158,7 +161,7 @@ class LocalReranker(Reranker):
 
     @abstractmethod
     def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
-        """Yield the outputs for the query with each of the texts, in their order."""
+        """Yield the outputs for the query and each text, in the order of `texts`."""
 
     @abstractmethod
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
@@ -175,13 +178,15 @@ Activation = Literal["sigmoid", "softmax", "none"]
 
 
 class OnnxReranker(LocalReranker):
-    """A local cross-encoder: a folder with model.onnx and tokenizer.json."""
+    """A local cross-encoder in a folder with model.onnx and tokenizer.json."""
 
     OUTPUTS: ClassVar[tuple[str, ...]] = ("logits",)
 
     class Config(LocalConfig):
         type: Literal["onnx"] = "onnx"
-        batch: int = Field(1, ge=1, le=4096, description="pairs per batch; above 1, last digits depend on the batch")
+        batch: int = Field(
+            1, ge=1, le=4096, description="pairs per batch; above 1, the last digits of scores depend on the batch"
+        )
         activation: Activation | None = Field(
             None,
             description="function from logits to score: sigmoid or none for one logit, softmax for two (no, yes); "
@@ -191,7 +196,7 @@ class OnnxReranker(LocalReranker):
     config: Config
 
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
-        """Return scores and raw logits; with two outputs, the logit is yes minus no, and its sigmoid is their
+        """Return scores and raw logits. For two outputs, the logit is yes minus no; its sigmoid equals their
         softmax.
         """
         scoring, activation = self.config.scoring, self._activation(numbers.shape[1])
@@ -246,17 +251,17 @@ def _sigmoid(logits: Vectors) -> Vectors:
 class LateReranker(LocalReranker):
     """Local ColBERT models: all tokens of the query are compared with all tokens of the passage."""
 
-    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # vectors are rounded before they are compared
+    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # none, because vectors are rounded before they are compared
     ADDED: ClassVar[int] = 1  # the marker token
     OUTPUTS: ClassVar[tuple[str, ...]] = ("contextual", "last_hidden_state", "token_embeddings")
 
     class Config(LocalConfig):
         type: Literal["late-interaction"] = "late-interaction"
         query_marker: str | None = Field(
-            "[unused0]", description="token inserted after a query's first token; null: none"
+            "[unused0]", description="token inserted after a query's first token; null: no token"
         )
         passage_marker: str | None = Field(
-            "[unused1]", description="token inserted after a passage's first token; null: none"
+            "[unused1]", description="token inserted after a passage's first token; null: no token"
         )
         mask: str | None = Field("[MASK]", description="token that pads a query; null: no padding")
         query_length: int = Field(32, ge=2, le=4096, description="minimum number of query tokens, reached by padding")
@@ -265,7 +270,7 @@ class LateReranker(LocalReranker):
     config: Config
 
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
-        """Return the rounded sums and the raw sums."""
+        """Return the rounded sums as scores, and the raw sums as logits."""
         return numbers[:, 1], numbers[:, 0]
 
     def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
@@ -309,6 +314,6 @@ class LateReranker(LocalReranker):
 
     @cached_property
     def _silent(self) -> frozenset[int]:
-        """Token ids of punctuation."""
+        """Ids of the tokens that are punctuation."""
         signs = () if self.config.punctuation else string.punctuation
         return frozenset(found for sign in signs if (found := self.model.find(sign)) is not None)

@@ -1,6 +1,6 @@
 """Retrievers: base class and registry.
 
-A retriever takes embedded queries and returns the best k passages of each.
+A retriever takes embedded queries and returns the best k passages for each query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Hit(NamedTuple):
 class RetrieverConfig(AdapterConfig):
     """Settings common to all retrievers."""
 
-    name: str | None = Field(None, description="name in records and fusion weights; null: the type")
+    name: str | None = Field(None, description="name of the retriever in records and fusion weights; null: its type")
     k: int = Field(50, ge=1, description="hits per query")
 
 
@@ -50,7 +50,7 @@ def name_of(config: RetrieverConfig) -> str:
 
 
 def no_embedder(_: Sequence[str]) -> Vectors:
-    """Raise an error; used as embedding function if no embedder is configured.
+    """Raise an error. This is the embedding function if no embedder is configured.
 
     Raises:
         PrerequisiteError: always.
@@ -75,7 +75,7 @@ class RetrieverContext:
     embed: Callable[[Sequence[str]], Vectors]
     embedder: str
     dims: int
-    cache: Cache  # for indexes
+    cache: Cache  # cache of indexes
     progress: Callable[[str, int, int], None]  # name of the task, steps done, steps in total
     # creates another retriever over the same passages
     retriever: Callable[[RetrieverConfig], Retriever] = _no_other_retriever
@@ -94,8 +94,9 @@ class Retriever(Adapter, ABC):
     """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at the first search."""
 
     Config: ClassVar[type[RetrieverConfig]] = RetrieverConfig
-    WHOLE_CORPUS: ClassVar[bool] = False  # whether it reads passages by position and therefore needs all of them
-    NEEDS_VECTORS: ClassVar[bool] = False  # whether it needs embeddings of all passages
+    # whether the retriever reads passages by position and therefore needs all of them
+    WHOLE_CORPUS: ClassVar[bool] = False
+    NEEDS_VECTORS: ClassVar[bool] = False  # whether the retriever needs embeddings of all passages
 
     config: RetrieverConfig
 
@@ -105,17 +106,17 @@ class Retriever(Adapter, ABC):
 
     @classmethod
     def whole_corpus(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003 - most need not look
-        """Return whether a retriever of these settings reads passages by position and therefore needs all of them."""
+        """Return whether a retriever with these settings reads passages by position and therefore needs all of them."""
         return cls.WHOLE_CORPUS
 
     @classmethod
     def needs_vectors(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
-        """Return whether a retriever of these settings needs an embedder."""
+        """Return whether a retriever with these settings needs an embedder."""
         return cls.NEEDS_VECTORS
 
     @classmethod
     def reads(cls, config: RetrieverConfig) -> ScoreSource | None:  # noqa: ARG003
-        """Return the source of the scores for a retriever of these settings; None if unknown."""
+        """Return where the scores of a retriever with these settings come from; None if unknown."""
         return None
 
     @classmethod
@@ -125,22 +126,28 @@ class Retriever(Adapter, ABC):
 
     @classmethod
     def paid(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
-        """Return whether a retriever of these settings calls language models, and so needs API keys and a budget."""
+        """Return whether a retriever with these settings calls language models, and so needs API keys and a budget."""
         return False
 
     @classmethod
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - most search none
-        """Return the server index that it searches and that `raggs index` can create; None if it searches none."""
+        """Return the server index that the retriever searches and that `raggs index` can create; None if there is
+        none.
+        """
         return None
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:  # noqa: ARG003
-        """Yield altered files of the corpus's index in the cache, with their folders; no index is built."""
+        """Yield the folder and a description of each altered file in the retriever's cached index; no index is
+        built.
+        """
         return iter(())
 
     @property
     def folds(self) -> bool:
-        """Whether it reads queries and passages in pairs, with typographic quotation marks replaced by ASCII ones."""
+        """Whether a model reads query and passage as a pair, in which raggs replaces typographic quotation marks by
+        ASCII ones.
+        """
         return False
 
     @property
@@ -149,17 +156,17 @@ class Retriever(Adapter, ABC):
         return ()
 
     def reranks(self) -> Iterator[tuple[RerankerConfig, int]]:
-        """Yield the rerankers of each search, each with its maximum number of candidates; empty by default."""
+        """Yield the rerankers that each search uses, with the maximum number of candidates; by default, there are
+        none.
+        """
         yield from ()
 
     def causes(self) -> Causes:
-        """Return everything apart from the corpus that affects the hits: settings, versions, state of a server
-        index.
-        """
+        """Return what affects the hits apart from the corpus: settings, versions, state of a server index."""
         return self.own_causes()
 
     def check(self) -> None:
-        """Raise an error if a prerequisite is missing, before anything is paid for.
+        """Raise an error if a prerequisite is missing, before any paid call.
 
         Raises:
             RaggsError: the server is down, or lacks a required index or field.

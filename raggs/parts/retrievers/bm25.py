@@ -29,7 +29,9 @@ class Bm25Retriever(Retriever):
 
     class Config(RetrieverConfig):
         type: Literal["bm25"] = "bm25"
-        k1: float = Field(1.2, ge=0, description="saturation of term frequency; lower: repeated words count less")
+        k1: float = Field(
+            1.2, ge=0, description="saturation of term frequency; at lower values, repeated words count less"
+        )
         b: float = Field(
             0.75,
             ge=0,
@@ -47,7 +49,7 @@ class Bm25Retriever(Retriever):
 
         @property
         def parameters(self) -> Parameters:
-            """Parameters with which the index is built."""
+            """Parameters that determine the index."""
             from raggs.parts.indexes.lexical import Parameters
 
             return Parameters(self.k1, self.b, self.language)
@@ -60,7 +62,7 @@ class Bm25Retriever(Retriever):
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:
-        """Yield the altered files of its index."""
+        """Yield the altered files of the retriever's index."""
         from raggs.parts.indexes.lexical import lexical_faults
 
         if isinstance(config, cls.Config):

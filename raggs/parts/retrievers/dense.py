@@ -38,7 +38,9 @@ class DenseRetriever(Retriever):
         index: AddedLater[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
             FlatIndex.Config(), description="search method: exact (flat) or an approximate index"
         )
-        scoring: AddedLater[PrecisionSettings] = Field(PrecisionSettings(), description="precision of vectors, scores")
+        scoring: AddedLater[PrecisionSettings] = Field(
+            PrecisionSettings(), description="precision of vectors and scores"
+        )
 
         @model_validator(mode="after")
         def _scored_by_who_can(self) -> Self:
@@ -54,18 +56,20 @@ class DenseRetriever(Retriever):
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:  # noqa: ARG003
-        """Yield altered vectors and indexes of the corpus."""
+        """Yield the altered files among the vectors and vector indexes of the corpus."""
         from raggs.parts.indexes.vectors import vector_faults
 
         return vector_faults(cache.at("vectors"), store)
 
     def own_causes(self) -> Causes:
-        """Return the causes with the versions of a configured index and its library."""
+        """Return the causes, with the versions of the configured index and of its library."""
         found = super().own_causes()
         return {**found, "index": self._recipe.causes()} if "index" in found else found
 
     def check(self) -> None:
-        """Raise an error if the index lacks its package, or memory for one vector per passage."""
+        """Raise an error if the index's package is missing, or there is not enough memory for one vector per
+        passage.
+        """
         from raggs.parts.indexes.vectors import vectors_cache
 
         context = self.context
@@ -76,7 +80,7 @@ class DenseRetriever(Retriever):
 
     @property
     def facts(self) -> IndexFacts:
-        """Cost of the index, which is built or opened by this call."""
+        """Size and cost of the index, which is built or opened to determine them."""
         return self._index.facts
 
     @cached_property
@@ -99,11 +103,15 @@ class DenseRetriever(Retriever):
         return self._recipe.open(vectors, context.progress, self.config.scoring)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        """Yield the hits of all queries, searched as one batch; vectors are computed or opened at the first call."""
+        """Yield the hits of all queries, which are searched as one batch; vectors are computed or opened at the
+        first call.
+        """
         import numpy as np
 
         if not self.context.embedder:
-            raise DataError("dense retrieval needs an embedder", remedy="set embed.embedder, or remove dense")
+            raise DataError(
+                "dense retrieval needs an embedder", remedy="set embed.embedder, or remove dense from the retrievers"
+            )
         for query in queries:
             self._check(query)
         vectors = np.array([query.embedding for query in queries], dtype=np.float32).reshape(

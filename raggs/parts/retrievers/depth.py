@@ -1,9 +1,9 @@
-"""Search depth per query: shallow, unless an uncertainty signal fires (see `raggs.stats.search_depth`).
+"""Search depth per query: shallow, or deep if an uncertainty signal fires (see `raggs.stats.search_depth`).
 
-Retrievers without a reranker search to `deep` at once, which costs almost nothing. Lists of queries that stay
-shallow are then truncated to `base`. A reranker scores the first `base` candidates of every query, and the first
-`deep` only for escalated queries. Thresholds are not learned here: they come from `raggs diagnose depth`, or are
-written by hand.
+Retrievers without a reranker search to `deep` at once, which costs almost nothing. The lists of queries for which no
+signal fires are then truncated to `base`. A reranker scores the first `base` candidates of every query, and the first
+`deep` only if a signal fires. Thresholds are not learned here: they come from `raggs diagnose depth`, or are written by
+hand.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RoutingThresholds(Settings):
         description="search deep if the entropy of the softmax of the reranker's scores is at least this value",
     )
     rewrite: float | None = Field(
-        None, ge=0, le=2, description="search deep if 1 - cosine(query, rewrite) is at least this"
+        None, ge=0, le=2, description="search deep if 1 - cosine(query, rewrite) is at least this value"
     )
     name: bool = Field(False, description="search deep if the query contains a proper name")
     agreement: float | None = Field(
@@ -69,15 +69,17 @@ class RoutingThresholds(Settings):
     @model_validator(mode="after")
     def _some(self) -> Self:
         if not self.thresholds:
-            raise ValueError("no signal has a threshold, so no query is searched deeper; set one, or a number as k")
+            raise ValueError(
+                "no signal has a threshold, so no query is searched deeper; set a threshold, or a number as k"
+            )
         return self
 
 
 class RoutedDepth(Settings):
-    """Shallow lists, and deep ones for queries on which a signal fires."""
+    """Settings for shallow lists, with deep lists for queries on which a signal fires."""
 
     type: Literal["routed"] = Field("routed", description="depth chosen per query by uncertainty signals")
-    base: int = Field(50, ge=2, le=10_000, description="hits, or candidates of a reranker, per query")
+    base: int = Field(50, ge=2, le=10_000, description="hits per query, or candidates for a reranker")
     deep: int = Field(100, ge=2, le=10_000, description="hits or candidates of queries on which a signal fires")
     when: RoutingThresholds = Field(description="signals and their thresholds")
 
@@ -90,7 +92,7 @@ class RoutedDepth(Settings):
         return self
 
     def lacking(self, there: Collection[ScoreSource]) -> str | None:
-        """Return a message on the first signal whose source is missing; None if all sources are available.
+        """Return a message about the first signal whose source of scores is missing; None if all sources are available.
 
         Args:
             there: available sources of scores.
@@ -103,7 +105,7 @@ class RoutedDepth(Settings):
 
 
 def _parse_depth(value: object, info: ValidationInfo) -> object:
-    """Return a fixed depth, or validated settings of a routed one, so that each form reports its own errors."""
+    """Return a fixed depth, or the validated settings of a routed depth, so that each form reports its own errors."""
     if isinstance(value, Mapping):
         return RoutedDepth.model_validate(value, context=info.context)
     return value if isinstance(value, RoutedDepth) else TypeAdapter(Candidates).validate_python(value)
@@ -120,8 +122,8 @@ class SignalInputs:
     Attributes:
         text, language: original query.
         base: length of shallow lists.
-        vectors, words: hits of the dense and the lexical search, best first; None without such a search.
-        candidates: scores of the reranker for the shallow candidates, best first; None without one.
+        vectors, words: hits of the dense and the lexical search, best first; None if there is no such search.
+        candidates: scores of the reranker for the shallow candidates, best first; None if there is no reranker.
         question, rewrite: vectors of the query and of its rewrite; None if no signal needs them.
     """
 

@@ -1,8 +1,8 @@
 """Retrieval from an Elasticsearch index: its BM25, its kNN, or both fused by raggs.
 
-The two lists of `hybrid` are fused by reciprocal rank in raggs, so that every licence of the server suffices. raggs
-requests slightly more than k hits and truncates the lists, so that ties are ordered by id. The content of the index at
-the start of a run is part of the fingerprint (see `raggs.parts.elastic.index`).
+The two lists of `hybrid` are fused by reciprocal rank in raggs, because not every licence of the server includes
+fusion. raggs requests slightly more than k hits and truncates the lists, so that ties are ordered by id. The content of
+the index at the start of a run is part of the fingerprint (see `raggs.parts.elastic.index`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
     from raggs.parts.retrievers.depth import ScoreSource
 
-TIES = 100  # additional hits requested, so that ties at rank k are not resolved by chance
+TIES = 100  # additional hits requested, so that hits that tie with rank k are selected by id and not by chance
 QUERY = "{query}"
 ANALYSIS = ("type", "analyzer", "search_analyzer")
 
@@ -68,7 +68,7 @@ class ElasticsearchRetriever(Retriever):
 
     @cached_property
     def _index(self) -> ElasticIndex:
-        """The index, after a check that it has the fields that the mode needs."""
+        """The index, after checking that it has the fields that the mode needs."""
         config, index = self.config, ElasticIndex(self.config)
         index.need_ids()
         index.need_whole()
@@ -128,8 +128,9 @@ class ElasticsearchRetriever(Retriever):
             yield {"knn": knn, **common} if any(query.embedding) else None
 
     def _words(self, text: str) -> Mapping[str, Any]:
-        """Return the lexical query: title and text as one field if both use the same analyzers, as in raggs' own
-        indexes.
+        """Return the lexical query.
+
+        If title and text use the same analyzers, as in indexes that raggs creates, they are searched as one field.
         """
         if self.config.query_template is not None:
             return dict(fill(self.config.query_template, text))
@@ -188,7 +189,7 @@ class ElasticsearchRetriever(Retriever):
         if strange:
             shown = ", ".join(islice(sorted(strange), 3))
             raise DataError(
-                f"query {query.qid} found {shown}, which the corpus does not contain",
+                f"the hits of query {query.qid} include {shown}, which the corpus does not contain",
                 where=self.config.shown,
                 remedy="use this index as corpus (type: elasticsearch), or load the corpus into it: raggs index",
             )

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 class RerankedConfig(RetrieverConfig):
     type: Literal["reranked"] = "reranked"
     of: Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)] = Field(
-        description="retriever of candidates; its k is their number"
+        description="retriever of the candidates; its k is the number of candidates"
     )
     by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="reranker of the candidates")
     duplicates: float | None = Field(
         0.95,
         gt=0,
         le=1,
-        description="text similarity from which later passages count as duplicates and are dropped; null: keep all",
+        description="text similarity from which a later passage is dropped as a duplicate; null: all are kept",
     )
 
 
@@ -61,7 +61,7 @@ class RerankedRetriever(Retriever):
 
     @classmethod
     def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
-        """Return the settings with `depth` candidates, all of which are returned."""
+        """Return the settings with `depth` candidates; all of them are returned as hits."""
         of = _inner_config(config)
         return config.model_copy(update={"k": depth, "of": retrievers.REGISTRY.of(of).at(of, depth)})
 
@@ -106,7 +106,7 @@ class RerankedRetriever(Retriever):
         return self.context.reranker(self.config.by)
 
     def _candidates(self, hits: Sequence[Hit]) -> list[Passage]:
-        """Return the passages of the hits, best first, without near-duplicates of earlier ones."""
+        """Return the passages of the hits, best first; near-duplicates of earlier passages are dropped."""
         found = self.context.passages.get([hit.doc_id for hit in hits])
         passages = [found[hit.doc_id] for hit in hits]
         if self.config.duplicates is None:
@@ -115,7 +115,7 @@ class RerankedRetriever(Retriever):
         return [passage for place, passage in enumerate(passages) if leaders[place] == place]
 
     async def _all(self, queries: Sequence[EmbedRecord], candidates: Sequence[Sequence[Passage]]) -> list[list[Hit]]:
-        """Return the hits of each query; the first error cancels all tasks."""
+        """Return the hits of each query; the first error cancels the tasks of all queries."""
         pairs = zip(queries, candidates, strict=True)
         tasks = [asyncio.ensure_future(self._one(query, passages)) for query, passages in pairs]
         for task in tasks:

@@ -17,7 +17,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
 
-LINES_PER_LOOKUP = 1000  # lines per lookup of doc_ids
+LINES_PER_LOOKUP = 1000  # lines of the file per lookup of doc_ids in the corpus
 
 
 class RunFileRetriever(Retriever):
@@ -57,7 +57,7 @@ class RunFileRetriever(Retriever):
             yield self._hits.get(query.qid, [])
 
     def _check(self, found: Mapping[str, list[Hit]]) -> None:
-        """Raise an error if the run file is empty or contains only other queries."""
+        """Raise an error if the run file is empty or has no query of the run."""
         if not found:
             raise DataError("the run file is empty", where=self.config.path, remedy="check the file")
         if found.keys().isdisjoint(self.context.queries):

@@ -227,7 +227,7 @@ def test_no_redirect_is_followed(status: int) -> None:
     ("values", "message"),
     [
         ({"url": "localhost:9200"}, "not an address"),
-        ({"url": "https://me:secret@host:9200"}, "no credentials"),
+        ({"url": "https://me:secret@host:9200"}, "must not contain credentials"),
         ({"index": "a,b"}, "one index"),
         ({"index": "logs-*"}, "one index"),
         ({"index": "logs-?"}, "one index"),

@@ -163,7 +163,7 @@ def test_a_damaged_store_says_so(tmp_path, damage):
     path = tmp_path / "p.sqlite"
     PassageStore.build(path, passages(200)).close()
     damage(path)
-    with pytest.raises(DataError, match=r"damaged .* delete it"):
+    with pytest.raises(DataError, match=r"damaged .* delete the file"):
         PassageStore.open(path)
 
 

@@ -37,7 +37,7 @@ def test_the_grade_is_what_people_settled_and_the_reason_names_them(tmp_path: Pa
         "ada, bo: agreed; ada: names the limit",
     )
     assert graded(who, QUERY, OTHER).grade == 2
-    assert graded(who, QUERY, OTHER).reason == "ada, bo: they differ; the lower median"
+    assert graded(who, QUERY, OTHER).reason == "ada, bo: different grades; their lower median"
     assert (graded(who, QUERY, THIRD).grade, graded(who, QUERY, THIRD).reason) == (3, "bo")
     strict = graded(judge("human", reviews=folder, conflicts="abstain"), QUERY, OTHER)
     assert (strict.grade, strict.error, strict.silent) == (None, None, UNDECIDED)

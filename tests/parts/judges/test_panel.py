@@ -147,7 +147,7 @@ def test_a_member_that_abstains_has_no_vote_and_is_not_counted(tmp_path: Path) -
     others = people(tmp_path / "others")
     silent = graded(judge("panel", judges=[absent, others]), QUERY, PASSAGES[0])
     assert (silent.grade, silent.error, dict(silent.votes)) == (None, None, {})
-    assert silent.silent == "human: nobody has reviewed it; human #2: nobody has reviewed it"
+    assert silent.silent == "human: no annotator has labelled it; human #2: no annotator has labelled it"
     order = asyncio.run(judge("panel", judges=[absent, others]).order(QUERY, PASSAGES))
     assert (order.order, order.error) == (None, None)
     assert order.silent is not None

@@ -46,7 +46,7 @@ def test_one_field_of_json_lines(tmp_path: Path) -> None:
         ("a.txt", b"ok\n\xff\n", None, "a.txt:2: not UTF-8"),
         ("a.jsonl", '{"who": "me"}\n', None, "set --column to one of: who"),
         ("a.jsonl", "[]\n", None, "a.jsonl:1: not a JSON object"),
-        ("a.txt", "a\n", "text", "has lines, not columns"),
+        ("a.txt", "a\n", "text", "has one text per line, not columns"),
         ("a.pdf", "a\n", None, "unknown log format"),
         ("a.txt.gz", "a\n", None, "cannot be read"),
     ],

@@ -174,7 +174,9 @@ def test_an_index_of_another_embedder(context, elastic_url, ask):
 
 def test_hits_that_the_corpus_does_not_have(context, elastic_url, ask):
     name = fill(elastic_url, {"cat": {"text": "A cat."}, "lion": {"text": "A big cat."}})
-    with pytest.raises(DataError, match=r"query q1 found lion, which the corpus does not contain .* raggs index"):
+    with pytest.raises(
+        DataError, match=r"the hits of query q1 include lion, which the corpus does not contain .* raggs index"
+    ):
         search(context, {"url": elastic_url, "index": name}, ask("cat"))
 
 
