@@ -1,14 +1,14 @@
 """Imports and exports human labels: tables, JSON lines, Argilla and Label Studio.
 
 Import: all formats become cells with the column names of reviews.jsonl. This module has no access to the run, so the
-caller checks whether a query exists. A row with an empty grade was left open: it is returned without a label. Lines of
-reviews.jsonl are accepted unchanged. Texts are not interpreted; only the protection against spreadsheet formulas is
-removed.
+caller checks whether a query exists. If a row's grade is empty, the passage was not labelled, and the row is returned
+without a label. Lines of reviews.jsonl are accepted unchanged. Texts are not interpreted; only the protection against
+spreadsheet formulas is removed.
 
-Export: labels, and passages without labels, as files for other tools. `read_rows` reads them back. A task contains ids
-and digests, so that its grade can be matched even if ids have changed. It contains no grade of a model, no rank and no
-system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio ignores the annotator
-names of imported annotations.
+Export: labels, and passages without labels, as files for other tools. `read_rows` reads these files. A task contains
+ids and digests, so that its grade can be matched even if ids have changed. It contains no grade of a model, no rank and
+no system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio ignores the
+annotator names of imported annotations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GRADE_FIELD = "grade"  # name of the question or control for the grade in other 
 NOTE = "note"
 INK = re.compile(r"\S")
 KINDS = {"grade", "order", "withdrawal"}
-DIGESTS = ("query", "passage")  # columns of text digests; in other tables, they contain the texts
+DIGESTS = ("query", "passage")  # columns of text digests; in tables of other tools, these columns contain the texts
 DIGEST = re.compile(rf"[0-9a-f]{{{HEX}}}")
 
 
@@ -48,7 +48,7 @@ class ReviewFileRow:
 
     Attributes:
         line: line in the file, from 1.
-        cells: cells by column name of reviews.jsonl, as written.
+        cells: cells by column name of reviews.jsonl, with values as in the file.
         review: parsed line, if the file is a reviews.jsonl.
     """
 
@@ -63,7 +63,7 @@ class ReviewFileRow:
 
 
 def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[ReviewFileRow]:
-    """Yield the rows of a file, in order; the suffix selects table, JSON lines or JSON list.
+    """Yield the rows of a file, in order; the suffix determines whether it is a table, JSON lines or a JSON list.
 
     Args:
         path: file to read.
@@ -138,10 +138,10 @@ def _next_non_blank(text: str, start: int) -> int:
 
 
 def _of_object(found: Mapping[str, object], path: Path, line: int, known: ObjectColumns) -> Iterator[ReviewFileRow]:
-    """Yield the rows of an object in any format.
+    """Yield the rows that an object contains, in any of the formats.
 
     Args:
-        known: key names of an object that is a single row.
+        known: key names, for an object that is a single row.
     """
     if isinstance(found.get("fields"), dict):
         yield from _of_argilla(found, path, line)
@@ -167,7 +167,7 @@ def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[
     for each in _mappings(responses.get(NOTE)):
         notes.setdefault(str(each.get("user_id") or ""), []).append(each.get("value"))
     names = [str(name) for name in as_list(metadata.get("who"))]
-    known: dict[str, list[int]] = {}  # indices of the labels of users named in the metadata
+    known: dict[str, list[int]] = {}  # for each user, the indices of the user's labels in the metadata
     for place, name in enumerate(names):
         known.setdefault(argilla_user(name), []).append(place)
     for each in _mappings(responses.get(GRADE_FIELD)):
@@ -190,7 +190,7 @@ def argilla_user(name: str) -> str:
 def _of_label_studio(
     found: Mapping[str, object], data: Mapping[str, object], path: Path, line: int
 ) -> Iterator[ReviewFileRow]:
-    """Yield a row for each annotation of a task that was not cancelled."""
+    """Yield a row for each annotation of a task, except cancelled annotations."""
     ids = {name: data[name] for name in ("qid", "doc_id", "query", "passage") if name in data}
     for each in _mappings(found.get("annotations")):
         if each.get("was_cancelled"):
@@ -227,7 +227,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Task:
-    """A passage for a query, with its human labels; without labels, it is still to be labelled."""
+    """A passage for a query, with its human labels; if there are no labels, it is still to be labelled."""
 
     query: Query
     passage: Passage
@@ -235,7 +235,7 @@ class Task:
 
     @property
     def ids(self) -> dict[str, str]:
-        """Identification: both ids and both digests."""
+        """The ids and digests of query and passage."""
         return {
             "qid": self.query.qid,
             "doc_id": self.passage.doc_id,
@@ -245,7 +245,7 @@ class Task:
 
 
 def as_jsonl(tasks: Sequence[Task]) -> str:
-    """Return a line of reviews.jsonl per label, and an object with an empty grade per unlabelled passage."""
+    """Return a line of reviews.jsonl per label, and an object with an empty grade per passage without a label."""
     return "".join(
         line + "\n"
         for task in tasks
@@ -254,9 +254,10 @@ def as_jsonl(tasks: Sequence[Task]) -> str:
 
 
 def as_csv(tasks: Sequence[Task]) -> str:
-    """Return a row per label or unlabelled passage, with cells protected against execution by spreadsheets."""
+    """Return a row per label or unlabelled passage; cells that a spreadsheet would execute are protected."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # the writer quotes a cell with either line end
+    # with this line terminator, the writer quotes cells that contain either kind of line end
+    writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for task in tasks:
         for row in [_row(task, word) for word in task.words] or [_row(task, None)]:
@@ -265,8 +266,9 @@ def as_csv(tasks: Sequence[Task]) -> str:
 
 
 def as_argilla(tasks: Sequence[Task]) -> str:
-    """Return records in the format of Argilla's `records.to_json`: fields `question`, `passage`; questions `grade`,
-    `note`.
+    """Return records in the format of Argilla's `records.to_json`.
+
+    The fields are `question` and `passage`; the questions for annotators are `grade` and `note`.
     """
     return _dump_list(map(_record, tasks))
 
@@ -298,7 +300,7 @@ def _row(task: Task, word: GradeReview | None) -> dict[str, object]:
 
 
 def _shown_fields(task: Task) -> dict[str, object]:
-    """Return the texts that the annotator sees, and the ids and digests."""
+    """Return the fields of a task: the texts that the annotator sees, and the ids and digests."""
     return {"question": task.query.text, "title": task.passage.title, "text": task.passage.text, **task.ids}
 
 

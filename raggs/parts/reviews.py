@@ -2,21 +2,21 @@
 
 reviews.jsonl contains one line per label, with annotator, time, and what the annotator was shown. Lines are only added,
 never changed; a later line may replace an earlier one. `append` returns only when the line is on disk, and several
-processes may write at the same time. A last line that is truncated by a power failure is ignored by readers and removed
-by the next write. Names that differ only in case belong to one annotator; the spelling of the first line is used.
+processes may write at the same time. If a power failure truncates the last line, readers ignore it, and the next write
+removes it. Names that differ only in case belong to one annotator; the spelling of the first line is used.
 
 Queries and passages are identified by digests of their texts, not by ids. A passage with a changed text is another
 passage. The same passage in another run or file keeps its labels. The ids are stored for display, and to detect labels
-for outdated texts.
+of texts that have changed.
 
 `fold_reviews` computes the valid labels. The latest line of an annotator for an item counts, in file order, regardless
-of clocks. After a withdrawal, the previous label is valid again, and so is a label that the withdrawn one replaced. An
-adjudicated grade has priority. Without one, the grade is the common grade if annotators agree, otherwise the lower
-median, which is reported as a conflict. "Cannot tell" is a valid answer but not a grade: an item with no other answers
-has no grade.
+of clocks. If an annotator withdraws a label, the previous one is valid again, even if the withdrawn label replaced it.
+An adjudicated grade has priority. Without adjudication, the grade is the common grade if annotators agree, otherwise
+the lower median, which is reported as a conflict. "Cannot tell" is a valid answer but not a grade: an item with no
+other answers has no grade.
 
-shown.jsonl records when an annotator was shown grades of a model or of others. A later label for the passage is not
-blind, even after a restart, an undo or on another day. The line is on disk before the grades are displayed.
+shown.jsonl records when an annotator was shown grades of a model or of other annotators. A later label for the passage
+is not blind, even after a restart, an undo or on another day. The line is on disk before the grades are displayed.
 
 draws.jsonl records random samples with their inclusion probabilities. One line is a whole sample, so that its
 completeness can be checked. Labels given before a draw count if their item is drawn. Samples with the same seed are
@@ -43,8 +43,8 @@ from raggs.base.files import disk, sync_folder
 from raggs.base.hashing import hash_bytes, hash_value
 from raggs.base.jsonl import Appender, WrittenFile, read_on, read_records, read_torn, write_records
 
-MAX_NAME_CHARS, MAX_NOTE_CHARS = 80, 10_000  # characters
-HEX = 32  # of 64 digits
+MAX_NAME_CHARS, MAX_NOTE_CHARS = 80, 10_000  # maximum characters of a name and of a note
+HEX = 32  # number of hex digits in a digest, of the 64 digits of the hash
 
 Digest = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{HEX}}}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, pattern=r"^\S(.*\S)?$")]
@@ -62,27 +62,29 @@ def passage_digest(passage: Passage) -> str:
 
 
 def key_of(query: Query, passage: Passage) -> Key:
-    """Return the key of judgments of a passage for a query."""
+    """Return the key of a passage for a query: the digests of both."""
     return question_digest(query), passage_digest(passage)
 
 
 class _Line(Frozen):
     """Fields common to all lines.
 
-    `chance` is the inclusion probability of a random sample, which estimates need; None if an annotator or a plan
+    `chance` is the inclusion probability in a random sample, which estimates need; None if an annotator or a plan
     selected the item.
     """
 
     v: int = Field(1, ge=1, le=1, strict=True, description="version of the line format")
     who: Name = Field(description="name of the annotator")
-    at: AwareDatetime = Field(description="time of the label (informative: the order of lines counts)")
+    at: AwareDatetime = Field(description="time of the label, for information only; the order of lines counts")
     qid: Identifier = Field(description="query id at the time of the label")
     query: Digest = Field(description="digest of the query text")
     note: str = Field("", max_length=MAX_NOTE_CHARS, description="note of the annotator")
     seconds: float | None = Field(None, ge=0, description="seconds between display and answer")
     prompt: str = Field("", description="name and version of the rubric that was shown")
-    blind: bool = Field(True, description="whether no model grade, rank or system was shown before")
-    chance: float | None = Field(None, gt=0, le=1, description="inclusion probability; null if not randomly drawn")
+    blind: bool = Field(True, description="whether the label was given without seeing a model grade, rank or system")
+    chance: float | None = Field(
+        None, gt=0, le=1, description="inclusion probability; null if the item was not randomly drawn"
+    )
     replaces: str | None = Field(None, description="id of the annotator's earlier line that this one replaces")
 
     @property
@@ -90,15 +92,16 @@ class _Line(Frozen):
         """Whether it only withdraws another line."""
         return False
 
-    _stored_id: str | None = PrivateAttr(None)  # id of the stored line, if the name was stored in another spelling
+    # id of the line as stored, if it was stored with another spelling of the name
+    _stored_id: str | None = PrivateAttr(None)
 
     @property
     def id(self) -> str:
-        """Id by which other lines refer to this one: 16 hex digits of a hash of the line."""
+        """Id by which other lines refer to this line: 16 hex digits of a hash of the line."""
         return self._stored_id or hash_value(self.model_dump(mode="json"))[:16]
 
     def spelled(self, name: str) -> Self:
-        """Return the line with another spelling of its annotator's name, with the same id."""
+        """Return the line with another spelling of its annotator's name; the id stays the same."""
         if name == self.who:
             return self
         found = self.model_copy(update={"who": name})
@@ -112,9 +115,9 @@ class GradeReview(_Line):
     kind: Literal["grade"] = "grade"
     doc_id: Identifier = Field(description="passage id at the time of the label")
     passage: Digest = Field(description="digest of the passage's title and text")
-    span: Span | None = Field(None, description="position in the corpus, if known")
+    span: Span | None = Field(None, description="position in the source document, if known")
     grade: Grade | None = Field(description="1 (not relevant) to 5 (answers the query); null: cannot tell")
-    settles: bool = Field(False, description="whether it adjudicates differing grades of annotators or a model")
+    settles: bool = Field(False, description="whether this grade adjudicates differing grades of annotators or a model")
 
     @property
     def key(self) -> Key:
@@ -152,7 +155,7 @@ class Withdrawal(_Line):
 
     @property
     def takes_back(self) -> bool:
-        """True."""
+        """True, because a withdrawal has no label of its own."""
         return True
 
 
@@ -178,7 +181,7 @@ class SettledGrade:
     Attributes:
         grade: 1 to 5.
         by: annotators who gave grades, in the order of their labels.
-        how: one annotator, several who agree, adjudicated, or lower median.
+        how: origin of the grade: one annotator, several who agree, adjudication, or lower median.
     """
 
     grade: int
@@ -197,11 +200,12 @@ class CurrentReviews:
 
     Attributes:
         grades: latest label per item and annotator.
-        blind: latest label per item and annotator that was given before seeing a model grade, even if changed later.
+        blind: latest label per item and annotator among those given before seeing a model grade; later changes are
+            ignored.
         orders: orders by query and set of passages, per annotator.
         latest_order: latest order per annotator.
         settling: adjudicated grade per item.
-        unmatched: ids in withdrawals and replacements that no line has.
+        unmatched: ids that a withdrawal or replacement refers to, but that belong to no earlier line of its annotator.
     """
 
     grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
@@ -212,7 +216,7 @@ class CurrentReviews:
     unmatched: list[str] = field(default_factory=list)
 
     def settled(self, key: Key) -> SettledGrade | None:
-        """Return the valid grade of an item; None without one."""
+        """Return the valid grade of an item; None if the item has no grade."""
         words = [word for word in self.grades.get(key, {}).values() if word.grade is not None]
         decided = self.settling.get(key)
         if decided is not None and decided.grade is not None:
@@ -233,12 +237,13 @@ class CurrentReviews:
 
     @property
     def unseen(self) -> CurrentReviews:
-        """Labels given before seeing a model grade, even if changed later."""
+        """The labels that were given before seeing a model grade; later changes are ignored."""
         settling = {key: word for key, word in self.settling.items() if word.blind}
         return replace(self, grades=self.blind, settling=settling)
 
     def stale(self, present: Mapping[tuple[str, str], Key]) -> list[GradeReview]:
-        """Return labels of passages or queries whose text has changed since. They are kept, but not used.
+        """Return labels of passages or queries whose text has changed since. Such labels stay in the file, but are not
+        used.
 
         Args:
             present: current keys, by query id and passage id.
@@ -268,7 +273,7 @@ def fold_reviews(reviews: Iterable[Review]) -> CurrentReviews:
 
 
 def standing_reviews(reviews: Iterable[Review]) -> Iterator[Review]:
-    """Yield valid grades and orders (not withdrawn or replaced), in file order."""
+    """Yield the valid grades and orders, in file order; withdrawn and replaced lines are omitted."""
     yield from lines_in_force([(line.id, line) for line in reviews], [])
 
 
@@ -277,24 +282,24 @@ class ReviewKey(Protocol):
 
     @property
     def who(self) -> str:
-        """Annotator."""
+        """Name of the annotator."""
 
     @property
     def replaces(self) -> str | None:
-        """Id of the line that this one replaces or withdraws."""
+        """Id of the line that this line replaces or withdraws."""
 
     @property
     def takes_back(self) -> bool:
-        """Whether it only withdraws that line."""
+        """Whether this line only withdraws that line."""
 
 
 S = TypeVar("S", bound=ReviewKey)
 
 
 def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
-    """Yield the valid lines (see `standing_reviews`), for lines with their ids.
+    """Yield the valid lines (see `standing_reviews`) of pairs of id and line.
 
-    `unmatched` receives each id that a line names if no earlier line of the same annotator has it.
+    `unmatched` receives each id that a line refers to if no earlier line of the same annotator has it.
     """
     places = dict[str, int]()
     names = dict[int, int]()  # index of the line that each line replaces or withdraws
@@ -331,7 +336,7 @@ FILE_REMEDY = "only raggs should write this file; delete the line, or restore th
 
 
 class ReviewStore:
-    """All label lines, in the order in which they were written.
+    """All lines of reviews.jsonl, in the order in which they were written.
 
     Args:
         folder: folder of reviews.jsonl; created with the first line.
@@ -342,18 +347,18 @@ class ReviewStore:
         self.path = folder / REVIEWS_FILE
         self._lock = RLock()
         self._held: tuple[int, CurrentReviews] | None = None
-        self._names: dict[str, str] = {}  # first spelling, by case-folded name
+        self._names: dict[str, str] = {}  # first spelling of each name, by the name in lower case
 
     def read(self) -> list[Review]:
-        """Return all lines, oldest first; empty if there are none.
+        """Return all lines, oldest first; empty if there are no lines.
 
         Raises:
-            DataError: a line is invalid; the error names it. A truncated last line is ignored.
+            DataError: a line is invalid; the error names the line. A truncated last line is ignored.
         """
         return [self._unified(line.root) for line in read_torn(self.path, ReviewLine, FILE_REMEDY)]
 
     def lines(self) -> Iterator[Review]:
-        """Return an iterator over all lines, for callers that do not keep them.
+        """Return an iterator over all lines, for callers that do not need them all in memory.
 
         Raises:
             DataError: see `read`.
@@ -378,7 +383,7 @@ class ReviewStore:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def since(self, byte: int) -> Iterator[tuple[Review, int]]:
-        """Return an iterator over complete lines from a byte offset, each with its end offset.
+        """Return an iterator over the complete lines after a byte offset, each with the offset of its end.
 
         Raises:
             DataError: a line is invalid.
@@ -386,7 +391,7 @@ class ReviewStore:
         return ((self._unified(line.root), end) for line, end in read_on(self.path, ReviewLine, FILE_REMEDY, byte))
 
     def spelling(self, name: str) -> str:
-        """Return the known spelling of an annotator's name; `name` itself if there are no labels of that name.
+        """Return the known spelling of an annotator's name; `name` itself if the annotator has no labels yet.
 
         Raises:
             DataError: see `read`.
@@ -419,14 +424,14 @@ class ReviewStore:
 
 
 def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
-    """Append lines to a file in a reviews folder, which is created if missing. A lock admits one process at a time.
+    """Append lines to a file in a reviews folder, which is created if missing. Only one process at a time can append.
 
     Raises:
         ProviderError: the file cannot be written, or the folder is read-only.
         BusyError: another process has locked the folder for 10 s.
     """
     folder = path.parent
-    # imported lazily: it installs hooks on file operations, and readers need no lock
+    # imported lazily: the import installs hooks on file operations, and readers need no lock
     from filelock import FileLock, Timeout
 
     with disk(folder, "set a writable folder: --reviews DIR"):
@@ -447,7 +452,7 @@ SHOWN_FILE = "shown.jsonl"
 
 
 class ShownRecord(Frozen):
-    """A record that an annotator was shown grades of others or of a model for a passage."""
+    """A record that an annotator was shown grades of other annotators or of a model for a passage."""
 
     v: int = Field(1, ge=1, le=1, strict=True, description="version of the line format")
     who: Name = Field(description="name of the annotator")
@@ -491,7 +496,7 @@ class ShownStore:
             return self._known.get(who, ())
 
     def note(self, line: ShownRecord) -> None:
-        """Add a line, once per annotator and item; it is on disk when this returns.
+        """Add a line if the annotator and item have none yet; the line is on disk when this returns.
 
         Raises:
             ProviderError, BusyError: see `ReviewStore.append`.
@@ -532,12 +537,13 @@ class Draw(Frozen):
 
 @dataclass(frozen=True)
 class CompletedDraw:
-    """The completely labelled part of a sample.
+    """The part of a sample that estimates can use because it is completely labelled.
 
     Attributes:
-        chance: inclusion probability per item.
-        unread: number of drawn items without a label; of drawn queries, only those before the first such item count.
-        among: number of items in the sampled population; a drawn item represents one over its probability.
+        chance: inclusion probability per usable item; of drawn queries, those before the first unlabelled item are
+            usable.
+        unread: number of drawn items without a label.
+        among: number of items in the sampled population, estimated as the sum of 1 / probability over the drawn items.
     """
 
     chance: dict[Key, float]
@@ -546,22 +552,22 @@ class CompletedDraw:
 
 
 def read_draws(folder: Path) -> list[Draw]:
-    """Return all samples, oldest first; empty if there are none.
+    """Return all samples, oldest first; empty if there are no samples.
 
     Raises:
-        DataError: a line is invalid; the error names it.
+        DataError: a line is invalid; the error names the line.
     """
     return list(read_torn(folder / DRAWS_FILE, Draw, FILE_REMEDY))
 
 
 def note_draw(folder: Path, draw: Draw) -> None:
-    """Add a sample, unless it equals the last one.
+    """Add a sample, if it differs from the last one.
 
     Raises:
         ProviderError: the file cannot be written, or the folder is read-only.
         BusyError: another process has locked the folder for 10 s.
     """
-    # imported lazily: it installs hooks on file operations, and readers need no lock
+    # imported lazily: the import installs hooks on file operations, and readers need no lock
     from filelock import FileLock, Timeout
 
     with disk(folder, "set a writable folder: --reviews DIR"):
@@ -577,9 +583,11 @@ def note_draw(folder: Path, draw: Draw) -> None:
 
 
 def completed_draw(draw: Draw, present: Collection[Key], read: Collection[Key]) -> CompletedDraw:
-    """Return the usable part of a sample: all of it once labelled; for queries, those before the first unlabelled one.
+    """Return the usable part of a sample.
 
-    Queries are stored in the order of their random numbers, so that the first ones are a smaller random sample.
+    A completely labelled sample is usable as a whole. Otherwise, an unfinished sample of passages is not usable at all;
+    of a sample of queries, those before the first query with an unlabelled passage are usable. Queries are stored in
+    the order of their random numbers, so that the first ones are a smaller random sample.
 
     Args:
         present: items of the pools; other items no longer exist, or their text has changed.
@@ -605,7 +613,7 @@ def latest(
 ) -> tuple[CompletedDraw | None, int]:
     """Return the usable part of the samples of a unit, and the number of unlabelled items in the latest sample.
 
-    The latest complete sample is used; for queries, the one with the most completely labelled queries.
+    For passages, the latest completely labelled sample is used; for queries, the sample with the most usable items.
     """
     mine = [draw for draw in draws if draw.unit == unit and any(item.key in present for item in draw.items)]
     found = [completed_draw(draw, present, read) for draw in reversed(mine)]
@@ -615,8 +623,8 @@ def latest(
 
 
 def ever_drawn(draws: Sequence[Draw], present: Collection[Key], read: Collection[Key]) -> set[Key]:
-    """Return every item of completed samples; items of incomplete ones could be biased by labels given before the
-    draw.
+    """Return every usable item of all samples. Unfinished samples are excluded, because earlier labels could bias
+    them.
     """
     return {key for draw in draws for key in completed_draw(draw, present, read).chance}
 
@@ -629,8 +637,10 @@ class PlanItem(Frozen):
     query: Digest = Field(description="digest of the query text")
     doc_id: Identifier = Field(description="passage id in the run")
     passage: Digest = Field(description="digest of the passage's title and text")
-    worth: float = Field(ge=0, description="expected effect of a label on the verdicts; 0: none")
-    chance: float | None = Field(None, gt=0, le=1, description="inclusion probability; null if selected by worth")
+    worth: float = Field(ge=0, description="expected effect of a label on the verdicts; 0: no effect")
+    chance: float | None = Field(
+        None, gt=0, le=1, description="inclusion probability; null if the item was selected by worth"
+    )
     unit: DrawUnit = Field("passage", description="sampling unit, if chance is set")
     seed: int | None = Field(None, description="random seed of the draw, if chance is set")
     read: bool = Field(False, description="whether the passage already has a label and is not shown again")
@@ -661,7 +671,7 @@ def read_plan(path: Path) -> list[PlanItem]:
 
     Raises:
         NotFoundError: the file does not exist.
-        DataError: a line is invalid, an item is duplicate, or the plan is empty.
+        DataError: a line is invalid, an item occurs twice, or the plan is empty.
     """
     items = list(read_records(path, PlanItem))
     if not items:

@@ -1,13 +1,13 @@
 """Reads labels and lists into columns, from files (TREC, BEIR, CSV, ranx JSON; optionally gzipped) and from memory.
 
-Large TREC files have a fast parser, which reads white-space columns in chunks of bytes, without a Python object per
-line. It accepts only plain ASCII with the same number of columns in each line and without comments. For any other input
-it raises `OddError`, and the caller uses the line-by-line parser, which handles the input or reports the line of the
-error. Both parsers return the same columns.
+Large TREC files have a fast parser, which reads columns in chunks of bytes, without a Python object per line. It
+accepts only plain ASCII without comments, with columns separated by white space and the same number of columns in each
+line. For any other input it raises `OddError`. The caller then uses the line-by-line parser, which handles the input or
+reports the line of the error. Both parsers return the same columns.
 
 In-memory inputs are mappings, rows, or tables of any library. Table libraries are not imported; rows are read through
 ``to_dicts``, ``to_pylist`` or ``to_dict("records")``. Column names and numbers are checked as in files, so that equal
-content yields equal columns. An integer id, as tables make from digits, is converted to a string.
+content yields equal columns. Tables may turn ids of digits into integers; such ids are converted back to strings.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, re
 from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, usual_scale
 from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
 
-CHUNK = 1 << 22  # bytes; its arrays fit into the CPU cache
-QUERY, DOC = 0, 2  # columns of both qrels and runs
+CHUNK = 1 << 22  # bytes per chunk; the arrays of a chunk fit into the CPU cache
+QUERY, DOC = 0, 2  # numbers of the query and passage columns, in both qrels and runs
 MAX_TOKEN_BYTES = 256  # maximum length of an id or number in the fast parser
 EXACT = 2**53  # integers up to here, divided by an exact power of ten, yield the nearest double (Clinger 1990)
-DIGITS = 18  # more digits may overflow
+DIGITS = 18  # maximum digits of a number; more digits may overflow
 
-# exact values; a vectorised power is not always exact
+# Only table values are exact; a vectorised power is not always exact.
 TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])
 
 
@@ -49,11 +49,11 @@ N = TypeVar("N", np.int64, np.float64)
 
 
 class OddError(Exception):
-    """The fast parser does not support the input."""
+    """The fast parser cannot read the input; the caller uses the line-by-line parser instead."""
 
 
 class RunFileTable(NamedTuple, Generic[N]):
-    """Rows of a file: queries in the order of first occurrence; query, passage and number of each row.
+    """Rows of a file: the queries in the order of first occurrence; and query, passage and number of each row.
 
     `rank` is empty if not requested, and NaN if any rank of the same chunk is not a number.
     """
@@ -78,7 +78,8 @@ def read_table(
     Numbers are in column `place`, ranks in column `rank`.
 
     Raises:
-        OddError: the input is unsupported or empty, or the archive expands beyond the limit.
+        OddError: the fast parser does not accept the input, the input is empty, or the archive expands beyond the
+            limit.
         DataError: the path is not a file.
         OSError, EOFError, zlib.error: the file cannot be read.
     """
@@ -104,13 +105,15 @@ def read_table(
 
 
 def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
-    """Yield the file in chunks of whole lines, of about `size` bytes each; fastest if their arrays fit into a cache."""
+    """Yield the file in chunks of whole lines, of about `size` bytes each; fastest if a chunk's arrays fit into a
+    CPU cache.
+    """
     rest = b""
     while block := file.read(size):
         cut = block.rfind(b"\n") + 1
         if not cut:
             rest += block
-            if len(rest) > CHUNK:  # longer than any valid line
+            if len(rest) > CHUNK:  # the line is longer than any valid line
                 raise OddError
             continue
         yield rest + block[:cut]
@@ -120,7 +123,7 @@ def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
 
 
 def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
-    """Return the bytes, and start and end of each column: two arrays of shape (lines, columns)."""
+    """Return the bytes of a chunk, and the start and end of each column: two arrays of shape (lines, columns)."""
     if not chunk.isascii():
         raise OddError
     buffer = np.frombuffer(chunk + b"\n" * MAX_TOKEN_BYTES, dtype=np.uint8)
@@ -151,11 +154,11 @@ def _columns_by_white_space(text: Buffer, columns: int) -> tuple[Ints, Ints]:
     """Return start and end of each column, for any white space between columns.
 
     Raises:
-        OddError: a line has another number of columns, or there is another control character.
+        OddError: a line has another number of columns, or the text contains a control character other than white space.
     """
     lines = np.flatnonzero(text == ord("\n"))
     usual = len(lines) + np.count_nonzero(text == ord("\t")) + np.count_nonzero(text == ord("\r"))
-    if usual != np.count_nonzero(text < ord(" ")):  # another control character
+    if usual != np.count_nonzero(text < ord(" ")):  # the text contains a control character other than white space
         raise OddError
     ink = text > ord(" ")
     turns = ink.copy()
@@ -184,13 +187,15 @@ def ids(buffer: Buffer, starts: Ints, ends: Ints) -> ByteTexts:
 
 
 def _masks(width: int) -> Keys:
-    """Return masks: row n keeps the first n bytes of a text of `width` bytes."""
+    """Return bit masks: row n selects the first n bytes of a text of `width` bytes."""
     kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
     return kept.view(np.uint64)
 
 
 def number_ids(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
-    """Return a number for each id, in the order of first occurrence; fast if equal ids are adjacent."""
+    """Return a number for each id; ids are numbered in the order of first occurrence. Fast if equal ids are
+    adjacent.
+    """
     changed = np.ones(len(ids), dtype=bool)
     words = ids.view(np.uint64).reshape(len(ids), -1)
     changed[1:] = (words[1:] != words[:-1]).any(axis=1)
@@ -208,7 +213,7 @@ def parse_numbers(texts: ByteTexts) -> Floats:
     for place, column in enumerate(columns):
         if not column.any():
             break
-        figure = column - np.uint8(ord("0"))  # wraps around below "0", so that one comparison is enough
+        figure = column - np.uint8(ord("0"))  # values below "0" wrap around, so that one comparison is enough
         digit, dot = figure < 10, column == ord(".")
         np.copyto(value, value * 10 + figure, where=digit)
         digits += digit
@@ -249,8 +254,9 @@ EXACT_DIGITS = 9  # more digits are not a grade
 
 
 class LabelColumns(NamedTuple):
-    """Labels as columns: the sorted query ids; for each label, the index of its query (non-decreasing), grade and
-    passage.
+    """Labels as columns: the sorted query ids; and for each label, the index of its query, its grade and its passage.
+
+    The indices of queries are non-decreasing.
     """
 
     qids: tuple[str, ...]
@@ -260,7 +266,7 @@ class LabelColumns(NamedTuple):
 
 
 def quick_labels(path: Path) -> LabelColumns | None:
-    """Return the labels of a file, optionally gzipped; None if it is unsupported, empty or unreadable."""
+    """Return the labels of a file, optionally gzipped; None if the file is empty, or the fast parser cannot read it."""
     try:
         known, query, docs, grade, _ = read_table(path, LABEL_COLUMNS, GRADE, _grades)
     except (OddError, OSError, EOFError, zlib.error):
@@ -289,13 +295,13 @@ def _sorted_places(known: list[bytes]) -> Ints:
 
 
 NAME_IT = (
-    "for raggs eval and raggs sweep, set --scale 0-{high} if labels start at 0, or --scale 1-5; for other "
-    "commands, a label 0 shows that they start at 0"
+    "for raggs eval and raggs sweep, set --scale 0-{high} if labels start at 0, otherwise --scale 1-5; other "
+    "commands assume that labels start at 0 only if a label is 0"
 )
 
 
 def read_labels(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Label]:
-    """Yield the labels of a file in any supported format; line 0 for formats without lines.
+    """Yield the labels of a file in any supported format; the line is 0 for formats without lines.
 
     Args:
         path: file to read.
@@ -321,7 +327,7 @@ def read_judgments(path: Path, scale: GradeScale | None = None, columns: ColumnN
 
     Args:
         path: file to read.
-        scale: scale of the grades; None: derived by `usual_scale`.
+        scale: scale of the grades; None: `usual_scale` derives it from the grades.
         columns: column names from `--column`.
 
     Raises:
@@ -334,7 +340,7 @@ def read_judgments(path: Path, scale: GradeScale | None = None, columns: ColumnN
 
 def _judgments(path: Path, scale: GradeScale | None, columns: ColumnNames) -> Qrels:
     if shape_of(path, columns) is Shape.TREC and (quick := quick_labels(path)) is not None:
-        with suppress(DataError):  # the other parser names the line
+        with suppress(DataError):  # the line-by-line parser reports the line of the error
             return Qrels(*quick, scale or _guess_scale(quick.grade, path))
     labels = list(read_labels(path, columns))
     if not labels:
@@ -349,7 +355,7 @@ def _judgments(path: Path, scale: GradeScale | None, columns: ColumnNames) -> Qr
             f"{known.low} to {known.high}",
             where=path,
             line=wrong.line or None,
-            remedy="correct it, or set the scale, e.g. --scale 0-7",
+            remedy="correct the grade, or set the scale, e.g. --scale 0-7",
         )
     return Qrels.from_columns([one.qid for one in labels], [one.doc_id for one in labels], grades, known)
 
@@ -380,10 +386,10 @@ def read_trec_run(path: Path, size: int = CHUNK) -> Run:
 
 
 def quick_run(path: Path, size: int = CHUNK) -> Run | None:
-    """Return the run of a file, read `size` bytes at a time; None if unsupported, empty, invalid or unreadable.
+    """Return the run of a file, read `size` bytes at a time; None if the fast parser cannot read it, or it is empty.
 
     Raises:
-        DataError: its scores increase with the rank.
+        DataError: the scores increase with the rank.
     """
     try:
         found = read_table(path, RUN_COLUMNS, SCORE, parse_numbers, size, RANK)
@@ -396,7 +402,7 @@ def quick_run(path: Path, size: int = CHUNK) -> Run | None:
 
 
 def rank_order(query: Ints, rank: Floats, score: Floats) -> RankOrder:
-    """Return the `RankOrder` of the rows of a file, computed at once."""
+    """Return the `RankOrder` of all rows of a file in one vectorised step."""
     found = RankOrder()
     turn = np.sign(np.diff(rank)) * np.sign(np.diff(score))
     turn[query[1:] != query[:-1]] = 0
@@ -468,7 +474,9 @@ def _read(path: Path, columns: ColumnNames) -> Run:
         case Shape.TREC:
             run = read_trec_run(path)
     if not len(run.query):
-        raise DataError("contains no rows", where=path, remedy="one passage per line: qid Q0 docid rank score tag")
+        raise DataError(
+            "contains no rows", where=path, remedy="write one passage per line: qid Q0 docid rank score tag"
+        )
     return run
 
 
@@ -485,7 +493,7 @@ def _score(cell: NumberCell, path: Path) -> float:
     score = as_number(cell.value)
     if not math.isfinite(score):
         message = f"score {cell.value!r} of query {cell.qid}, passage {cell.doc_id} is not a finite number"
-        raise DataError(message, where=path, line=cell.line or None, remedy="remove or repair it")
+        raise DataError(message, where=path, line=cell.line or None, remedy="correct the value, or remove the row")
     return score
 
 
@@ -502,7 +510,7 @@ def rows_of(given: object, what: str) -> Iterator[object]:
         what: content of the table, for the error.
 
     Raises:
-        UsageError: it has no rows.
+        UsageError: `given` has no rows.
     """
     for way, arguments in (("to_dicts", ()), ("to_pylist", ()), ("to_dict", ("records",))):
         method = getattr(given, way, None)
@@ -515,7 +523,7 @@ def rows_of(given: object, what: str) -> Iterator[object]:
 
 
 def as_id(value: object, what: str) -> str:
-    """Return an id in the format of the files.
+    """Return an id in the form that files use.
 
     Raises:
         DataError: the value is not an id.
@@ -528,7 +536,7 @@ def as_id(value: object, what: str) -> str:
 
 
 def as_real(value: object, what: str) -> float:
-    """Return a finite number.
+    """Return the value as a finite float.
 
     Raises:
         DataError: the value is not a finite number.
@@ -538,12 +546,14 @@ def as_real(value: object, what: str) -> float:
     except OverflowError:  # an integer with hundreds of digits
         found = math.inf
     if not math.isfinite(found):
-        raise DataError(f"{what}: {describe_value(value)} is not a finite number", remedy="remove or repair it")
+        raise DataError(
+            f"{what}: {describe_value(value)} is not a finite number", remedy="correct the value, or remove the row"
+        )
     return found
 
 
 def describe_value(value: object) -> str:
-    """Return a value and its type for a message."""
+    """Return a description of a value and its type, for a message."""
     return f"{shorten(repr(value), MAX_SHOWN_CHARS)} ({type(value).__name__})"
 
 
@@ -551,7 +561,7 @@ def qrels_of(given: object, scale: GradeScale | None = None) -> Qrels:
     """Return the judgments of ``{qid: {doc_id: grade}}``, or of rows or a table with query, passage and grade.
 
     Args:
-        scale: scale of the grades; None: derived as for files.
+        scale: scale of the grades; None: derived from the grades, as for files.
 
     Raises:
         UsageError: there are no rows.
@@ -581,7 +591,7 @@ def run_of(given: object, name: str) -> Run:
 
 
 def _score_by_position(found: object) -> object:
-    """Return a list of ids with decreasing scores."""
+    """Return a list of ids as pairs of id and score, with decreasing scores; other values are returned unchanged."""
     if isinstance(found, Mapping):
         return found
     return [(each, -place) for place, each in enumerate(rows_of(found, "a list"))]
@@ -618,7 +628,8 @@ def _nested(given: Mapping[object, object], what: str) -> Iterator[Triple]:
 
 
 def _flat(given: object, what: str, roles: tuple[str, ...]) -> Iterator[Triple]:
-    places: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the keys of a row, its keys of query, passage and number
+    # for each set of row keys, its keys of query, passage and number
+    places: dict[tuple[str, ...], tuple[str, ...]] = {}
     for place, row in enumerate(rows_of(given, what)):
         at = f"{what}, row {place}"
         if isinstance(row, tuple | list) and len(row) == 3:
@@ -630,7 +641,8 @@ def _flat(given: object, what: str, roles: tuple[str, ...]) -> Iterator[Triple]:
             if places[names] != next(iter(places.values())):
                 first = " or ".join(next(iter(places.values())))
                 raise DataError(
-                    f"{at}: other keys than in the first row ({first})", remedy="use equal keys in all rows"
+                    f"{at}: the keys differ from those of the first row ({first})",
+                    remedy="use the same keys in all rows",
                 )
             qid, doc_id, value = (row[name] for name in places[names])
         else:
@@ -642,7 +654,7 @@ def _role_names(names: tuple[str, ...], roles: tuple[str, ...], at: str) -> tupl
     """Return the keys of a row for query, passage and number.
 
     Raises:
-        DataError: one is missing, or two have the same meaning.
+        DataError: a key is missing, or two keys have the same meaning.
     """
     texts = [str(name) for name in names]
     try:

@@ -6,7 +6,7 @@ The types of the parts are re-exported, so that callers only import this module.
 `OpenCorpus` returns the passages of a corpus one by one from its source, or all of them from a local copy. The copy is
 made once per source content and settings, and shared by all callers.
 
-A part gets the other parts that it needs from the workspace, so retrievers and judges can be composed by settings.
+If a part needs other parts, it gets them from the workspace, so retrievers and judges can be composed by settings.
 Nothing is opened, loaded or imported before it is used.
 """
 
@@ -74,7 +74,7 @@ MAX_LISTED_IDS = 3
 
 
 class OpenCorpus:
-    """One corpus. Nothing is read before it is needed.
+    """One corpus of a workspace; it is not read before it is needed.
 
     Args:
         spec: settings of the corpus.
@@ -98,7 +98,7 @@ class OpenCorpus:
         return place_of(self._spec)
 
     def passages(self, *, whole: bool) -> Passages:
-        """Return the passages, directly from a source that supports lookups unless the `whole` corpus is needed.
+        """Return the passages: directly from the source if it supports lookups and the `whole` corpus is not needed.
 
         Raises:
             RaggsError: see `store`; or the server lacks a required index or field.
@@ -138,7 +138,7 @@ class OpenCorpus:
         return store
 
     def documents(self) -> Iterator[Document | Passage]:
-        """Yield whole documents if the source has them, otherwise its passages.
+        """Yield whole documents if the source has documents, otherwise its passages.
 
         Raises:
             NotFoundError, DataError: the corpus is missing or malformed.
@@ -153,7 +153,7 @@ class OpenCorpus:
 
     @property
     def key(self) -> str:
-        """Hash of everything that determines the passages; needs no local copy.
+        """Hash of everything that determines the passages; it can be computed without a local copy.
 
         Raises:
             NotFoundError, DataError: the corpus is missing.
@@ -187,7 +187,7 @@ class OpenCorpus:
         return source.remote()
 
     def _some(self, source: Corpus) -> Iterator[Passage]:
-        """Yield the passages of a corpus; raise an error if there are none."""
+        """Yield the passages of a corpus; raise an error if it has no passages."""
         number = 0
         for number, passage in enumerate(source.passages(), start=1):  # noqa: B007 - counted for the check below
             yield passage
@@ -229,7 +229,8 @@ Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
 class Workspace:
     """The parts of one invocation, each created on request: models, corpora, embedders, retrievers, judges.
 
-    All calls of its language models share one ledger and one budget. Close it with a ``with`` block or `close`.
+    All calls of its language models share one ledger and one budget. To close the workspace, use it in a ``with``
+    block, or call `close`.
 
     Args:
         folder: parent folder of the cache.
@@ -264,7 +265,7 @@ class Workspace:
 
     @cached_property
     def llm(self) -> LLM:
-        """Language models. Creating them needs neither disk nor network."""
+        """Client of the language models, created without access to disk or network."""
         answers = self.answers if self.keeps_answers else None
         return LLM(self.settings, self._budget, answers, self.ledger, self._batch, self._waiting, self.notify)
 
@@ -280,7 +281,7 @@ class Workspace:
 
     @contextmanager
     def rehearsal(self, *, remembers: bool = True) -> Iterator[DryRunLLM]:
-        """Yield dry-run models, which count calls without making any; closed at the end of the block.
+        """Yield a dry-run client, which counts calls without making any; it is closed at the end of the block.
 
         Args:
             remembers: whether cached answers are used.
@@ -295,7 +296,7 @@ class Workspace:
 
     @property
     def concurrency(self) -> int:
-        """Maximum number of concurrent calls."""
+        """Maximum number of concurrent calls to language models."""
         return self.settings.concurrency
 
     @cached_property
@@ -311,14 +312,14 @@ class Workspace:
     def affords(self) -> float:
         """Return the estimated number of further calls within the budget; inf if no language model is used.
 
-        The result is 0 if a budget is set and no price is known yet.
+        The result is 0 if a budget is set but no price is known yet.
         """
         return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
 
     # --- parts that may call language models; `llm` replaces the workspace's models ---
 
     def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
-        """Return the embedder of these settings, shared by all callers; its model is loaded at first use."""
+        """Return the embedder with these settings, shared by all callers; its model is loaded at first use."""
 
         def make() -> Embedder:
             return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
@@ -342,10 +343,10 @@ class Workspace:
         questions: Callable[[], Iterable[Query]] | None = None,
         grades: Prompt | None = None,
     ) -> Judge:
-        """Return a judge; judges that call models use these prompts.
+        """Return a judge with these prompts, which are used if it calls models.
 
         Args:
-            questions: returns the queries that are judged, if known.
+            questions: function that returns the queries that are judged; None if they are not known.
             grades: prompt for grading several passages in one call; None to grade them one by one.
         """
         context = JudgeContext(
@@ -363,8 +364,8 @@ class Workspace:
         """Return a reranker; its model is loaded at first use.
 
         Args:
-            keeps: whether outputs of local models are cached, if the workspace caches answers; without a cache,
-                measured latencies are those of the computation.
+            keeps: whether outputs of local models are cached, if the workspace caches answers. To measure latencies,
+                set it to False, so that every output is computed.
         """
         context = RerankerContext(
             llm or self.llm,
@@ -382,7 +383,9 @@ class Workspace:
 
     @property
     def cutting(self) -> CorpusContext:
-        """Resources for corpora: chunkers without paid calls; those that call models only return cached boundaries."""
+        """Resources for corpora: chunkers that make no paid calls; if a chunker calls models, it returns cached
+        boundaries.
+        """
         context = ChunkerContext(self._unpaid, self._asking(pays=False))
         return CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
 
@@ -394,8 +397,9 @@ class Workspace:
         return ModelAccess(lambda: self.llm, lambda: self.loop, self.cache.at("cuts"), pays)
 
     def _lent(self, spec: EmbedderConfig) -> Embedder:
-        """Return an embedder of pieces with a cache of vectors by text; vectors of paid models are cached as
-        answers.
+        """Return an embedder for pieces of texts. Vectors of local models are cached by text.
+
+        Vectors of paid models need no such cache, because their answers are cached.
         """
         made = self.embedder(spec)
         if made.models or not self.keeps_answers:
@@ -410,7 +414,8 @@ class Workspace:
         return sum(each.found for each in self._lending.values())
 
     def _unpaid(self, spec: EmbedderConfig) -> Embedder:
-        """Return a local embedder, because a corpus is read before the user has confirmed any cost.
+        """Return a local embedder. Paid ones are not allowed, because a corpus is read before the user has accepted any
+        cost.
 
         Raises:
             ConfigError: the embedder is paid.
@@ -430,7 +435,7 @@ class Workspace:
         queries: Collection[str],
         embedder: Embedder | None,
     ) -> Mapping[str, Retriever]:
-        """Return retrievers by name (see `retriever`)."""
+        """Return the retrievers by name (see `retriever`)."""
         return {name_of(spec): self.retriever(spec, passages, queries, embedder) for spec in specs}
 
     def retriever(
@@ -446,8 +451,8 @@ class Workspace:
 
         Args:
             queries: ids of all queries that may be searched for.
-            embedder: embedder of those queries.
-            by_text: whether passage vectors are also cached by text, because other corpora share texts with this one.
+            embedder: embedder of these queries.
+            by_text: whether passage vectors are also cached by text, because other corpora contain the same texts.
         """
         context = RetrieverContext(
             passages=passages,
@@ -464,20 +469,20 @@ class Workspace:
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
     def _embed(self, embedder: Embedder, *, by_text: bool) -> Callable[[Sequence[str]], Vectors]:
-        """Return the function that embeds passages; paid vectors are always cached by text."""
+        """Return the function that embeds passages; vectors of paid models are always cached by text."""
         if not by_text or embedder.models:
             return embedder.embed
         return KeptEmbedder(embedder, self.cache.at("vectors")).embed
 
     def vectors(self, store: PassageStore, embedder: Embedder) -> VectorIndex:
-        """Return the vectors of a corpus, computed once."""
+        """Return the vectors of a corpus; they are computed if they are not on disk."""
         from raggs.parts.indexes.vectors import open_vectors  # imported lazily: it imports numpy
 
         cache = self.cache.at("vectors")
         return open_vectors(cache, embedder.identity, embedder.dims, store, embedder.embed, self.building)
 
     def vectors_begun(self, store: PassageStore, embedder: Embedder) -> int:
-        """Return how many passages of a corpus, from its first one, already have vectors."""
+        """Return how many passages of a corpus already have vectors; these are the first passages."""
         from raggs.parts.indexes.vectors import rows_done  # imported lazily: it imports numpy
 
         return rows_done(self.cache.at("vectors"), embedder.identity, embedder.dims, store)
@@ -500,7 +505,7 @@ class Workspace:
         return part
 
     def close(self) -> None:
-        """Close everything that is open."""
+        """Close all parts that are open."""
         for each in self._lending.values():
             each.close()
         if "llm" in self.__dict__:
@@ -532,7 +537,7 @@ def open_queries(spec: AdapterConfig, hear: ProgressListener = ignore_progress) 
 
 
 def open_numbered(spec: AdapterConfig, hear: ProgressListener = ignore_progress) -> Mapping[str, tuple[int, Query]]:
-    """Return line number and query by id, sorted by id.
+    """Return the line number and the query by id, sorted by id.
 
     Args:
         hear: receives a notice on queries with replaced characters.
@@ -551,5 +556,5 @@ def open_numbered(spec: AdapterConfig, hear: ProgressListener = ignore_progress)
 
 
 def read_whole(specs: Iterable[RetrieverConfig]) -> bool:
-    """Return whether any of these retrievers reads the whole corpus."""
+    """Return whether any of these retrievers needs the whole corpus."""
     return any(retrievers.REGISTRY.of(spec).whole_corpus(spec) for spec in specs)

@@ -1,12 +1,13 @@
 """Prompts: versioned Markdown files, validated when they are loaded.
 
-A prompt has one file per language, such as `grade@1.en.md`. The text above the first heading is a note for people and
-is never sent. It is followed by the parts `# system` (optional) and `# user`, with placeholders such as `{{query}}`. A
-published version never changes: an improved prompt becomes `grade@2`.
+A prompt has one file per language, such as `grade@1.en.md`. The text above the first heading is a note for readers of
+the file; it is never sent to a model. The note is followed by the parts `# system` (optional) and `# user`, with
+placeholders such as `{{query}}`. A published version never changes: an improved prompt becomes `grade@2`.
 
-Values are inserted once and not searched for placeholders, so a passage that contains one stays unchanged.
+Values are inserted once, and placeholders in an inserted value are not replaced. So a passage that contains `{{query}}`
+stays unchanged.
 
-The module also labels passages, and defines the schemas of answers per label and of orders.
+The module also labels the passages in a prompt, and defines the schemas of answers per label and of orders.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ FILE_NAME = re.compile(r"(?P<stem>.+?)(?:\.(?P<language>[a-z]{2}))?\.md")
 
 @dataclass(frozen=True)
 class Template:
-    """One language of a prompt. `note` is the line for people."""
+    """One language of a prompt. `note` is the line that describes the prompt to readers; it is not sent."""
 
     system: str
     user: str
@@ -56,7 +57,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt with its languages, by ISO 639-1 code."""
+    """A prompt: its templates by language (ISO 639-1 code)."""
 
     name: str
     templates: Mapping[str, Template]
@@ -73,7 +74,7 @@ class Prompt:
         )
 
     def text(self, language: str = FALLBACK_LANGUAGE) -> str:
-        """Return the prompt's own text, for estimates."""
+        """Return the prompt's text without inserted values, for cost estimates."""
         template = self.template(language)
         return f"{template.system}\n{template.user}"
 
@@ -88,9 +89,9 @@ def load_prompt(name_or_path: str | Path, task: PromptUse, base: Path | None = N
     """Return the prompt with that name, or in that file.
 
     Args:
-        name_or_path: a known name ("grade@1"), or the path of a Markdown file: a text with a slash or ending in ".md".
-            `mine.md` counts as English unless its name states another language (`mine.fr.md`). Files next to it that
-            differ only in the language are loaded, too.
+        name_or_path: a known name ("grade@1"), or the path of a Markdown file. A text with a slash or ending in ".md"
+            is a path. `mine.md` counts as English; a name such as `mine.fr.md` states another language. Files next to
+            it that differ only in the language are loaded, too.
         task: task of the prompt, which determines its placeholders.
         base: folder of relative paths.
 
@@ -142,7 +143,7 @@ def _unknown_prompt_error(name: str, task: PromptUse) -> ConfigError:
 
 
 def _languages_of(path: Path) -> dict[str, Path]:
-    """Return the file itself, and the files next to it that differ only in the language."""
+    """Return the file at `path`, and the files next to it that differ only in the language."""
     if not path.is_file():
         raise NotFoundError("there is no such prompt", where=path, remedy="give a known name or an existing file")
     beside = (
@@ -197,13 +198,13 @@ def labels_for(count: int) -> tuple[str, ...]:
 
 
 def label_texts(texts: Sequence[str], guard: Callable[[str], str]) -> str:
-    """Return all texts under their labels, each between marks that guard against prompt injection."""
+    """Return all texts under their labels, each between markers that guard against prompt injection."""
     labels = labels_for(len(texts))
     return "\n\n".join(f"Passage {label}:\n{guard(text)}" for label, text in zip(labels, texts, strict=True))
 
 
 def schema_by_label(labels: Sequence[str], schema: Mapping[str, object]) -> dict[str, object]:
-    """Return the schema of one answer per label: an object with the labels as keys, so that each occurs once."""
+    """Return the schema of one answer per label: an object with the labels as keys, so that each label occurs once."""
     return {
         "type": "object",
         "properties": {label: dict(schema) for label in labels},
@@ -213,7 +214,9 @@ def schema_by_label(labels: Sequence[str], schema: Mapping[str, object]) -> dict
 
 
 def order_schema(labels: Sequence[str]) -> dict[str, object]:
-    """Return the schema of an order. Providers cannot enforce unique labels, so the reader checks this."""
+    """Return the schema of an order. Providers cannot enforce unique labels, so the function that reads the answer
+    checks it.
+    """
     return {
         "type": "object",
         "properties": {"order": {"type": "array", "items": {"type": "string", "enum": list(labels)}}},

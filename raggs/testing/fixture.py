@@ -1,8 +1,9 @@
-"""The fixture `golden` and its checks: a golden set against which a test checks a system.
+"""The fixture `golden` and its checks: a test checks a system against a golden set.
 
-A failed check is a normal pytest failure: scores, unmet limits, the worst questions with their texts, and the path of
-the report. If a check cannot be run, raggs raises an error with a remedy. The verdicts are those of the gates of `raggs
-eval`. The report is written only for failed checks or on request, so a passing check costs one evaluation.
+A failed check is a normal pytest failure: it shows scores, unmet limits, the worst questions with their texts, and the
+path of the report. If a check cannot be run, raggs raises an error with a remedy. The verdicts are those of the gates
+of `raggs eval`. The report is written only for failed checks or on request, so a passing check takes only one
+evaluation.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class CheckRequest:
         given: the golden set and the systems.
         measures: the measures; the first one determines the worst questions.
         at_least, at_most: limits of means, by measure or for all measures.
-        before: an earlier eval.json. No measure may lose more than `drop` against it, or lose significantly.
-        drop: allowed decrease of a mean against `before`.
+        before: an earlier eval.json. A measure fails if its mean has decreased by more than `drop`, or significantly.
+        drop: allowed decrease of a mean since `before`.
         seed: random seed of the bootstrap.
         inconclusive: whether the check fails if unjudged passages could reverse the outcome of a limit or comparison.
     """
@@ -68,22 +69,22 @@ class CheckResult:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """One sentence per unmet gate."""
+        """One sentence per gate that is not met."""
         return tuple(each.said for each in self.verdicts.outcomes if each.failed)
 
     @property
     def remedies(self) -> tuple[str, ...]:
-        """Commands that get unjudged passages judged, for gates that fail as inconclusive."""
+        """Commands to run so that unjudged passages are judged, for gates that fail as inconclusive."""
         return tuple(dict.fromkeys(each.remedy for each in self.verdicts.outcomes if each.failed and each.remedy))
 
     def write(self, folder: Path) -> Path:
         """Write eval.json, eval.csv and eval.md, and report.html if the golden set is stored in files.
 
         Returns:
-            The page to open.
+            Path of the page that the user should open.
 
         Raises:
-            UsageError: the folder contains the earlier result that this one was compared with.
+            UsageError: the folder contains the earlier result with which this one was compared.
             ProviderError: the folder cannot be written.
         """
         files = self.result.write(folder)
@@ -97,7 +98,9 @@ class CheckResult:
 
         report, source = self.result.report, Path(self.golden.source)
         if not source.exists():
-            raise UsageError(f"{self.golden.source} is not stored in a file", remedy="read eval.md")
+            raise UsageError(
+                f"{self.golden.source} is not stored in a file", remedy="read eval.md instead of report.html"
+            )
         asked = EvalRequest(
             JudgedSystems(self.golden, tuple(self.result.systems)),
             MeasureRequest(report.measures),
@@ -111,7 +114,7 @@ class CheckResult:
 
 
 def check(request: CheckRequest) -> CheckResult:
-    """Evaluate the systems and check the conditions; an unmet condition does not raise.
+    """Evaluate the systems and check the conditions; an unmet condition is in the result and raises no error.
 
     Raises:
         RaggsError: an input does not exist or is invalid, or a function failed.
@@ -143,25 +146,27 @@ def _by_measure(limits: float | Mapping[str, float] | None, measures: MeasureReq
     if isinstance(limits, Mapping):
         return limits
     if not measures.names:
-        raise UsageError("a limit needs a measure name", remedy='name it: check(search, "ndcg@10", at_least=0.5)')
+        raise UsageError(
+            "a limit needs a measure name", remedy='name the measure: check(search, "ndcg@10", at_least=0.5)'
+        )
     return dict.fromkeys(measures.names, limits)
 
 
 NAME_IT = "pytest --raggs-golden PATH, raggs_golden = PATH in the ini file, or @pytest.mark.raggs_golden(PATH)"
-WIDTH = 70  # maximum characters of a question
+WIDTH = 70  # maximum characters of a question in the table
 
 
 class GoldenFixture:
     """A golden set in a test.
 
     Args:
-        path: path of the set; None if none is configured.
+        path: path of the set; None if no set is configured.
         base: folder that paths in tests are relative to.
         out: folder of the report of a failed check.
-        keeps: whether a passing check also writes its eval.json there.
+        keeps: whether a passing check also writes its eval.json to `out`.
 
     Attributes:
-        out: as given.
+        out: folder of the report of a failed check.
     """
 
     def __init__(self, path: Path | None, *, base: Path, out: Path, keeps: bool = False) -> None:
@@ -172,7 +177,7 @@ class GoldenFixture:
         """Path of the golden set.
 
         Raises:
-            UsageError: none is configured.
+            UsageError: no golden set is configured.
         """
         if self._path is None:
             raise UsageError("no golden set is configured", remedy=NAME_IT)
@@ -196,11 +201,12 @@ class GoldenFixture:
             system: a function of a question's text and k, several functions by name, or ranked lists in any form of
                 `raggs.evaluate`.
             measures: names of measures; default: the standard selection.
-            at_least: minimum mean of each measure, or minima by measure.
-            at_most: maximum mean, for measures where lower is better.
+            at_least: minimum mean of all measures, or minima by measure.
+            at_most: maximum mean of all measures, or maxima by measure; for measures where lower is better.
             not_worse_than: an earlier eval.json, relative to pytest's root directory.
-            max_drop: allowed decrease of a mean against it; a significant decrease of any size fails.
-            if_inconclusive: "fail", or "pass" with a warning, if unjudged passages could reverse an outcome.
+            max_drop: allowed decrease of a mean since `not_worse_than`; a significant decrease of any size fails.
+            if_inconclusive: whether the test should "fail", or "pass" with a warning, if unjudged passages could
+                reverse an outcome.
             queries: texts of the questions, if the golden set does not contain them.
             depth: number of passages requested from a function.
 
@@ -234,7 +240,7 @@ def failure(found: CheckResult, page: Path) -> str:
 
     Args:
         found: result of the check.
-        page: path of its report.
+        page: path of the report.
     """
     report = found.result.report
     lines = [f"not met on {report.golden.source}:", *(f"  {said}" for said in found.failed)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARKER = "raggs_golden"
 HELP = "golden set of the fixture `golden`: a raggs run directory, an export, or a file of labels"
 OUT_HELP = (
-    "folder for eval.json of checks by the fixture `golden`, and reports of failed ones [default: pytest's cache]"
+    "folder for eval.json of checks by the fixture `golden`, and for reports of failed checks [default: pytest's cache]"
 )
 
 
@@ -28,14 +28,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, for `--strict-markers`."""
+    """Register the marker, so that pytest knows it under `--strict-markers`."""
     config.addinivalue_line("markers", f"{MARKER}(path): the {HELP}")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> GoldenFixture:
-    """Return the golden set that the marker, `--raggs-golden` or the ini option gives; use ``golden.check(search,
-    ...)``.
+    """Return the golden set of the marker, of `--raggs-golden` or of the ini option.
+
+    In a test, call ``golden.check(search, ...)``.
     """
     from raggs.testing.fixture import GoldenFixture  # imported lazily: pytest loads this module in every project
 
@@ -63,6 +64,6 @@ def _output_folder(config: pytest.Config, nodeid: str) -> Path:
     folder = re.sub(r"[^\w.-]+", "-", nodeid).strip("-.")[-120:]
     if given := config.getoption("--raggs-out"):
         return config.invocation_params.dir / str(given) / folder
-    if getattr(config, "cache", None) is None:  # -p no:cacheprovider
+    if getattr(config, "cache", None) is None:  # the user has disabled pytest's cache: -p no:cacheprovider
         return Path(mkdtemp(prefix="raggs-")) / folder
     return config.cache.mkdir("raggs") / folder

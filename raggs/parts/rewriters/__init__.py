@@ -23,7 +23,8 @@ class RewriterContext:
 class Rewriter(Adapter, ABC):
     """Restates the information need of a query. Built as ``cls(config, context)``."""
 
-    BY_RULE: ClassVar[bool] = False  # whether it needs no context and is deterministic, so that an audit can repeat it
+    # whether the rewriter needs no context and is deterministic, so that an audit can repeat its rewrites
+    BY_RULE: ClassVar[bool] = False
 
     def __init__(self, config: AdapterConfig, context: RewriterContext | None = None) -> None:
         self.config = config
@@ -39,7 +40,7 @@ class Rewriter(Adapter, ABC):
 
     @abstractmethod
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """Return the information need of `text` (already cleaned), in `language`; never empty.
+        """Return the information need in `text` (the cleaned query), in `language`; never empty.
 
         Raises:
             ProviderError: a language model returned no usable answer.

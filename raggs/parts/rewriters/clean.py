@@ -1,11 +1,12 @@
 """Removes noise from a query by rules: greetings, fillers, thanks, small talk, emoji, exclamations.
 
-The rules are for English and French. Both apply at once, because a greeting may be in another language than the
-question. Rules only remove whole pieces between punctuation marks that closed word lists cover completely
-(`chatter.toml`), at the ends of a sentence. The remaining words are never changed. A piece with a name, a number or an
-unlisted word stays. So does everything before text that is not a question ("Hello World in C", "Sorry, Wrong Number
-cast"). Statements about the user are removed only if the rest is understandable without them: "I have an exam tomorrow.
-Can I bring it?" stays unchanged. If nothing would be left, the text stays unchanged.
+The rules are for English and French. Both languages apply at once, because a greeting may be in another language than
+the question. A piece is the text between two punctuation marks. Rules remove only whole pieces at the ends of a
+sentence, and only if closed word lists (`chatter.toml`) contain all of a piece's words. The remaining words are never
+changed. A piece with a name, a number or an unlisted word stays. So does everything before text that is not a question
+("Hello World in C", "Sorry, Wrong Number cast"). Statements about the user are removed only if the rest is
+understandable without them: "I have an exam tomorrow. Can I bring it?" stays unchanged. If nothing would be left, the
+text stays unchanged.
 
 All lists are closed and contain words in the form that `fold_word` returns. `strip_politeness` splits the text.
 """
@@ -46,8 +47,8 @@ DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 OUTER_MARKS = re.compile(r"^\W+|\W+$")
 REFERENCE = re.compile(r"<([a-z_]+)>")
 
-MAX_PHRASE_WORDS = 14  # words per phrase
-MAX_COURTESY_WORDS = 60  # words in a sequence of phrases; longer sequences are not courtesies
+MAX_PHRASE_WORDS = 14  # maximum words of one phrase
+MAX_COURTESY_WORDS = 60  # maximum words of a sequence of phrases; longer sequences are not courtesies
 JOINTS = frozenset(("and", "but", "so", "et", "mais"))
 
 _LISTS = tomllib.loads((files(__package__) / "chatter.toml").read_text(encoding="utf-8"))
@@ -55,13 +56,13 @@ _LISTS = tomllib.loads((files(__package__) / "chatter.toml").read_text(encoding=
 
 @cache
 def phrase(name: str) -> str:
-    """Return a list of phrases as one group of alternatives in a regular expression."""
+    """Return a list of phrases as one regular expression that matches any of them."""
     lines = str(_LISTS["phrases"][name]).strip("\n").split("\n")
     return "(?:" + "|".join(REFERENCE.sub(lambda match: phrase(match[1]), line) for line in lines) + ")"
 
 
 def word_list(name: str) -> frozenset[str]:
-    """Return a list of words."""
+    """Return the words of a list in `chatter.toml`."""
     return frozenset(str(_LISTS["words"][name]).split())
 
 
@@ -105,8 +106,8 @@ OPEN_END, ORDINARY, CHAT = word_list("open_end"), word_list("ordinary"), word_li
 def phrase_ends(words: Sequence[str], phrases: re.Pattern[str]) -> list[int]:
     """Return the lengths of all sequences of phrases that start with the first word, ascending.
 
-    Words are matched phrase by phrase, so that time is bounded by the length of the text. A single pattern for the
-    sequence would try every way to split it.
+    Words are matched phrase by phrase, so that the time is bounded by the length of the text. A regular expression for
+    the whole sequence would try every way to split it into phrases.
     """
     found = {0}
     words = words[:MAX_COURTESY_WORDS]
@@ -148,14 +149,14 @@ def _closes(words: Sequence[str]) -> bool:
 
 
 def leading_courtesy_words(words: Sequence[str]) -> int:
-    """Return the number of courtesy words before a question that no punctuation separates from it."""
+    """Return the number of courtesy words that come directly before a question, without punctuation between them."""
     greeted = (end for end in phrase_ends(words, GREETED) if ASKING_START.match(" ".join(words[end:])))
     requested = (end for end in phrase_ends(words, REQUESTED) if QUESTION_WORD.match(" ".join(words[end:])))
     return max((*greeted, *requested), default=0)
 
 
 def trailing_thanks_words(words: Sequence[str]) -> int:
-    """Return the number of words of thanks at the end without punctuation before them."""
+    """Return the number of final words that express thanks and have no punctuation before them."""
     lengths = range(min(MAX_PHRASE_WORDS, len(words)), 0, -1)
     return next((length for length in lengths if SURE_CLOSING.fullmatch(" ".join(words[-length:]))), 0)
 
@@ -165,7 +166,7 @@ EMOJI = re.compile(rf"(?:(?:{PICTURE})[\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)+")
 EMOTICON = re.compile(r"(?:(?<=\s)|^)(?:[:;=]['’]?-?[()DPp|]+|:-?/|\^_?\^|<3(?=\s*$)|[xX]-?D)(?=\s|$)")
 ACTION = re.compile(r"^\*(?:waves?|hugs?|sighs?|smiles?|coucou|bisous?|soupirs?)\*\s|\s\*(?:hugs?|bisous?|smiles?)\*$")
 ABOUT_PICTURES = re.compile(r"emoji|emoticon|émoticône|smiley|\bmean|signifi|veut dire|unicode|symbol", re.IGNORECASE)
-FACE = " ☺ "  # replaces emoticons, so that they separate pieces like emoji
+FACE = " ☺ "  # replaces emoticons, so that they separate pieces as emoji do
 
 _STRONG, _WEAK = r"[!?…]|\.(?=[\s.!?…)]|$)", r"[,;](?!\d)|:(?=\s|$)|(?<=\s)[-–](?=\s)|—"
 MARK_RUN = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK})[)\]\"”»\s]*)+")
@@ -173,9 +174,9 @@ MARKS_OR_PICTURES = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK}|{PICTURE})[\ufe0f\u
 STRONG = re.compile(rf"{_STRONG}|{PICTURE}")
 SHOUTED = re.compile(r" ?(?!\.\.\.$)[!?.…]{3,}$")
 CAPITAL = re.compile(r"[\"'‘“«(¿¡]*[A-ZÀ-Þ]")
-SELF_SUFFICIENT = 2  # content words that a question needs to be understandable without context
-MIN_WORDS_AFTER_GREETING = 2  # minimum words of a question after a greeting without punctuation
-MIN_WORDS_BEFORE_THANKS = 3  # minimum words before thanks without punctuation
+SELF_SUFFICIENT = 2  # number of content words that make a question understandable without context
+MIN_WORDS_AFTER_GREETING = 2  # minimum words of a question that follows a greeting without punctuation between them
+MIN_WORDS_BEFORE_THANKS = 3  # minimum words before words of thanks without punctuation between them
 
 
 def strip_politeness(text: str) -> str:
@@ -194,8 +195,9 @@ class _Piece:
     """Words between punctuation marks, and the mark after them.
 
     Attributes:
-        front, back: whether the piece has no content at the start or end of a sentence.
-        aside: whether it is a statement about the user.
+        front, back: whether the piece can be removed at the start or at the end of a sentence, because it has no
+            content.
+        aside: whether the piece is a statement about the user.
     """
 
     text: str
@@ -206,7 +208,7 @@ class _Piece:
 
     @property
     def ends(self) -> bool:
-        """Whether a sentence ends after it."""
+        """Whether a sentence ends after the piece."""
         return STRONG.search(self.mark) is not None
 
     @property
@@ -244,7 +246,7 @@ def _split_pieces(text: str, marks: re.Pattern[str]) -> Iterator[_Piece]:
 
 
 def _piece_texts(pieces: Sequence[_Piece], marks: re.Pattern[str]) -> Iterator[str]:
-    """Yield the texts and marks, with a blank for each picture."""
+    """Yield the texts and marks, in which emoji are replaced by blanks."""
     for piece in pieces:
         yield piece.text
         yield EMOJI.sub(" ", piece.mark) if marks is MARKS_OR_PICTURES else piece.mark
@@ -274,7 +276,9 @@ def _split_elisions(words: Sequence[str]) -> list[str]:
 
 
 def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
-    """Return whether all words are listed, none has an unusual capital, and one is small talk."""
+    """Return whether a piece is small talk: all words are listed, none has an unusual capital, and one is small
+    talk.
+    """
     capitals = [fold_word(word) for word in text.split()[1:] if CAPITAL.match(word)]
     if not shouting and not OWN_CAPITALS.issuperset(capitals):
         return False
@@ -286,7 +290,7 @@ def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
 
 
 def _kept_pieces(pieces: Sequence[_Piece], shouting: bool) -> list[_Piece] | None:
-    """Return the remaining pieces; None if they are not understandable without the removed statements."""
+    """Return the pieces that remain; None if they are not understandable without the removed statements."""
     left: list[_Piece] = []
     sentences = list(_sentences(pieces))
     for sentence, following in zip(sentences, [*sentences[1:], [EMPTY_PIECE]], strict=False):
@@ -313,7 +317,7 @@ def _sentences(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _of_sentence(sentence: list[_Piece]) -> list[_Piece]:
-    """Return a sentence without the removable pieces at its ends; empty if all are removable."""
+    """Return a sentence without the removable pieces at its ends; empty if all of its pieces are removable."""
     said = [piece for piece in sentence if piece.words()]
     if said and all(piece.idle or piece.aside for piece in said):
         return []
@@ -347,7 +351,7 @@ def _fluent(sentence: list[_Piece]) -> list[_Piece]:
 
 
 def _keep_question_mark(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_Piece]:
-    """Move the question mark after words of thanks to the question."""
+    """Move a question mark that follows words of thanks to the end of the question."""
     if dropped:
         mark = dropped[-1].mark if dropped[-1].ends else " "
         kept[-1] = replace(kept[-1], mark=mark if "?" in mark else mark.replace("!", "."))
@@ -358,7 +362,7 @@ def _mark_in_name(idle: _Piece, following: _Piece, asked: bool) -> bool:
     """Return whether the mark after a piece is part of a name: "Hello, Dolly!", "hello, world", "Yo! MTV Raps".
 
     Args:
-        asked: whether the following sentence ends with a question mark.
+        asked: whether the sentence of `following` ends with a question mark.
     """
     words, capital = following.text.split(), CAPITAL.match(following.text) is not None
     phrase = JOINING.sub("", " ".join(following.words()))
@@ -395,19 +399,19 @@ def _named_before(text: str) -> bool:
 
 
 def _lower(words: Sequence[str]) -> bool:
-    """Return whether no word has an unusual capital, as in a title."""
+    """Return whether no word has an unusual capital; several such capitals mark a title."""
     return not any(CAPITAL.match(word) and fold_word(word) not in OWN_CAPITALS for word in words)
 
 
 def _trim_ends(pieces: list[_Piece], opened: bool) -> list[_Piece]:
-    """Remove courtesies without punctuation from the first and last piece."""
+    """Remove courtesies that no punctuation separates from the first and the last piece."""
     pieces = [replace(pieces[0], text=_without_lead(pieces[0].text, opened)), *pieces[1:]]
     last = max((place for place, piece in enumerate(pieces) if piece.words()), default=0)
     return [*pieces[:last], replace(pieces[last], text=_without_thanks(pieces[last].text)), *pieces[last + 1 :]]
 
 
 def _without_lead(text: str, opened: bool) -> str:
-    """Remove leading courtesies, and a leading conjunction if text before it was removed."""
+    """Remove leading courtesies; also a leading conjunction, if the text before it was removed."""
     words = text.split()
     folded = [fold_word(word) for word in words]
     length = leading_courtesy_words(folded)

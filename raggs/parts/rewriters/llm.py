@@ -1,4 +1,4 @@
-"""Queries restated by a language model. A failed rewrite stops the run, because no fallback is configured."""
+"""Queries restated by a language model. If a rewrite fails, the run stops, because there is no fallback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = {
 
 
 class LlmRewriter(Rewriter):
-    """The information need, restated by a language model in the language of the query."""
+    """Restates the information need with a language model, in the language of the query."""
 
     class Config(AdapterConfig):
         type: Literal["llm"] = "llm"
