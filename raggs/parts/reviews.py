@@ -89,7 +89,7 @@ class _Line(Frozen):
 
     @property
     def takes_back(self) -> bool:
-        """Whether it only withdraws another line."""
+        """Whether the line only withdraws another line."""
         return False
 
     # id of the line as stored, if it was stored with another spelling of the name

@@ -469,7 +469,7 @@ class Workspace:
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
     def _embed(self, embedder: Embedder, *, by_text: bool) -> Callable[[Sequence[str]], Vectors]:
-        """Return the function that embeds passages; vectors of paid models are always cached by text."""
+        """Return the function that embeds passages, with a cache by text if requested; paid vectors are cached as answers."""
         if not by_text or embedder.models:
             return embedder.embed
         return KeptEmbedder(embedder, self.cache.at("vectors")).embed
