@@ -469,7 +469,7 @@ class Workspace:
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
     def _embed(self, embedder: Embedder, *, by_text: bool) -> Callable[[Sequence[str]], Vectors]:
-        """Return the function that embeds passages, with a cache by text if requested; paid vectors are cached as answers."""
+        """Return the function that embeds passages, cached by text if requested; paid vectors are cached anyway."""
         if not by_text or embedder.models:
             return embedder.embed
         return KeptEmbedder(embedder, self.cache.at("vectors")).embed
