@@ -155,7 +155,7 @@ class Withdrawal(_Line):
 
     @property
     def takes_back(self) -> bool:
-        """True, because a withdrawal has no label of its own."""
+        """True, because a withdrawal contains no label."""
         return True
 
 

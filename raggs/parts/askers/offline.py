@@ -41,7 +41,9 @@ NO_QUESTION_ERROR = "the rules find no further question in this window"
 class ExtractiveAsker(Asker):
     """Derives questions from headings and definitions by rule (English, French); to try raggs without a model."""
 
-    NOTE = "made by rule, not by a model or user; they repeat words of the text, which favours lexical search"
+    NOTE = (
+        "made by rule, not by a model or user; they repeat words of the text, so scores of lexical search are too high"
+    )
 
     class Config(AdapterConfig):
         type: Literal["extractive"] = "extractive"

@@ -3,7 +3,7 @@ Retrieval", 2024).
 
 The model sees a window of small pieces, numbered from 1, and returns the numbers after which to split. The next window
 starts at the last split. The model does not repeat the text, so every chunk is an exact slice. The numbers must ascend
-and refer to pieces in the window. If an answer breaks this rule, raggs asks the model to correct it, at most
+and refer to pieces in the window. If an answer breaks this rule, raggs returns it to the model for correction, at most
 `llm.max_repairs` times. After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts the
 window. Only in the last window of a document may the model return no split.
 

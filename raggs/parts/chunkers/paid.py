@@ -44,7 +44,7 @@ class ChunkBoundaries(BaseModel):
     lost: int = 0
 
     def fits(self, text: str) -> bool:
-        """Return whether the boundaries ascend and lie within `text`."""
+        """Return whether the boundaries ascend and are within `text`."""
         edges = [0, *self.at, len(text)]
         return all(one < other for one, other in pairwise(edges))
 

@@ -3,7 +3,7 @@
 Paragraphs are separated by blank lines. Each passage contains as many paragraphs as fit. A paragraph that is too long
 is split at sentence ends, a long sentence at its lines, and a long line at its words. A heading (Markdown ``#`` or
 underlined) forms one block with the paragraph that follows it. It is not separated from the first words of this
-paragraph, except when the headings alone fill a passage. Every chunk is an exact slice of the source, so an offset in a
+paragraph, except if the headings fill a whole passage. Every chunk is an exact slice of the source, so an offset in a
 chunk maps to an offset in the file.
 
 A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as one word per

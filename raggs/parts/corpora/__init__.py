@@ -70,7 +70,7 @@ class Corpus(Adapter, ABC):
         return self.own_causes()
 
     def outside(self) -> list[str]:
-        """Return sentences on data of the source that the corpus leaves out; the source is not read.
+        """Return sentences on data of the source that the corpus does not include; the source is not read.
 
         Raises:
             NotFoundError, DataError: see `source_hash`.

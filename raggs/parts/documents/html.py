@@ -39,7 +39,7 @@ SKIPPED = frozenset(
     )
 )
 ROLES = frozenset({"navigation", "search", "contentinfo", "dialog", "alert", "menu", "menubar", "toolbar"})
-# elements that may have a footer of their own, which is not the page's footer
+# a footer within these elements is not the page's footer
 OWNERS = frozenset({"article", "section", "main", "blockquote"})
 # texts of links from a heading to itself, which documentation tools insert
 ANCHOR_MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))

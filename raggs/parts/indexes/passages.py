@@ -90,8 +90,8 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         progress: called with ("passages", done, 0) at intervals.
 
     Returns:
-        `content_hash`: hash of all rows; `count`: number of rows; `cleaned`: number of passages that hygiene changes;
-        `folded`: number of passages with typographic quotation marks.
+        Hash of all rows (`content_hash`), number of rows (`count`), number of passages that hygiene changes
+        (`cleaned`), and number of passages with typographic quotation marks (`folded`).
 
     Raises:
         DataError: the corpus has no passage, a duplicate id, or an id that file formats cannot represent.

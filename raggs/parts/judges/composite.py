@@ -512,7 +512,9 @@ class CascadeJudge(SeveralJudge):
         }
 
     def _by_cheap(self, votes: Mapping[str, Judgment], silent: str = "") -> Judgment:
-        """Return the judgment of the cheap judges alone; `silent`: why the good judge abstained, if it did."""
+        """Return the judgment of the cheap judges without the good judge; `silent`: why the good judge abstained, if
+        it did.
+        """
         grade = lower_median([vote.grade for vote in votes.values()])
         if grade is None:
             return Judgment(

@@ -89,7 +89,7 @@ class ScriptedJudge(Judge):
 
 
 def _take(script: _Script, row: dict[str, Any]) -> str | None:
-    """Add the content of one line to the script; return an error message if the line is invalid, otherwise None."""
+    """Parse one line into the script; return an error message if the line is invalid, otherwise None."""
     qid = row.get("qid")
     if not isinstance(qid, str):
         return "qid is missing or is not a string"

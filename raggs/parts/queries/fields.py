@@ -203,7 +203,9 @@ def _references(values: Mapping[str, Any], document: object, path: Path, line: i
 
 
 def _with_list(entry: Any) -> Any:
-    """Return a nugget as a mapping with a list of patterns; a single pattern, alone or in the mapping, is accepted."""
+    """Return a nugget as a mapping with a list of patterns; the mapping or the list may be omitted for a single
+    pattern.
+    """
     if isinstance(entry, str):
         return {"any": [entry]}
     if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):

@@ -41,7 +41,7 @@ class BoostedConfig(RerankerConfig):
     by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="reranker whose scores are boosted")
     weight: Annotated[float, Field(ge=0, le=100)] | Literal["fit"] = Field(
         0.2,
-        description="weight of BM25; the other reranker's scores have weight 1, and both are standardized; fit (only"
+        description="weight of standardized BM25 scores (the other reranker's have weight 1); fit (only"
         " in sweeps): chosen on one half of the queries for the other half",
     )
 
