@@ -1,8 +1,9 @@
-"""Events of the stages of a run. The events of its components are in `raggs.base.types`.
+"""Events of the stages of a run. Events of components, such as an index being built, are in `raggs.base.types`.
 
 The progress display, the plain log and tests listen to the same stream of events.
 
-`run_in_thread` runs work that needs an event loop in a separate thread if a loop is already running, as in a notebook.
+If an event loop is already running, as in a notebook, `run_in_thread` does the work in a separate thread, which can
+have its own loop.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Queries finished in the running stage, and the money spent in this run so far.
+    """The number of queries that the running stage has finished, and the money that the run has spent so far.
 
-    `steps` is the number of calls the stage has made; `expected` is the expected total, 0 if unknown.
+    `steps` is the number of calls that the stage has made. `expected` is their expected total, or 0 if it is unknown.
     """
 
     stage: str
@@ -64,7 +65,7 @@ class StageProgress:
 
     @property
     def share(self) -> tuple[int, int]:
-        """Finished and total amount of work, in calls if they are known, otherwise in queries."""
+        """Finished and total amount of work: calls if their total is known, otherwise queries."""
         return (self.steps, self.expected) if self.expected else (self.done, self.total)
 
 
@@ -81,7 +82,7 @@ Listener = Callable[[Event], None]
 
 
 def ignore_event(_: Event) -> None:
-    """Ignore an event."""
+    """Do nothing: a listener for callers that need no events."""
 
 
 T = TypeVar("T")
@@ -97,10 +98,10 @@ def in_loop() -> bool:
 
 
 def run_in_thread(work: Callable[[Listener], T], listen: Listener) -> T:
-    """Run work in a thread and wait for the result. An interrupt stops the work at its next event.
+    """Run `work` in a thread and wait for its result. After an interrupt (Ctrl-C), the work stops at its next event.
 
     Args:
-        work: function that reports its events to the listener that it gets.
+        work: function that takes a listener and reports its events to it.
         listen: receives the events, in that thread.
     """
     stopped = threading.Event()

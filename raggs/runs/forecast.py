@@ -1,8 +1,8 @@
 """Forecasts: expected calls, tokens and cost of a run, from a dry run that calls no model.
 
-The real components do the work with the models of `raggs.llm.rehearsal`, which answer from the cache and count missing
-answers. Some calls depend on missing answers and are estimated here: the candidates of a reranker, and the calls of a
-ranking after the first missing answer.
+The stages run as usual, but with the models of `raggs.llm.rehearsal`, which answer only from the cache and count the
+missing answers. Some calls depend on missing answers, so they are estimated here: the calls of a reranker, whose
+candidates are unknown, and the calls of a ranking after the first missing answer.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from raggs.runs.manifests.models import CostEstimate
 from raggs.stages.embed import prepare
 from raggs.stages.replay import Batch, RankingProcess
 
-RERANK = "rerank"  # stage name for the calls of rerankers, if no other is given
-ANSWERS = {"rewrite": 40, "split": 30}  # expected output tokens by task, if this is less than the reserved number
+RERANK = "rerank"  # default stage name for the calls of rerankers
+# expected output tokens of tasks whose answers are much shorter than the reserved number
+ANSWERS = {"rewrite": 40, "split": 30}
 
 
 def line_of(
@@ -33,7 +34,8 @@ def line_of(
     """Return the estimate for one model and stage.
 
     Args:
-        length: tokens of an answer, and how many of them are hidden, if better known than the reserved number.
+        length: output tokens per answer, and how many of them are hidden. If None, the number of reserved tokens is
+            used.
     """
     answers = asked.answers if length is None else asked.calls * length[0]
     home, price = llm.settings.base_of(model) is None, llm.price(model)
@@ -54,7 +56,9 @@ def line_of(
 
 
 def lines_of(llm: DryRunLLM) -> Iterator[CostEstimate]:
-    """Yield an estimate for each stage, model and task with calls. If the stage is empty, the task replaces it."""
+    """Yield an estimate for each stage, model and task that makes calls. If the stage has no name, the name of the task
+    is used.
+    """
     for (stage, model, task), asked in llm.all_asked.items():
         short = (ANSWERS[task] + asked.hidden, asked.hidden) if task in ANSWERS else None
         yield line_of(llm, stage or task, model, asked, short)
@@ -67,7 +71,7 @@ def typical(texts: Collection[str]) -> str:
 
 
 async def rewritten(queries: Iterable[Query], rewriter: Rewriter, usual: str) -> list[str]:
-    """Return the texts to search for. A query without a cached rewrite is used itself. `usual` is the default
+    """Return the texts to search for. If the rewrite of a query is not cached, use its own text. `usual` is the default
     language.
     """
     texts = []
@@ -89,9 +93,9 @@ def count_reranking(
     *,
     times: int | None = None,
 ) -> None:
-    """Count the maximum number of calls and tokens for reranking; nothing if the reranker is free.
+    """Count the maximum number of calls and tokens for reranking. Do nothing if the reranker calls no model.
 
-    The candidates are unknown before the search, so a sample of the corpus replaces them.
+    The candidates are unknown before the search, so a sample of the corpus is used instead.
 
     Args:
         reranker: a reranker made with `llm`.
@@ -112,11 +116,14 @@ async def follow(
     answer: Callable[[Batch], Awaitable[JournalRecord | None]],
     most: int,
 ) -> int:
-    """Return how many of at most `most` calls of a ranking may follow the first missing answer."""
+    """Follow a ranking by its cached answers, and return the maximum number of calls after the first missing answer.
+    `most` is the maximum number of calls of the ranking.
+    """
     for batches in rounds:
         before = llm.missing
         entries = [entry for batch in batches if (entry := await answer(batch)) is not None]
-        if len(entries) < len(batches) or llm.missing > before:  # a panel can continue without a member
+        # the second condition: a panel returns an entry even if a member's answer is missing
+        if len(entries) < len(batches) or llm.missing > before:
             return max(0, most - course.asked)
         course.learn(entries)
     return 0

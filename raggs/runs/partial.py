@@ -1,17 +1,18 @@
-"""Continue after a stopped stage with the queries that it has finished, or finish a run whose budget is used up.
+"""Continue after a stopped stage with the queries that it has finished, or end a run whose budget is used up.
 
-A partial result is never treated as a result. It is stored next to the artifacts under names that no lock refers to,
-and is deleted when an earlier stage continues. Answers and journal stay. The complete run therefore pays nothing twice
-and ends with the same bytes as an uninterrupted one. A partial result is continued only if it matches the current
-configuration, and if the later stages have no complete results from an earlier run.
+A partial result is never treated as a complete one. It is stored next to the artifacts under names that no lock refers
+to, and is deleted when an earlier stage continues. Cached answers and the journal are kept. When the run is completed
+later, no call is paid twice, and the artifacts have the same bytes as without the interruption. A partial result is
+continued only if it matches the current configuration, and if the later stages have no complete results from an earlier
+run.
 
-If the budget is used up, raggs makes the best possible set from the paid answers, and then stops the run.
+If the budget is used up, raggs first makes a golden set from the paid answers, and then stops the run.
 
-A provider outage or Ctrl-C stops a run immediately: an outage is temporary, and Ctrl-C means stop now. A used-up budget
-stays used up until a cap is raised, so the paid work is completed. Fully graded queries continue to the end, other
-queries are omitted entirely, and each ranking ends with the available answers. These outputs are partial results, and
-no model is called for them: they depend only on the paid answers. With the same caps, the next run therefore calls no
-model and ends with the same bytes.
+A provider outage or Ctrl-C stops a run immediately: an outage is temporary, and after Ctrl-C the user expects the run
+to stop. A used-up budget stays used up until a cap is raised, so raggs completes what is already paid for. Fully graded
+queries pass through all stages, other queries are omitted, and each ranking ends with the available answers. These
+outputs are partial results. They depend only on the paid answers, because no model is called for them. With the same
+caps, the next run therefore calls no model and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -41,9 +42,7 @@ WHOLE_RUN_REMEDY = "run without --partial"
 
 @dataclass(frozen=True)
 class ResumedRun:
-    """Result of continuing a run: the run, the stopped stage, and the later stages that were processed for its
-    queries.
-    """
+    """Result of `run_part`: the run, the stopped stage, and the later stages that processed its finished queries."""
 
     run: OpenedRun
     stopped: UnfinishedStage
@@ -52,7 +51,7 @@ class ResumedRun:
 
 @dataclass(frozen=True)
 class CompletedQueries:
-    """The finished part of a stage: whole queries, whose records do not change.
+    """The queries that a stopped stage has finished. Their records will not change.
 
     Attributes:
         qids: ids of these queries.
@@ -63,7 +62,7 @@ class CompletedQueries:
     records: tuple[Iterator[Record], ...] = ()
 
     def beside(self, others: Iterator[Record]) -> Iterator[Record]:
-        """Return their records merged with those of other queries, sorted by query."""
+        """Return the finished records merged with `others`, sorted by query."""
         return heapq.merge(others, *self.records, key=lambda record: record.qid)
 
 
@@ -71,7 +70,7 @@ def run_part(runner: Runner, selection: Selection) -> ResumedRun:
     """Run the selected stages after the stopped one, for the queries that it has finished.
 
     Raises:
-        DataError: such a partial result does not exist, or does not match the current settings or inputs.
+        DataError: no stage has a partial result, or it does not match the current settings or inputs.
         PartialError, PrerequisiteError, ProviderError: see `Runner.run`.
     """
     with runner.at_work():
@@ -79,7 +78,8 @@ def run_part(runner: Runner, selection: Selection) -> ResumedRun:
         stopped = _stopped(runner, run)
         stages = _after(runner, run, stopped.stage, selection.stages[-1])
         runner.services.check(stages)
-        runner.store.save(_of_today(runner, run.manifest))  # a partial result is read with the settings in the manifest
+        # the settings in the manifest apply to partial results, so they must be current
+        runner.store.save(_of_today(runner, run.manifest))
         for name in stages:
             runner.store.forget_partial(name)
             work_on(runner, run, runner.pipeline.stage(name), PartlyDone(stopped.stage))
@@ -90,7 +90,7 @@ def _stopped(runner: Runner, run: OpenedRun) -> UnfinishedStage:
     """Return the stopped stage, if its settings and inputs are unchanged.
 
     Raises:
-        DataError: no stage was stopped, or settings or inputs changed.
+        DataError: no stage was stopped, or settings or inputs have changed.
     """
     if (stopped := run.unfinished) is None:
         raise DataError(
@@ -111,10 +111,10 @@ def _stopped(runner: Runner, run: OpenedRun) -> UnfinishedStage:
 
 
 def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str, ...]:
-    """Return the stages after the stopped one.
+    """Return the selected stages after the stopped one.
 
     Raises:
-        DataError: there are none, or one has a complete result.
+        DataError: there are no such stages, or one of them has a complete result.
     """
     order = runner.pipeline.order
     stages = order[order.index(stopped) + 1 : order.index(last) + 1]
@@ -122,7 +122,7 @@ def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str
         told = f"stage {stopped} was stopped, and no selected stage follows it"
         raise DataError(told, where=run.folder, remedy="evaluate or export its finished queries as they are")
     if whole := [name for name in stages if name in run.manifest.stages]:
-        told = f"stage {whole[0]} has a complete result, which a partial one does not replace"
+        told = f"stage {whole[0]} has a complete result, and a partial result must not replace it"
         raise DataError(told, where=run.folder, remedy=WHOLE_RUN_REMEDY)
     return stages
 
@@ -130,14 +130,15 @@ def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str
 def work_on(
     runner: Runner, run: OpenedRun, stage: AnyStage, reason: Reason, *, done: CompletedQueries | None = None
 ) -> None:
-    """Process a part of a stage.
+    """Process the available queries of a stage, and write a partial result.
 
     Args:
         runner: the runner of the run.
         run: the run.
         stage: the stage.
-        reason: reason that is reported.
-        done: the finished part of the stage if the budget is used up. No model is called for the rest.
+        reason: why the stage runs, for the progress display.
+        done: the finished queries of the stage, if the budget is used up. For the other queries, no model is called.
+            None if the budget is not used up.
     """
     name, config = stage.NAME, runner.configs[stage.NAME]
     runner.listen(StageStarted(name, (reason,)))
@@ -166,10 +167,10 @@ def _of_today(runner: Runner, manifest: RunManifest) -> RunManifest:
 
 
 def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
-    """Run the selected stages. If the budget is used up, finish the paid part; see `Runner.run`.
+    """Run the selected stages (see `Runner.run`). If the budget is used up, complete what is paid for.
 
     Raises:
-        BudgetSpent: the budget is used up. The paid part can be evaluated and exported.
+        BudgetSpent: the budget is used up. What was paid for is complete, and can be evaluated and exported.
         RaggsError: see `Runner.run`.
     """
     if (ended := _still_spent(runner, selection)) is None:
@@ -181,7 +182,7 @@ def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
 
 
 def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
-    """Continue after a stopped stage. If the budget is used up, finish the paid part; see `run_part`.
+    """Continue after a stopped stage (see `run_part`). If the budget is used up, complete what is paid for.
 
     Raises:
         BudgetSpent, RaggsError: see `run_within_budget`.
@@ -194,7 +195,7 @@ def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
 
 
 def _finish_after_budget(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSpent:
-    """Finish the paid part, and return the error with the achieved progress added."""
+    """Complete what is paid for, and add the progress to the message of the error."""
     from raggs.runs.manifests.open_run import budget_coverage
 
     with runner.at_work():
@@ -207,11 +208,11 @@ def _finish_after_budget(runner: Runner, selection: Selection, ended: BudgetSpen
 
 
 def _still_spent(runner: Runner, selection: Selection) -> BudgetSpent | None:
-    """Return the error of the last run if its cap still applies unchanged, else None."""
+    """Return the error of the last run if it was stopped by a cap that still applies, else None."""
     if selection.force or not runner.store.exists:
         return None
     if all(runner.store.spent(name) is None for name in runner.pipeline.order):
-        return None  # decided before any file is hashed
+        return None  # checked first, because it needs no hashes of files
     locks = runner.store.manifest().stages
     for name in runner.pipeline.order:
         stage = runner.pipeline.stage(name)
@@ -233,20 +234,22 @@ def _spending_clause(cap: BudgetCap) -> str:
 
 
 def _is_cap_still_binding(runner: Runner, stage: AnyStage, cap: BudgetCap) -> bool:
-    """Return whether the work is the same and the cap is not higher. Without a ledger, nothing was spent."""
+    """Return whether the cap still stops the stage: the stage has the same inputs and settings, and the cap was not
+    raised. If there is no ledger, nothing was spent, so return False.
+    """
     same = runner.store.begun(stage.NAME) == fingerprint(runner.components(stage))
     budget = BudgetSettings.model_validate(runner.config["budget"])
     return same and cap.binds(budget) and runner.store.ledger.is_file()
 
 
 def _is_complete(runner: Runner, stage: AnyStage, lock: StageLock | None) -> bool:
-    """Return whether a stage has a current result, with or without failures."""
+    """Return whether a stage has a complete result that is up to date. Failed judgments do not matter."""
     reasons = runner.standing.reasons(stage, lock)
     return lock is not None and all(isinstance(reason, FailuresLeft) for reason in reasons)
 
 
 def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
-    """Process the incomplete stages as far as the paid answers allow."""
+    """Process the incomplete stages with the paid answers only."""
 
     store = runner.store
     stopped = next((name for name in selection.stages if store.marker(name).exists()), None)
@@ -258,7 +261,7 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
     for name in selection.stages[selection.stages.index(stopped) :]:
         stage, run = runner.pipeline.stage(name), OpenedRun(store, store.manifest())
         if (lock := run.manifest.stages.get(name)) is None:
-            # a partial result is read with the settings in the manifest
+            # the settings in the manifest apply to partial results, so they must be current
             store.save(runner.configured(run.manifest, name))
             done = _completed_queries(run, stage) if name == stopped else CompletedQueries()
             work_on(runner, run, stage, BudgetEnded(), done=done)

@@ -1,9 +1,10 @@
 """Decide which stages have to run, and why, from locks and hashes. Nothing is written.
 
-`RunState` returns for each stage why it would run now, or that it would not.
+`RunState.plan` returns for each stage the reasons to run it now. A stage without reasons is up to date.
 
-The caller supplies what a stage's result currently depends on. It comes from a configuration with all its components,
-or only from the run's own directory. In the second case, inputs outside the directory are assumed to be unchanged.
+The caller supplies a function that returns what a stage's result currently depends on. The function uses a
+configuration with all its components, or only the run directory (`as_locked`). `as_locked` assumes that inputs outside
+the directory are unchanged.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from raggs.stages.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected stages, in order.
+    """Which stages to run, in order, and how.
 
     Attributes:
         stages: names of the stages.
-        force: whether they run even if nothing changed.
+        force: whether the stages run even if nothing has changed.
         discards_edits: whether manually edited artifacts may be replaced.
     """
 
@@ -81,14 +82,17 @@ def select(
 
 
 def components(stage: AnyStage, config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:
-    """Return everything that a stage's result depends on, by name. Locks store this tree, and reasons compare it."""
+    """Return everything that a stage's result depends on, as a tree with names. Locks store this tree, and the reasons
+    to run a stage are its changes.
+    """
     parts = {
         "code": stage.code,
         "config": causes_of(config),
         **stage.causes(config, services),
         **({"inputs": dict(inputs)} if inputs else {}),
     }
-    tree: dict[str, Any] = json.loads(canonical_json(parts))  # normalised as if read from a manifest
+    # converted to the types that JSON has, so that it can be compared with the tree in a manifest
+    tree: dict[str, Any] = json.loads(canonical_json(parts))
     return tree
 
 
@@ -105,14 +109,14 @@ def decide(
     forced: bool = False,
     interrupted: bool = False,
 ) -> tuple[Reason, ...]:
-    """Return why a stage has to run; empty if it need not.
+    """Return why a stage has to run; empty if it is up to date.
 
     Args:
         lock: the stage's lock, if it finished before.
         parts: its current components.
         outputs: current sha256 of each file that the lock names.
         forced: whether the stage was forced.
-        interrupted: whether the last attempt did not finish, which explains changed outputs.
+        interrupted: whether the last attempt did not finish. If so, changed outputs are not reported as manual edits.
     """
     if lock is None:
         return (RunInterrupted() if interrupted else NeverRun(),)
@@ -121,7 +125,9 @@ def decide(
 
 
 def _still_causes(components: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a lock's components without the judge's address, which older versions treated as a cause."""
+    """Return a lock's components without the judge's address. Older versions stored it, although results do not depend
+    on it.
+    """
     judge = components.get("judge")
     if not (isinstance(judge, Mapping) and isinstance(asked := judge.get("llm"), Mapping)):
         return components
@@ -150,13 +156,15 @@ Components = Callable[[AnyStage, StageLock, Mapping[str, str]], Mapping[str, Any
 
 
 def as_locked(stage: AnyStage, lock: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return what a result depends on, as far as the run directory and this version of raggs determine it."""
+    """Return what a result currently depends on, from the run directory and the installed code only. For everything
+    else, the lock's values are used.
+    """
     return {**lock.components, **made_by(stage, lock), **({"inputs": dict(inputs)} if inputs else {})}
 
 
 @dataclass
 class RunState:
-    """One run directory, compared with the current causes of its results.
+    """Compares a run directory with what its results currently depend on.
 
     Args:
         store: the run directory.
@@ -170,7 +178,7 @@ class RunState:
     _hashes: dict[str, str | None] = field(default_factory=dict)
 
     def plan(self, selection: Selection | None = None) -> Plan:
-        """Return for each selected stage (default: all) why it would run now; empty if it would not."""
+        """Return for each selected stage (default: all) why it would run now; empty if it is up to date."""
         chosen = selection or Selection(self.pipeline.order)
         locks = self.store.manifest().stages if self.store.exists else {}
         planned: Plan = {}
@@ -182,7 +190,7 @@ class RunState:
         return {name: planned[name] for name in chosen.stages}
 
     def reasons(self, stage: AnyStage, lock: StageLock | None, *, forced: bool = False) -> tuple[Reason, ...]:
-        """Return why a stage would run, independent of the earlier stages."""
+        """Return why a stage would run now, without regard to whether earlier stages would run."""
         if stage.NAME in self.unsound:
             return (LockEdited(stage.NAME),)
         interrupted = self.store.marker(stage.NAME).exists()
@@ -194,11 +202,11 @@ class RunState:
 
     @cached_property
     def unsound(self) -> set[str]:
-        """The stages whose locks were changed since raggs wrote them. Read once, then updated by `mended`."""
+        """The stages whose locks were changed since raggs wrote them. They are read once; `mended` updates them."""
         return set(edited_stages(self.store.content())) if self.store.exists else set()
 
     def mended(self, stage: str) -> None:
-        """Record that a stage has a new lock."""
+        """Record that a stage has a new lock, which is valid."""
         self.unsound.discard(stage)
 
     def inputs(self, stage: AnyStage) -> dict[str, str]:
@@ -206,7 +214,7 @@ class RunState:
         return {artifact_file(read): self.file_hash(artifact_file(read)) or "" for read in stage.READS}
 
     def file_hash(self, file: str) -> str | None:
-        """Return the sha256 of a file of the run. Read once, then updated by `wrote`."""
+        """Return the sha256 of a file of the run. It is computed once; `wrote` updates it."""
         if file not in self._hashes:
             self._hashes[file] = self.store.file_hash(file)
         return self._hashes[file]

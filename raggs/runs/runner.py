@@ -1,6 +1,7 @@
 """Run the planned stages one after the other: decide, run, validate and commit.
 
-`RecordWatch` collects facts about a stage while its records pass: failures, the judge's health, and what stopped it.
+`RecordWatch` collects statistics of a stage while its records are written: failures, the judge's health, and the error
+that stopped the stage.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ from raggs.stages.pipeline import Pipeline
 
 
 class RecordWatch:
-    """Count a stage's failed records and collect its statistics while the records pass."""
+    """Count a stage's failed records and collect its statistics while the records are written."""
 
     def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
         self._stage = stage
         self.statistics = statistics
         self.failed = 0
-        self.answered: Counter[str] = Counter()  # number of records by the key of each of their answerers
+        self.answered: Counter[str] = Counter()  # number of records that each model answered, by the model's key
         self.stopped: RaggsError | KeyboardInterrupt | None = None
 
     def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
-        """Yield the records until an error stops the stage. An error before the first record is raised."""
+        """Yield the records until an error stops the stage, and keep the error in `stopped`. An error before the first
+        record is raised.
+        """
         some = False
         try:
             for record in self.passing(records):
@@ -80,10 +83,10 @@ class RecordWatch:
 
 
 class RunnerServices(Services, Protocol):
-    """Services of a run, in addition to those of its stages."""
+    """What a runner needs from its caller, in addition to the services of the stages."""
 
     def check(self, stages: Collection[str]) -> None:
-        """Check the inputs of some stages before anything is paid for."""
+        """Check the inputs of these stages before any call is paid for."""
         ...
 
 
@@ -103,7 +106,7 @@ class PipelineResult:
 
 
 def _facts(manifest: RunManifest) -> tuple[object, ...]:
-    """Return the facts about the run in the manifest, except how it was called."""
+    """Return the parts of the manifest that describe the results. How raggs was called is not included."""
     config = manifest.config
     left_out = {name for name, section in config.items() if section is None}
     asked = as_object(as_object(config.get("judge")).get("gate"))
@@ -113,7 +116,7 @@ def _facts(manifest: RunManifest) -> tuple[object, ...]:
 
 @dataclass
 class Runner:
-    """One run directory, and the configuration to apply to it.
+    """Runs the stages of one run directory with a configuration.
 
     Args:
         store: the run directory.
@@ -124,10 +127,11 @@ class Runner:
         configs: the configuration of each stage.
         services: services of the stages.
         execution: execution backend of the stages.
-        estimate: returns the expected cost of the stages, empty if they are free; called when work starts.
-        outlook: returns the same without the part already paid for; calls no model, but takes a while.
-        ceilings: returns PROC and %PROC of the retrieved lists by the grades of the run; called after the judge stage.
-        closing: receives the manifest before it is written for the last time, and may extend it.
+        estimate: returns the estimated cost of the stages; empty if they are free. It is called when work starts.
+        outlook: returns the same without what is already paid for. It calls no model, but takes a while.
+        ceilings: returns PROC and %PROC of the retrieved lists, by the grades of the run. It is called after the judge
+            stage.
+        closing: receives the manifest before it is written for the last time, and returns it, possibly extended.
         listen: receives every event.
     """
 
@@ -151,7 +155,7 @@ class Runner:
         return RunState(self.store, self.pipeline, self._components)
 
     def plan(self, selection: Selection | None = None) -> Plan:
-        """Return for each selected stage why it would run now (empty: it would not). Nothing is changed."""
+        """Return for each selected stage why it would run now; empty if it is up to date. Nothing is written."""
         return self.standing.plan(selection)
 
     def run(self, selection: Selection) -> PipelineResult:
@@ -169,7 +173,7 @@ class Runner:
             if manifest.seal and not unsealed:
                 self.store.account.expect(manifest.seal.ledger)
             for name in self.pipeline.left_out:
-                self.store.finish(name)  # its journal stays, so the stage can be restored from it
+                self.store.finish(name)  # the journal of the stage is kept, so its paid orders can be used again
             for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
                 stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
                 chosen = name in selection.stages
@@ -189,7 +193,7 @@ class Runner:
                     self.services.check(selection.stages)
                 if not ran or stage.ASKS:
                     manifest = self._expecting(manifest, stage)
-                if stage.ASKS and lock is None:  # a partial result is read with these settings
+                if stage.ASKS and lock is None:  # the settings in the manifest apply to partial results
                     manifest = self.configured(manifest, name)
                     self.store.save(manifest)
                 ran[name] = reasons
@@ -221,14 +225,16 @@ class Runner:
                     raise edited_by_hand(self.store, artifact, name, "pass --yes to discard the edit")
 
     def _edited(self, stage: str, file: str, lock: StageLock) -> bool:
-        """Return whether a file was changed since the stage wrote it. If the lock is invalid, line checksums decide."""
+        """Return whether a file was changed since the stage wrote it. If the lock was edited, the checksums of the
+        lines are used instead of its hash.
+        """
         if stage in self.standing.unsound:
             return self.store.first_edited_line(file.removesuffix(".jsonl")) is not None
         return self.standing.file_hash(file) not in (None, lock.outputs[file].sha256)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Lock the directory. If the work stops, booked calls are sealed now, or by the next run if that fails."""
+        """Lock the directory. If the work stops, seal the calls in the ledger. If that fails, the next run does it."""
         with self.store.owned(), disk(self.store.folder, "choose another workspace"):
             try:
                 yield
@@ -243,8 +249,8 @@ class Runner:
         return components(stage, self.configs[stage.NAME], self.services, self.standing.inputs(stage))
 
     def kept(self, manifest: RunManifest) -> Mapping[str, StageLock]:
-        """Return the locks of the stages of this run. The artifacts of omitted stages stay on disk, but are not
-        read.
+        """Return the locks of all stages that the configuration does not omit. The artifacts of omitted stages stay on
+        disk, but are not read.
         """
         return {name: lock for name, lock in manifest.stages.items() if name not in self.pipeline.left_out}
 
@@ -254,8 +260,8 @@ class Runner:
         self.listen(StageProgress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
 
     def configured(self, manifest: RunManifest, done: str) -> RunManifest:
-        """Return the manifest with the current configuration. Finished stages after `done` keep the one they ran
-        with.
+        """Return the manifest with the current configuration. Finished stages after `done` keep the configuration that
+        they ran with.
         """
         later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
         kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
@@ -291,7 +297,7 @@ class Runner:
                 settled = watch.journal(journal.settled())
                 outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
         finally:
-            self._ledger.turn_to(self.store.ledger, name)  # writes pending lines
+            self._ledger.turn_to(self.store.ledger, name)  # writes the lines that are still pending
             if journal is not None:
                 journal.close()
         lock = StageLock(
@@ -391,26 +397,27 @@ class Runner:
         return fresh
 
     def _unsealed_calls(self) -> bool:
-        """Return whether a stopped attempt may have booked calls that no manifest covers yet."""
+        """Return whether a stopped attempt may have added calls to the ledger that no seal covers yet."""
         return any(self.store.marker(name).exists() for name in (*self.pipeline.order, *self.pipeline.left_out))
 
     def _outdated(self, manifest: RunManifest) -> bool:
-        """Return whether a run without work has new facts for the manifest, or repairs an edited configuration.
+        """Return whether the manifest must be written again although no stage ran: it has other facts, another format,
+        or an edited configuration.
 
-        How, from where and with which caps the run was called does not count. Signatures and locks therefore stay valid
-        after such a run.
+        A different way, place or budget of the call is no reason to write the manifest. Signatures and golden.lock
+        files therefore stay valid after such a run.
         """
         content = self.store.content()
         if edited := {each.path for each in breaks(content)}:
             return edited == {("config",)}
         if content.get("seal") and (self.store.folder / MANIFEST).read_bytes() != manifest_bytes(content):
-            return True  # the same content in another format
+            return True  # the content is the same, but formatted differently
         return _facts(self.store.manifest()) != _facts(manifest)
 
     def _expecting(self, manifest: RunManifest, stage: AnyStage) -> RunManifest:
-        """Return the manifest with the expected cost of the whole run; it is written with the next lock.
+        """Return the manifest with the estimated cost of the whole run. The estimate is written with the next lock.
 
-        A resumed stage and a finished one keep the estimate from their start.
+        Resumed and finished stages keep the estimate from their start.
         """
         name, order, lock = stage.NAME, self.pipeline.order, manifest.stages.get(stage.NAME)
         known = {line.stage for line in manifest.estimates}
@@ -420,7 +427,8 @@ class Runner:
         first = next(each for each in order if each == name or self.pipeline.stage(each).ASKS)
         same = manifest.config.get(name) == self.config.get(name)
         if lock is None and stage.ASKS and first != name and name in known and same:
-            return manifest  # estimated when the first of them started: the pools were already known
+            # keep the estimate from the start of the first stage that calls a model: the pools were already known then
+            return manifest
         renewed = {name, *(each for each in order[order.index(name) :] if each not in manifest.stages)}
         kept = [line for line in manifest.estimates if line.stage not in renewed]
         lines = [*kept, *(line for line in self.estimate() if line.stage in renewed)]

@@ -100,7 +100,7 @@ def test_fingerprints_and_silence_stop_nothing(server: LLMServer, paid: Project)
     server.states = {**OLD, "system_fingerprint": "fp_1"}
     run(paid, "--quiet", "--max-calls", 24, code=7)
     server.states = {"model": None}
-    assert "answers that name no model" in run(paid, "--details")
+    assert "answers from an unnamed model" in run(paid, "--details")
 
 
 def test_a_resumed_run_has_the_bytes_of_an_undisturbed_one(server: LLMServer, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_peoples_own_votes_are_no_part_of_what_is_held_against_them(project: Pro
         if rule == "median":
             assert people["kappa"] < 0, "the other member alone is compared"
         else:
-            assert "passages with human labels are not graded by it" in done.stderr
+            assert "the judge does not grade passages with human labels" in done.stderr
 
 
 def test_a_grade_without_people_is_that_of_the_other_members() -> None:

@@ -281,7 +281,7 @@ def test_a_kill_is_not_taken_for_an_edit(project: Project) -> None:
 def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
     out = call("why", finished.run, "--query", "q01", "--details").stdout
     assert "won-lost" in out
-    assert "judged batches, 0 failed, of at most 8; stopped: " in out
+    assert "judged batches, 0 failed (maximum: 8); stopped: " in out
     for part in (
         "judge on this query: sharpness ",
         "expected in the top 5",
@@ -420,7 +420,7 @@ def test_a_run_of_another_version_is_called_that_and_not_a_lie(
 ) -> None:
     from raggs.ranking.bayes import BayesRanker
 
-    made_by = f"it was made by bayes/{BayesRanker.VERSION}, and this raggs has bayes/99"
+    made_by = f"it was made by bayes/{BayesRanker.VERSION}, but bayes/99 is installed"
     monkeypatch.setattr(BayesRanker, "VERSION", 99)
     assert f"rank.jsonl: cannot be recomputed: {made_by}" in call("audit", project.run, "--details", code=5).output
     assert made_by in call("why", project.run, "--query", "q00", code=4).output

@@ -82,7 +82,7 @@ def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path, 
     assert len(done(project, "rank")) == 6
     assert "6 of 6 queries done, " in call("status", project.run).stdout
     errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl").stderr
-    assert "stage rank was stopped" in errors and "cut short" in errors
+    assert "stage rank was stopped" in errors and "ended early" in errors
     out = call("eval", "-g", project.run, "-r", project.run).stdout
     assert "stage rank was stopped" in out
     goes_on(project, calm, server)

@@ -1,9 +1,9 @@
-"""Execution backends by name: one file and one registry line each (see `Execution`).
+"""Execution backends by name. A backend is one file with a subclass of `Execution`, and one line in the registry.
 
-An execution decides where the queries of a stage are processed. It never changes the results.
+An execution backend decides where the queries of a stage are processed. The results are the same with every backend.
 
-With every execution, one process owns the run: the folder, the manifest, the journal, the answer cache, the budget, the
-rate limits and the API keys.
+Always, exactly one process writes the run's folder and manages the rest of the run: the manifest, the journal, the
+answer cache, the budget, the rate limits and the API keys.
 
 `LocalExecution` does all work in this process.
 """
@@ -25,7 +25,7 @@ from raggs.stages.base import AnyStage, Services, StageWork
 
 @dataclass(frozen=True)
 class ExecutionContext:
-    """Context of an execution.
+    """Functions that an execution backend needs from its caller.
 
     Attributes:
         config: returns the run's configuration as JSON, with absolute paths and without API keys.
@@ -38,7 +38,7 @@ class ExecutionContext:
 
 
 class Execution(Adapter, ABC):
-    """Run stages. Built as ``cls(config, context)``; building one is cheap."""
+    """Run stages. raggs creates it as ``cls(config, context)``, so the constructor must be cheap."""
 
     def __init__(self, config: AdapterConfig, context: ExecutionContext) -> None:
         self.config = config
@@ -54,7 +54,7 @@ class Execution(Adapter, ABC):
             folder: folder of the run. Temporary files are created in it and deleted at the end.
 
         Raises:
-            RaggsError: `stage.run` failed, or the execution lacks a prerequisite.
+            RaggsError: `stage.run` failed, or a prerequisite of the backend is missing.
         """
 
     def close(self) -> None:

@@ -1,25 +1,27 @@
-"""Communication between workers and the client, shards of queries, and the client's judge server.
+"""Communication between the workers and the client of a dask cluster: shards of queries, and the client's judge server.
 
 A worker sends requests to the client and gets answers back, both as JSON values through the scheduler. Only standard
-features of dask are used. A channel therefore works with every cluster, and is as private as its transport (TLS for a
-``tls://`` cluster). A request is ``{"id", "mailbox", "ask", ...}``; a message without an id needs no answer. One
-mailbox serves a whole worker process. A worker stops if its shard is no longer wanted, because dask detects a broken
-client connection at once. It also stops after `SILENCE_S` without a message from the client.
+features of dask are used. A channel therefore works with every cluster, and is as private as the connection that dask
+uses (TLS for a ``tls://`` cluster). A request is ``{"id", "mailbox", "ask", ...}``; a message without an id needs no
+answer. One mailbox serves a whole worker process. A worker stops if its shard is no longer wanted: when a client
+disappears, dask cancels its shards at once. A worker also stops if it gets no message from the client for `SILENCE_S`
+seconds.
 
-`JudgeServer` answers the workers. It is the only place of a run that calls judges, spends money and writes the
+`JudgeServer` answers the workers. In a run on a cluster, only `JudgeServer` calls judges, spends money and writes the
 journal. Messages arrive in dask's thread and are processed in the run's event loop, which also has the judge, its
-budget, its rate limits and its cache. An error of the judge that must stop the run stops it here; workers never see it.
-If the budget may run out, queries take turns here, as in a single process.
+budget, its rate limits and its cache. An error of the judge that must stop the run is raised in the client; workers
+never see it. If the budget may run out, the client limits how many queries are graded at the same time, as in a local
+run.
 
 `split` distributes queries over shards by a hash of their ids, as files in the run's folder. The inputs of a shard are
 the lines of its queries, in the order of the artifact. The output of a worker is a file that is written completely or
-not at all. Both are streamed, so memory use does not grow with the number of queries. All workers must be able to
-access the folder. It is deleted when the stage ends.
+not at all. Inputs and outputs are streamed, so memory use does not grow with the number of queries. All workers must be
+able to access the folder of the shards. The folder is deleted when the stage ends.
 
 `QueryTurns` decides which queries workers may start when the budget may not cover all of them. A partly graded query is
 unusable until its remaining calls are paid for; `raggs.stages.base` limits how many queries may be partly graded. A
-query starts with its first request, which otherwise waits here. The turns determine only when a request is sent, never
-which one. Results do not depend on them.
+query starts with its first request. If the query may not start yet, this request waits in the client. `QueryTurns`
+affects only when a request is sent, never its content, so results do not depend on it.
 """
 
 from __future__ import annotations
@@ -55,22 +57,23 @@ R = TypeVar("R", bound=Record)
 FOLDER = ".shards"
 QUERIES = "queries"
 POOL = "merge"  # the artifact with the texts that a judge sees
-POOLS = 256  # pools that the client keeps in memory, because a query makes many requests in a row
+POOLS = 256  # number of pools that the client caches in memory: a query makes many requests in a row
 
 
 class ShardJob(Frozen):
-    """Description of a stage for the workers, the same for all of its shards."""
+    """Description of a stage, sent to the workers. It is the same for all shards of the stage."""
 
     stage: str
     config: str  # the run's configuration, as JSON
     folder: Path  # folder of the shards
-    passages: Path | None  # the passage store; None if the corpus source returns single passages
-    topic: str  # topic that the client listens to
+    passages: Path | None  # file of the passage store; None if passages are fetched one by one from the corpus source
+    topic: str  # the client receives messages on this topic
     asks: str | None  # name of a judge that only the client may call
-    embedder: str  # identity of the embedder; empty without one
+    embedder: str  # identity of the embedder; empty if the run has none
     dims: int
-    causes: Mapping[str, Any]  # causes of the judge by task, and of queries, corpus and retrievers
-    versions: Mapping[str, str | None]  # versions on the client
+    # what results depend on: settings of the judge by task, of queries, corpus and retrievers
+    causes: Mapping[str, Any]
+    versions: Mapping[str, str | None]  # versions of raggs and of packages on the client
 
     def input(self, artifact: str, number: int) -> Path:
         return self.folder / f"{number}.{artifact}.in.jsonl"
@@ -84,13 +87,15 @@ class ShardJob(Frozen):
 
 
 def shard_of(qid: str, count: int) -> int:
-    """Return the shard of a query, 0..count-1; the same on every machine."""
+    """Return the number of a query's shard, from 0 to `count` - 1. It is the same on every machine."""
     return int(hash_bytes(qid.encode())[:16], 16) % count
 
 
 @contextmanager
 def shard_folder(run: Path) -> Iterator[Path]:
-    """Create an empty folder for shards and delete it at the end. Remains of a killed run are deleted first."""
+    """Create an empty folder for shards and delete it at the end. If a killed run left such a folder, delete that
+    first.
+    """
     folder = run.resolve() / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -102,7 +107,7 @@ def shard_folder(run: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Shards:
-    """Location of the queries of each shard.
+    """Which queries each shard contains, and where their pools are stored.
 
     Attributes:
         members: query ids of each nonempty shard, sorted.
@@ -114,7 +119,7 @@ class Shards:
 
 
 def split(job: ShardJob, reads: Iterable[str], work: StageWork, queries: Iterable[Query], count: int) -> Shards:
-    """Write the queries, and each shard's part of every artifact that the stage reads."""
+    """Split the input of a stage into shards: write the queries, and each shard's part of every artifact."""
     write_records(job.queries, queries)
     members: dict[int, dict[str, None]] = {}
     pools: dict[str, tuple[int, int, int]] = {}
@@ -136,8 +141,8 @@ def split(job: ShardJob, reads: Iterable[str], work: StageWork, queries: Iterabl
 class PoolTexts:
     """The texts that a judge sees, by query and passage id. Workers send only ids, so the client looks the texts up.
 
-    They are read from the shards' inputs, as in a local run. They are not read from the corpus, which may be on a
-    server and may have changed in the meantime.
+    The texts are read from the artifact, as in a local run. They are not read from the corpus, which may be on a server
+    and may have changed in the meantime.
     """
 
     def __init__(self, job: ShardJob, shards: Shards) -> None:
@@ -169,7 +174,9 @@ def shard_work(
     journal: Journal | None = None,
     progress: ProgressCallback = ignore_progress,
 ) -> StageWork:
-    """Return the input of a shard, for the worker. An artifact without records of the shard's queries has no file."""
+    """Return the input of a shard, for the worker. If an artifact has no records of the shard's queries, it has no file
+    and is read as empty.
+    """
 
     def reader(artifact: str) -> Iterator[Record]:
         path = job.input(artifact, number)
@@ -200,7 +207,7 @@ def check_shared(job: ShardJob) -> None:
 
 
 class QueryTurns:
-    """Order in which the queries of a stage start.
+    """Decides when each query of a stage may start.
 
     Args:
         walks: decides when no further query may start.
@@ -213,7 +220,7 @@ class QueryTurns:
         self._held: dict[str, asyncio.Event] = {}
 
     async def begin(self, qid: str, pool: Sequence[Passage]) -> None:
-        """Return when the query may send requests: at once if it has started or the budget suffices."""
+        """Wait until the query may send requests. Return at once if it has started, or if the budget suffices."""
         if qid in self._begun:
             return
         waiting = self._held.setdefault(qid, asyncio.Event())
@@ -238,14 +245,14 @@ class QueryTurns:
             self.let_one_in()
 
 
-SILENCE_S = 300.0  # seconds; the client sends a sign of life every 30 s
+SILENCE_S = 300.0  # timeout in seconds; the client sends a sign of life every 30 s
 LOOK_S = 1.0  # seconds between two checks whether the shard is still wanted
 # the scheduler may learn about a mailbox only after the first answer was sent to it
 FIRST_HELLO_S, LONGEST_HELLO_S = 0.1, 2.0
 
 
 class Mailbox:
-    """Receives the answers for this process. Its methods are called from dask's thread."""
+    """Receives the client's answers for all shards in this process. Answers arrive in dask's thread."""
 
     def __init__(self) -> None:
         self.name = f"raggs-answers-{os.getpid()}-{uuid4().hex}"
@@ -254,8 +261,8 @@ class Mailbox:
         self._waiting: dict[str, tuple[str, Future[Any]]] = {}
 
     def expect(self, topic: str, number: str) -> Future[Any]:
-        """Return a future for the answer to request `number`. It resolves to None if the stage of `topic` ends
-        before.
+        """Return a future for the answer to request `number`. Its result is None if the stage of `topic` ends before
+        the answer arrives.
         """
         future: Future[Any] = Future()
         self._waiting[number] = (topic, future)
@@ -266,7 +273,9 @@ class Mailbox:
         self._waiting.pop(number, None)
 
     def receive(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Process an answer ``{"id", "answer"}``, the end of a stage ``{"closed": topic}``, or a sign of life."""
+        """Process a message: an answer ``{"id", "answer"}``, the end of a stage ``{"closed": topic}``, or a sign of
+        life (an empty message).
+        """
         self.heard = time.monotonic()
         message = event[1]
         if "closed" in message:
@@ -290,12 +299,12 @@ class WorkerChannel:
     """A shard's channel to the client.
 
     Args:
-        topic: topic that the client listens to.
+        topic: the client receives messages on this topic.
         send: sends a message to the client; called from the shard's thread.
         mailbox: receives the answers.
         wanted: returns whether the result of the shard is still needed.
-        silence_s: seconds that the client may be silent.
-        knock_s: seconds before the greeting is repeated, doubled each time up to `LONGEST_HELLO_S`.
+        silence_s: seconds without a message from the client after which the worker stops. knock_s: seconds before the
+        first message (hello) is repeated. They are doubled each time, up to `LONGEST_HELLO_S`.
     """
 
     def __init__(
@@ -327,8 +336,8 @@ class WorkerChannel:
         self._send(self._topic, message)
 
     def hello(self, shard: int, journal: bool) -> list[JournalRecord]:
-        """Greet the client until it answers. Return the journal's entries on the shard's queries, if there is a
-        journal.
+        """Send the first message until the client answers, and return the journal's entries on the shard's queries.
+        Without a journal, return an empty list.
 
         Raises:
             ProviderError: see `ask`.
@@ -345,10 +354,10 @@ class WorkerChannel:
                 pause = min(2 * pause, LONGEST_HELLO_S)
 
     async def ask(self, what: Task | Literal["known"], **question: Any) -> Any:
-        """Return the client's answer.
+        """Send a request to the client and return its answer.
 
         Raises:
-            ProviderError: the client has ended the stage, or is silent.
+            ProviderError: the client has ended the stage, or no longer responds.
         """
         number = uuid4().hex
         future = asyncio.wrap_future(self.mailbox.expect(self._topic, number))
@@ -370,7 +379,7 @@ class WorkerChannel:
 
 
 class RemoteJudge(Judge):
-    """A judge that is called, paid and counted by the client at the other end of the channel.
+    """A worker's substitute for the judge: the client calls the real judge, pays for the calls and counts them.
 
     Only ids are sent, because the client has the texts.
     """
@@ -384,7 +393,7 @@ class RemoteJudge(Judge):
         return self._name
 
     def causes(self, task: Task) -> Causes:
-        """Return nothing: the client states the causes."""
+        """Return an empty tree: the client knows what the results depend on, and sends that in the `ShardJob`."""
         return {}
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
@@ -392,7 +401,7 @@ class RemoteJudge(Judge):
         return judgment(answer)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """Grade passages; see `Judge.grades`. The client decides whether they are shown together."""
+        """Grade passages; see `Judge.grades`. The client decides how many passages are in one call."""
         ids = [passage.doc_id for passage in passages]
         return [
             judgment(each) for each in await self._channel().ask("grades", qid=query.qid, passages=ids, sample=sample)
@@ -405,21 +414,21 @@ class RemoteJudge(Judge):
         return Ordering(None if order is None else tuple(order), **answer, answerers=answerers)
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """Return known orders; see `Judge.known`."""
+        """Return the orders that are known without a call; see `Judge.known`."""
         ids = [passage.doc_id for passage in passages]
         answer = await self._channel().ask("known", qid=query.qid, passages=ids)
         return [KnownOrder(tuple(map(tuple, said["groups"])), said["sharpness"], said["by"]) for said in answer]
 
 
 def judgment(said: Mapping[str, Any]) -> Judgment:
-    """Return a judgment from its fields, including the votes of a panel's members."""
+    """Return a judgment from its JSON, including the votes of a panel's members."""
     votes = {name: judgment(vote) for name, vote in said["votes"].items()}
     return Judgment(**{**said, "votes": votes, "answerers": tuple(said["answerers"])})
 
 
 class ShardJournal:
-    """A worker's view of the journal: the entries that the client had at the start. New entries are sent to the
-    client.
+    """The journal as a worker sees it: the entries that the client had when the shard started. New entries are sent to
+    the client.
     """
 
     def __init__(self, channel: WorkerChannel, known: Iterable[JournalRecord]) -> None:
@@ -446,7 +455,8 @@ class ShardJournal:
 
 
 BEAT_S = 30.0
-STILL_S = 2.0  # seconds without a pending request after which queries that block others are assumed lost
+# if no request is pending for so many seconds, the workers of the queries that block others are assumed dead
+STILL_S = 2.0
 
 
 class JudgeServer:
@@ -457,8 +467,8 @@ class JudgeServer:
         work: input of the stage, with its journal.
         shards: the queries of each shard.
         pools: the texts that the judge sees.
-        turns: decides which queries may be graded now; None for all.
-        say: sends a message to a mailbox; may block, so it is called from other threads.
+        turns: decides which queries may be graded now; None if all may.
+        say: sends a message to a mailbox. It is called in separate threads, because it may block.
     """
 
     def __init__(
@@ -486,7 +496,7 @@ class JudgeServer:
         self._loop.call_soon_threadsafe(self._inbox.put_nowait, event[1])
 
     async def serve(self) -> None:
-        """Process requests until cancelled, or until an error must stop the run."""
+        """Process requests until this task is cancelled, or until an error must stop the run."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             if self._turns is not None:
@@ -512,7 +522,7 @@ class JudgeServer:
             await self._turns.begin(message["qid"], self._pools.all(message["qid"]))
         self._asking, self._asked = self._asking + 1, self._asked + 1
         answer = await self._answer(message)
-        self._asking -= 1  # not in `finally`: an error ends the stage
+        self._asking -= 1  # need not be in `finally`, because an error ends the stage
         await asyncio.to_thread(self._say, message["mailbox"], {"id": message["id"], "answer": answer})
 
     async def _answer(self, message: Mapping[str, Any]) -> Any:
@@ -531,8 +541,8 @@ class JudgeServer:
         return asdict(await self._services.judge.order(query, passages))
 
     async def _go_on_without_the_lost(self, turns: QueryTurns) -> None:
-        """Start a further query if a worker died. Its query may block all others while its shard waits for a free
-        worker.
+        """Let another query start if nothing happens, because a worker may have died. The query of a dead worker can
+        block all others while its shard waits for a free worker.
         """
         while True:
             before = self._asked

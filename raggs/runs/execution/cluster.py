@@ -1,10 +1,10 @@
-"""The cluster that does the work: processes on this machine, or a scheduler at an address.
+"""The dask cluster of a run: worker processes on this machine, or an existing scheduler at an address.
 
-A scheduler runs all code that it receives, with the rights of its user. Local processes therefore communicate only over
-TLS, with a certificate that is created for the run and kept only in memory. Other users of the machine can reach the
-ports, but are rejected. The processes serve no HTTP pages, and get only the environment variables that match
-`PASSED_VARIABLES`. The security of a scheduler at an address depends on how it was started (see
-docs/how-to/many-machines.md).
+A scheduler runs all code that it receives, with the rights of its user. The scheduler and the workers that raggs starts
+on this machine therefore communicate only over TLS, with a certificate that is created for the run and kept only in
+memory. Other users of the machine can reach their ports, but are rejected. These processes serve no HTTP pages. Of the
+environment variables, they get only the credentials for Elasticsearch and those that match `PASSED_VARIABLES`. The
+security of a scheduler at an address depends on how it was started (see docs/how-to/many-machines.md).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from raggs.parts.elastic.server import API_KEY, PASSWORD, USERNAME
 C = TypeVar("C")
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx")
-# Variables for the same environment as this process: interpreter, libraries, threads, locale, folders, certificates.
+# Variables that give a worker the same interpreter, libraries, threads, locale, folders and certificates.
 PASSED_VARIABLES = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|PWD|LANG|LANGUAGE|TZ|TMPDIR|TEMP|TMP|HOSTNAME|VIRTUAL_ENV|COLUMNS"
     r"|SYSTEMROOT|WINDIR|COMSPEC|APPDATA|LOCALAPPDATA|USERPROFILE|SSL_CERT_FILE|SSL_CERT_DIR|HF_HOME|XDG_CACHE_HOME"
     r"|LC_\w+|PYTHON\w*|LD_\w+|DYLD_\w+|CONDA_\w+|CUDA_\w+|NVIDIA_\w+|MALLOC_\w+|\w+_NUM_THREADS|DASK_\w+)",
     re.IGNORECASE,
 )
-CREDENTIALS = (API_KEY, USERNAME, PASSWORD)  # workers send requests to an Elasticsearch index themselves
+CREDENTIALS = (API_KEY, USERNAME, PASSWORD)  # workers need them: they search an Elasticsearch index directly
 NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 REMEDY = 'pip install ".[distributed]" in a clone of raggs'
-START_ATTEMPTS = 3  # attempts to start the event loop
+START_ATTEMPTS = 3  # maximum number of attempts to start the event loop of dask
 
 
 def distributed() -> Any:
@@ -52,7 +52,7 @@ def distributed() -> Any:
         raise PrerequisiteError(
             "execution dask needs dask.distributed, which is not installed", remedy=REMEDY
         ) from error
-    logging.getLogger("distributed").propagate = False  # it has its own handlers
+    logging.getLogger("distributed").propagate = False  # the package prints its log messages by its own handlers
     return package
 
 
@@ -115,18 +115,18 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
     """Connect to a scheduler that has workers, and return the client.
 
     Args:
-        address: address of the scheduler; None for `cluster`.
+        address: address of the scheduler; None to connect to `cluster`.
         patience_s: timeout for the scheduler and for its workers, in seconds.
 
     Raises:
         ConfigError: dask cannot use the address.
-        ProviderError: no scheduler answers, or it has no workers.
+        ProviderError: no scheduler answers, or the scheduler has no workers.
     """
     where = address or "this machine"
     try:
         client = _retried(lambda: distributed().Client(address or cluster, timeout=patience_s, set_as_default=False))
     except (OSError, TimeoutError) as error:
-        remedy = "check execution.address, or start one: dask scheduler"
+        remedy = "check execution.address, or start a scheduler: dask scheduler"
         raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
     # an address with an unknown protocol, or TLS without certificates
     except (ValueError, TypeError, RuntimeError) as error:
@@ -136,7 +136,7 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
         client.wait_for_workers(1, timeout=patience_s)
     except TimeoutError as error:
         client.close()
-        remedy = f"start some: dask worker {where} --nthreads 1"
+        remedy = f"start workers: dask worker {where} --nthreads 1"
         raise ProviderError("the scheduler has no workers", where=where, remedy=remedy) from error
     return client
 
@@ -144,8 +144,8 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
 def _retried(start: Callable[[], C]) -> C:
     """Call `start`, with retries, and return its result.
 
-    distributed allows the thread of its event loop ten seconds to start, then fails an assertion. A machine under load
-    may need another attempt.
+    If the thread of its event loop does not start within ten seconds, `distributed` fails an assertion. A machine under
+    load may need another attempt.
     """
     from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
@@ -160,7 +160,7 @@ def _retried(start: Callable[[], C]) -> C:
 
 @contextmanager
 def quiet(*packages: str) -> Iterator[None]:
-    """Suppress the log messages of `packages`: raggs reports a lost connection itself."""
+    """Suppress the log messages of `packages`, because raggs reports a lost connection itself."""
     loggers = [logger for name, logger in logging.root.manager.loggerDict.items() if name.partition(".")[0] in packages]
     heard = [logger for logger in loggers if isinstance(logger, logging.Logger) and not logger.disabled]
     for logger in heard:
@@ -174,15 +174,15 @@ def quiet(*packages: str) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Block Ctrl-C until the block has ended. Threads and processes started in it, and their children, never receive
-    it.
+    """Block Ctrl-C inside the ``with`` statement. Threads and processes that are started there, and their children,
+    never receive Ctrl-C.
 
-    The client receives it, and stops them in an orderly way.
+    Only the client receives Ctrl-C, and it stops these processes in an orderly way.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # if it started later, it would unblock Ctrl-C for the processes started after it
+    resource_tracker.ensure_running()  # a later start would unblock Ctrl-C for the next processes
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

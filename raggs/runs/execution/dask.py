@@ -1,11 +1,12 @@
 """Run shards of queries on the workers of a dask.distributed cluster.
 
-Workers need the workspace and the files that the judge and retrievers refer to, on a file system shared with the
-client. The client owns the run. It splits the queries into shards, calls the judge for the workers (`JudgeServer`), and
-merges the results by query id. The artifacts therefore have the same bytes as in a local run. If a worker dies, dask
-gives its shard to another one, which reuses the journal entries and cached answers of the first.
+Workers need access to the workspace, and to the files that the judge and retrievers refer to, on a file system shared
+with the client. The client is the process that was started by the user, and the only one that writes the run. It splits
+the queries into shards, calls the judge for the workers (`JudgeServer`), and merges the results by query id. The
+artifacts therefore have the same bytes as in a local run. If a worker dies, dask gives its shard to another worker,
+which reuses the journal entries and cached answers of the first worker.
 
-Tasks are serialised by dask (with pickle). The scheduler and its workers must be trusted like this machine (see
+Tasks are serialised by dask (with pickle). You must trust the scheduler and its workers as you trust this machine (see
 `cluster`).
 """
 
@@ -53,7 +54,8 @@ class DaskExecution(Execution):
     class Config(AdapterConfig):
         type: Literal["dask"] = "dask"
         address: Effort[Annotated[str, AfterValidator(check_address)] | None] = Field(
-            None, description="address of a scheduler, such as tcp://host:8786; null: start workers on this machine"
+            None,
+            description="address of a dask scheduler, such as tcp://host:8786; null to start workers on this machine",
         )
         workers: Effort[int] = Field(
             2, ge=1, description="number of worker processes on this machine, if address is null"
@@ -71,7 +73,7 @@ class DaskExecution(Execution):
         if not stage.by_query(config):
             yield from stage.run(work, config, services)
             return
-        client = self._client  # first, so that a missing cluster is reported before anything is built
+        client = self._client  # before all other work, so that a missing cluster is reported before anything is built
         stage.prepare(work, services)
         with shard_folder(folder) as place:
             job = self._job(stage, services, place)
@@ -91,7 +93,7 @@ class DaskExecution(Execution):
         with (
             quiet("distributed", "tornado", "asyncio"),
             ExitStack() as parts,
-        ):  # close both, even if one fails
+        ):  # close the client and the cluster, even if one of them fails to close
             for name in ("_cluster", "_client"):
                 if name in self.__dict__:
                     parts.callback(self.__dict__.pop(name).close)
@@ -137,7 +139,7 @@ class DaskExecution(Execution):
         except BaseExceptionGroup as errors:
             raise _first_error(errors) from None
         finally:
-            with suppress(OSError, ProviderError):  # without a scheduler, no worker can be informed
+            with suppress(OSError, ProviderError):  # if the scheduler is gone, no worker can be notified
                 client.unsubscribe_topic(job.topic)
                 await server.close(job.topic)
                 client.cancel(list(futures.values()), force=True)
@@ -166,7 +168,7 @@ def _connection_lost() -> ProviderError:
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the error that ended a group of tasks."""
+    """Return the first error inside an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -181,7 +183,7 @@ async def _outcome(future: Any, number: int) -> int:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
     await ended.wait()
-    if future.cancelled():  # only dask does this: the client never cancels a shard that it waits for
+    if future.cancelled():  # cancelled by dask: the client never cancels a shard that it waits for
         raise _connection_lost()
     try:
         await asyncio.to_thread(future.result)

@@ -1,25 +1,28 @@
-"""Audit: check whether a run matches its manifest. Everything that can be recomputed is recomputed and compared.
+"""Audit: check whether a run matches its manifest. Everything that can be recomputed is recomputed and compared with
+the stored results.
 
-1. The manifest matches its seal, so it was not changed since raggs wrote it. The ledger matches its mark.
-2. Every file has the hash, lines and bytes in its lock, and every line is what its record writes.
-3. Each lock agrees with its components, the other locks, the configuration, the records and the ledger.
-4. Merge, judge, prune and rank are recomputed from their inputs and compared line by line (`derivations`). For a
-   stopped stage, this is done for its partial results (`part_findings`).
+1. The manifest matches its seal, so it was not changed since raggs wrote it. The ledger matches the mark in the
+   manifest.
+2. Every file has the hash, line count and size that its lock states. Every line has exactly the bytes that raggs writes
+   for its record.
+3. Each lock is consistent with the other locks, the configuration, the records and the ledger.
+4. Embed, merge, judge, prune and rank are recomputed from their inputs and compared line by line (`derivations`). If a
+   stage was stopped, its partial results are checked in the same way (`part_findings`).
 
-A manifest may contain anything, so everything unreadable is a finding. The audit writes nothing and calls no model. It
-needs no network, no corpus and no API key.
+A manifest may have been edited, so an unreadable value in it is reported as a finding instead of raising an error. The
+audit writes nothing and calls no model. It needs no network, no corpus and no API key.
 
 `files` checks the files of a stage against its lock. Each file is read once. It must be a regular file with the hash,
 line count and size in its lock. Each line must have its stored checksum and be a valid record at the right position. It
-must also have exactly the bytes that the record writes. Byte order marks, blank lines and foreign line endings are
-therefore found even if the hash was adjusted. Statistics of the records (failures, the judge's health, names of the
-judge) are collected for `lock_findings`.
+must also have exactly the bytes that raggs writes for the record. Byte order marks, blank lines and foreign line
+endings are therefore found even if someone adapted the hash in the lock to them. Statistics of the records (failures,
+the judge's health, names of the judge) are collected for `lock_findings`.
 
-`lock_findings` and the functions below it check each lock against its components, the other locks, the ledger and the
-files. A lock's fingerprint is the hash of its components. Its inputs are the outputs of the earlier stages. Its
-parameters are those of its components and of the configuration. Failures and the judge's health are counted again from
-the records. The cost is summed from the ledger lines that were booked while the stage ran. Numbers are compared
-exactly, and money to the precision of the ledger.
+`lock_findings` and the functions below it check the contents of each lock. A lock's fingerprint is the hash of its
+components. Its input hashes are the output hashes of the earlier stages. Its parameters are equal to those in its
+components and in the configuration. Failures and the judge's health are computed again from the records. The cost is
+the sum of the ledger lines that were written while the stage ran. Counts are compared exactly, and amounts of money to
+the precision of the ledger.
 """
 
 from __future__ import annotations
@@ -81,8 +84,8 @@ class StageTally:
         statistics: collects the judge's health from the records.
         failed: number of records without a result.
         judges: all names of judges in the records.
-        damaged: files that cannot be trusted.
-        answered: number of records by the key of each model that answered.
+        damaged: files with a finding, whose records are not used for further checks.
+        answered: number of records that each model answered, by the model's key.
     """
 
     statistics: Statistics
@@ -107,8 +110,8 @@ def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list
     """Read every file of a stage and return the findings and the statistics of its records.
 
     Args:
-        lock: lock of the stage. Other files that it names are not opened.
-        statistics: new statistics of the stage.
+        lock: lock of the stage. If it names files that the stage does not write, these are not opened.
+        statistics: empty statistics, which this function fills.
     """
     stage: AnyStage = run.pipeline.stage(lock.stage)
     tally, found = StageTally(statistics), []
@@ -126,7 +129,7 @@ def artifacts_of(stage: AnyStage) -> tuple[str, ...]:
 
 
 class _FilePass:
-    """One pass over a file."""
+    """Checks one file while reading it once."""
 
     def __init__(self, run: OpenedRun, lock: StageLock, artifact: str, output: StageOutput) -> None:
         self._run, self._lock, self._output = run, lock, output
@@ -205,7 +208,7 @@ class _FilePass:
 
 
 def _first_findings(found: list[AuditFinding]) -> list[AuditFinding]:
-    """Return the first few findings, and the number of the others."""
+    """Return the first few findings, and one with the number of the remaining ones."""
     more = len(found) - SHOWN_LINES
     rest = [AuditFinding(found[0].file, None, f"and {plural(more, 'more line')} differ")] if more > 0 else []
     return found[:SHOWN_LINES] + rest
@@ -223,14 +226,14 @@ def _form_problem(line: bytes) -> str | None:
 
 
 TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
-# `repaired` is not in the ledger
+# without `repaired`, because the ledger does not contain it
 COST_FIELDS = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")
-USD = 1e-9  # relative and absolute tolerance: lines have twelve decimal digits
+USD = 1e-9  # relative and absolute tolerance: amounts in the ledger have twelve decimal digits
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
-    """Yield what contradicts a lock without reading the files."""
+    """Yield the contradictions in a lock that can be found without reading the files of the stage."""
     if lock.stage != name:
         yield _stage_finding(name, f"its lock belongs to stage {lock.stage!r}")
     if lock.fingerprint != hash_value(lock.components):
@@ -264,7 +267,9 @@ def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Aud
 
 
 def answerers(stage: AnyStage, lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
-    """Compare the models that answered according to the records with the lock. For files that can be trusted."""
+    """Compare the models that answered according to the records with those in the lock. Call this only for undamaged
+    files.
+    """
     for key, each in lock.answerers.items():
         if each.asked and key != each.key:
             yield _stage_finding(lock.stage, f"the key of answerer {key} is not the hash of its names")
@@ -273,17 +278,17 @@ def answerers(stage: AnyStage, lock: StageLock, tally: StageTally) -> Iterator[A
     for key in sorted(tally.answered.keys() | lock.answerers.keys()):
         told = lock.answerers[key].answers if key in lock.answerers else 0
         if told != (found := tally.answered[key]):
-            yield _stage_finding(lock.stage, f"{found:,} records name the answerer {key}, but {told:,} in its lock")
+            yield _stage_finding(lock.stage, f"{found:,} records name the answerer {key}, but its lock counts {told:,}")
 
 
 def tallied(lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
-    """Compare the statistics of the records with those in the lock. For files that can be trusted."""
+    """Compare the statistics of the records with those in the lock. Call this only for undamaged files."""
     if lock.failed != tally.failed:
         yield _stage_finding(lock.stage, f"failed is {lock.failed}, but its records have {tally.failed} failures")
     if outdated(lock) is None and lock.booked is not None:
         told = lock.health
         if isinstance(told, JudgeHealth):
-            tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # not part of any record
+            tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # not stored in the records
             tally.statistics.noise = told.noise
         found = tally.statistics.health()
         if _figures(found) != _figures(told):
@@ -329,7 +334,9 @@ def _outputs(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFindin
 
 
 def _differences(old: object, new: object) -> list[str]:
-    """Return the differences of two configurations, except hashes of input files, which need not be available."""
+    """Return the differences between two configurations. Hashes of input files are ignored, because the audit does not
+    need these files.
+    """
     found = differences(old, new, "")
     return [str(each) for each in found if not (_is_hash(each.old) or _is_hash(each.new))]
 
@@ -339,7 +346,9 @@ def _is_hash(value: object) -> bool:
 
 
 def _is_expected_grader(name: str, judge: str) -> bool:
-    """Return whether a grader was requested: as the judge, a member of a panel, or a human of the judge `human`."""
+    """Return whether a name in a record is the judge of the stage, a member of its panel, or an annotator of the judge
+    `human`.
+    """
     return name == judge or name.split(": ")[0] in judge
 
 
@@ -363,7 +372,7 @@ Lines = dict[int, LedgerLine]
 
 
 def audit(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Yield every finding of a run. Without findings, the run matches its manifest."""
+    """Yield every finding about a run. If there are none, the run matches its manifest."""
     text = (run.folder / MANIFEST).read_bytes().decode()
     yield from _manifest(run, text)
     lines: Lines = {}
@@ -385,7 +394,7 @@ def audit(run: OpenedRun) -> Iterator[AuditFinding]:
 
 
 def unfinished(run: OpenedRun) -> tuple[str, ...]:
-    """Return the last stages without a lock. A stage that was stopped or never started is not a finding."""
+    """Return the stages after the last one with a lock. They were stopped or never started, which is not a finding."""
     order = run.pipeline.order
     done = max((place for place, name in enumerate(order) if name in run.manifest.stages), default=-1)
     return tuple(order[done + 1 :])
@@ -397,15 +406,15 @@ def audit_notes(run: OpenedRun) -> Iterator[str]:
         yield UNSEALED
     for name in run.pipeline.order:
         if name in run.manifest.stages and run.store.marker(name).is_file():
-            yield f"stage {name} was restarted and has not finished; its result here is the previous one"
+            yield f"stage {name} was restarted and has not finished; the audited result is its previous one"
     if run.manifest.skipped_files:
         yield run.manifest.skipped_files
-    with suppress(RaggsError):  # an unreadable ledger is a finding
+    with suppress(RaggsError):  # an unreadable ledger is reported as a finding
         if told := costs(run.store).total.possibly_billed:
             yield told
     lines = answerer_lines(run.manifest.answerers)
     yield from (line.text.removeprefix("warning: ") for line in lines if line.warning)
-    with suppress(RaggsError):  # an unreadable partial result is a finding
+    with suppress(RaggsError):  # an unreadable partial result is reported as a finding
         if run.lacks:
             yield run.lacks
 
@@ -426,7 +435,7 @@ def _manifest(run: OpenedRun, text: str) -> Iterator[AuditFinding]:
 
 
 def _ledger(run: OpenedRun, lines: Lines) -> Iterator[AuditFinding]:
-    """Compare the ledger with its mark, and collect its lines, keyed by their start byte."""
+    """Compare the ledger with its mark in the manifest, and collect its lines, keyed by their start byte."""
     path, sums = run.store.ledger, run.store.ledger_sums
     if path.is_symlink() or (path.exists() and not path.is_file()):
         yield AuditFinding(LEDGER, None, "is a link or a device instead of a regular file", "copy")
@@ -479,7 +488,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
 
 
 def _at_lock_line(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
-    """Return a finding about a lock with the line of the lock."""
+    """Add the line at which the lock starts to a finding about a lock."""
     if finding.file != MANIFEST or finding.line is not None:
         return finding
     path = ("config", stage) if finding.message.startswith("config") else ("stages", stage)

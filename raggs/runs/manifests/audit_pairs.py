@@ -1,16 +1,18 @@
-"""Compare facts that a run states in more than one place, if neither can be derived from the other.
+"""Compare facts that a run stores in more than one place, and that cannot be recomputed.
 
-- `queries.jsonl` holds the queries whose hash is in the locks of embed, judge and rank. All locks have the same hash.
-- `embed.jsonl` has vectors of one embedder with one dimension: those in the lock of embed.
-- `retrieve.jsonl` holds ranks 1 to n of the configured retrievers, no deeper than they search, of known queries.
+- The locks of embed, judge and rank all have the hash of the queries in `queries.jsonl`.
+- All vectors in `embed.jsonl` have the embedder and the dimension that the lock of embed names.
+- `retrieve.jsonl` contains only known queries and configured retrievers. The ranks of each list are 1 to n, and n is at
+  most the retriever's depth.
 - Each lock names the type of its components twice: in its parameters and in the components.
-- The name of a judge that calls models contains the models. Two stages never book calls in the same ledger lines.
+- The name of a judge that calls models contains the names of these models. No two stages claim the same lines of the
+  ledger.
 
-`raggs.runs.manifests.derive` recomputes the artifacts that follow from others, and compares them line by line.
+Artifacts that can be recomputed from others are compared in `raggs.runs.manifests.derive`.
 
 `text_findings` compares the texts of the pools with the corpus, if the cache has the corpus in a passage store. A store
-is identified by the hash of its content, which is in the lock of merge. It is opened read-only. The owner of the store
-must ensure that its rows still have that hash.
+is identified by the hash of its content, which is in the lock of merge. The store is opened read-only. raggs does not
+compute this hash again, so the check is only as reliable as the stored rows.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ from raggs.stages import GOLDEN
 from raggs.stages.retrieve import RetrieveConfig
 
 QUESTIONS, EMBED, RETRIEVE = "queries.jsonl", "embed.jsonl", "retrieve.jsonl"
-HASH_DIGITS = 12  # shown digits of a hash
+HASH_DIGITS = 12  # number of digits of a hash that are shown
 PART_SETTINGS = {
     "embed": {"embedder": "embedder", "rewriter": "rewrite"},
     "judge": {"judge": "judge"},
-}  # by component: its setting
+}  # name of the setting for each component, by stage
 
 
 def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
-    """Yield every contradiction. Files in `damaged` are not read."""
+    """Yield a finding for every contradiction. Files in `damaged` are not read."""
     locks = {name: run.manifest.stages[name] for name in run.pipeline.order if name in run.manifest.stages}
     yield from _bookings(locks)
     if run.manifest.pipeline != GOLDEN.name:

@@ -1,12 +1,14 @@
-"""Cost of a run by stage, model and query: sums over its ledger; and the judge gate.
+"""Cost of a run by stage, model and query, summed from its ledger. Also: the limits for the judge (`judge.gate`).
 
-A lock holds the cost of a stage's latest attempt only. The ledger has every invocation, including failed ones.
+A lock contains the cost of the stage's latest attempt only. The ledger contains the calls of every attempt, including
+failed ones.
 
 `failed_judge_gates` compares the judge's health in the locks with the limits in `judge.gate`. It reads only the
-manifest, so that status, exports and evaluations agree. A check that could not run counts as failed. Judges that answer
-by rule make no errors, so most limits do not apply to them.
+manifest, so that status, exports and evaluations report the same failures. If a limit is set but the statistic was not
+measured, the check fails. Rule-based judges make no random errors, so most limits do not apply to them.
 
-`cost` returns the cost of a run next to its estimate, from its ledger and manifest.
+`cost` returns what a run has cost, according to its ledger, and what it was estimated to cost, according to its
+manifest.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ from raggs.runs.manifests.store import RunStore
 class LedgerSum(Spending):
     """Sum of ledger lines. Corrections (`repaired`) are not included, because the ledger does not contain them.
 
-    `failed` counts calls without an answer. `perhaps_usd` is the possible cost of calls that timed out; it is part of
-    `usd`. `saved_usd` excludes what this run itself had paid. `seconds` is the latency of the last attempts, summed
-    over all uncached calls. `unknown` counts calls that may have been billed, for at most `unknown_usd`.
+    `failed` counts calls without an answer. `perhaps_usd` is the maximum cost of calls that timed out; it is part of
+    `usd`. `saved_usd` is what cached answers would have cost, except answers that this run itself had paid for.
+    `seconds` is the latency of the last attempts, summed over all uncached calls. `unknown` counts calls that may have
+    been billed, for at most `unknown_usd`.
     """
 
     answered: int = 0
@@ -48,7 +51,7 @@ class LedgerSum(Spending):
 
     @property
     def possibly_billed(self) -> str:
-        """A sentence about calls whose result was not booked; empty if there are none."""
+        """A sentence about calls without a recorded result, which may have been billed; empty if there are none."""
         if not self.unknown:
             return ""
         calls, usd = plural(self.unknown, "call"), f"at most ${self.unknown_usd:,.4f}"
@@ -57,18 +60,18 @@ class LedgerSum(Spending):
 
     @property
     def unknown_json(self) -> dict[str, float]:
-        """The number and maximum cost of calls whose result was not booked."""
+        """The number and maximum cost of calls without a recorded result."""
         return {"calls": self.unknown, "usd": self.unknown_usd}
 
     @property
     def mean_s(self) -> float:
-        """Mean latency in seconds; 0 without calls."""
+        """Mean latency of a call in seconds; 0 if there were no uncached calls."""
         asked = self.answered + self.unusable + self.failed
         return self.seconds / asked if asked else 0.0
 
 
 def sum_of(line: LedgerLine) -> LedgerSum:
-    """Return one line as a sum."""
+    """Convert one line of the ledger to a sum, so that lines can be added."""
     return LedgerSum(
         **{**line.spent.__dict__, "saved_usd": line.saved_usd - line.own_usd, "own_usd": 0.0},
         answered=line.outcome == "answered",
@@ -83,7 +86,7 @@ def sum_of(line: LedgerLine) -> LedgerSum:
 
 @dataclass(frozen=True)
 class LedgerTotals:
-    """Sums over a run's ledger. All keys are in the order of their first line."""
+    """Sums over a run's ledger. Keys are in the order in which they first occur in the ledger."""
 
     total: LedgerSum = field(default_factory=LedgerSum)
     stage: Mapping[str, LedgerSum] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class LedgerTotals:
 
 
 def costs(store: RunStore, stage: str | None = None) -> LedgerTotals:
-    """Return the sums of a run's ledger, or of one stage's lines; zeros without calls.
+    """Return the sums over a run's ledger, or over the lines of one stage. If there are no lines, all sums are 0.
 
     Raises:
         DataError: a line is damaged.
@@ -124,7 +127,8 @@ def answerers_in(store: RunStore, stage: str) -> tuple[LockedAnswerer, ...]:
         if line.stage == stage and line.answerer:
             paid[line.answerer] += line.outcome == "answered"
             cached[line.answerer] += line.cached
-    counts = {key: paid[key] or cached[key] for key in sorted(paid)}  # a resumed stage reads its own answers again
+    # cached answers count only if none was paid for: a resumed stage reads its own answers again
+    counts = {key: paid[key] or cached[key] for key in sorted(paid)}
     found = ((named.get(key, Answerer(asked="")), count) for key, count in counts.items() if count)
     return tuple(LockedAnswerer(**each.model_dump(), answers=count) for each, count in found)
 
@@ -137,13 +141,13 @@ def _sums_by_key(found: Iterable[tuple[str, LedgerSum]]) -> dict[str, LedgerSum]
 
 
 HELD_OUT_HINT = (
-    "passages with human labels are not graded by it: set judge.gate.reviews to a folder of labels reserved "
+    "the judge does not grade passages with human labels: set judge.gate.reviews to a folder of labels reserved "
     "for this check"
 )
 
 
 def failed_judge_gates(manifest: RunManifest) -> tuple[str, ...]:
-    """Return a clause for each statistic of the judge that is beyond its limit. Stages that have not run are
+    """Return a clause for each limit in `judge.gate` that the judge does not satisfy. Stages that have not run are
     ignored.
     """
     section = as_object(manifest.config.get("judge"))
@@ -171,7 +175,9 @@ def _judge(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
 
 
 def _human_agreement_failures(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
-    """Check the agreement with humans, also for judges that answer by rule. The kappa itself must reach the limit."""
+    """Check the agreement with human labels, also for rule-based judges. The estimated kappa must reach the limit; its
+    confidence interval is not used.
+    """
     lock, least = manifest.stages.get("judge"), limits.get("kappa")
     if lock is None or least is None:
         return
@@ -213,21 +219,23 @@ def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RunCost:
-    """Sums over the ledger, and the estimates from the start of the latest run that could spend money."""
+    """Actual cost, summed from the ledger, and estimated cost, from the start of the latest invocation that could spend
+    money.
+    """
 
     spent: LedgerTotals
     estimates: tuple[CostEstimate, ...]
 
     @property
     def estimated_usd(self) -> float | None:
-        """Estimated cost of a run without a cache, in USD; None if unknown."""
+        """Estimated maximum cost of the run if no answer were cached, in USD; None if a price is unknown."""
         if not self.estimates or any(line.usd is None for line in self.estimates):
             return None
         return sum(line.usd or 0.0 for line in self.estimates)
 
     @property
     def expected_usd(self) -> float | None:
-        """Expected cost of such a run, in USD; None if unknown."""
+        """Expected cost of the run if no answer were cached, in USD; None if a price is unknown."""
         if self.estimated_usd is None:
             return None
         return sum(line.expected_usd or 0.0 for line in self.estimates)

@@ -1,21 +1,23 @@
 """Recompute the artifacts of a run from earlier artifacts, without calling a model, and compare them.
 
-Queries are prepared, pools merged and grades pruned again. The judge stage uses the recorded answers (see `regraded`),
-and the rank stage replays the journal. For the pipeline that generates questions, verify is recomputed completely, and
-filter except for its cosines. Each stage gets only the services that it needs.
+The stages embed, merge and prune run again. The judge stage runs again with the recorded answers (see `regraded`), and
+the rank stage replays the journal. In the pipeline that generates questions, the stage verify is recomputed completely,
+and the stage filter except for its cosine similarities.
 
 `derivations` compares each recomputed artifact line by line. It then checks the invariants of a golden set. Every
-ranked passage has a grade and is in the pool, and ranks are 1..n. The locked pairs have no cycle, and the order is a
-topological order of them.
+passage of the pool was kept or pruned, and ranks are 1..n. Every ranking contradicts none of its locked pairs, so these
+have no cycle.
 
-`part_findings` checks the partial results of a stopped stage. No lock describes them, so they are compared with the
-other artifacts. Every line must be a valid record at the right position, with the bytes that the record writes. Grades
-are recomputed from the recorded answers, pools are pruned again, and rankings are replayed from the journal. The
-entries of this journal may still be in order of arrival, mixed with entries of earlier settings.
+`part_findings` checks the partial results of a stopped stage. They have no lock with a hash, so they are compared with
+the other artifacts. Every line must be a valid record at the right position, with exactly the bytes that raggs writes
+for the record. Grades are recomputed from the recorded answers, pools are pruned again, and rankings are replayed from
+the journal. While the stage has not finished, the entries of its journal are in order of arrival, and may be mixed with
+entries of earlier settings.
 
 `regraded` runs the judge stage with a judge that returns the recorded answers. The answers themselves cannot be
-recomputed, but their processing can. This covers each grade from its samples and where grading stopped. It also covers
-which duplicates share a grade. In a cascade, it covers each sample's votes and whether the good judge was called.
+recomputed, but everything that follows from them can: each grade from its samples, where grading stopped, and which
+duplicates share a grade. In a cascade, this includes the votes for each sample and whether the expensive judge was
+called.
 """
 
 from __future__ import annotations
@@ -77,11 +79,12 @@ MISSING_ANSWER = Judgment(None, error="no such answer in judge.jsonl")
 
 
 class RecordedJudge:
-    """Judge that returns the recorded answers for the passages of one query. Unrecorded answers fail.
+    """Judge that returns the recorded answers for the passages of one query. If an answer was not recorded, the grade
+    is missing.
 
     Args:
         records: the records of the query.
-        spec: settings of the judge. An abstention is accepted only if they allow it.
+        spec: settings of the judge. A missing grade counts as an abstention only if the settings allow abstentions.
     """
 
     def __init__(self, records: Sequence[JudgeRecord], spec: AdapterConfig) -> None:
@@ -95,7 +98,7 @@ class RecordedJudge:
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record, asked = self._records.get(passage.doc_id), sample
         if record is not None and source_of(record.judge) == HUMAN_SOURCE:
-            sample = 0  # human labels are the same for each sample and are recorded once
+            sample = 0  # human labels are recorded once, and are the same for each sample
         silent = record is not None and self._abstains and not (record.skipped or "").startswith(NOT_JUDGED_PREFIX)
         if record is None or sample >= len(record.grades):
             return Judgment(None, silent=record.skipped or "abstained") if record and silent else MISSING_ANSWER
@@ -118,14 +121,14 @@ def _judgment_of_record(grade: int | None, record: JudgeRecord) -> Judgment:
 
 @dataclass(frozen=True)
 class RecordedPool:
-    """One query and its recorded judge: the services for grading a pool."""
+    """The services for grading one query's pool: the query, and the judge with its recorded answers."""
 
     queries: Mapping[str, Query]
     judge: RecordedJudge
 
 
 def regraded(work: StageWork, config: JudgeConfig) -> Iterator[JudgeRecord]:
-    """Yield the records that judge.jsonl must hold, given the pools and its recorded answers, query by query.
+    """Yield the records that judge.jsonl must contain, given the pools and the answers recorded in judge.jsonl.
 
     Queries that are missing because the budget ran out are treated as unanswered.
     """
@@ -161,9 +164,9 @@ class _PoolTexts:
 
 
 class _ReplayServices:
-    """Services of merge and prune."""
+    """The services that the merge and prune stages need."""
 
-    queries: Mapping[str, Query] = MappingProxyType({})  # only counted, for the progress
+    queries: Mapping[str, Query] = MappingProxyType({})  # the stages use only the number of queries, to report progress
 
     def __init__(self, work: StageWork) -> None:
         self.passages = _PoolTexts(work.by_query("merge", MergeRecord))
@@ -179,8 +182,8 @@ def work_of(run: OpenedRun) -> StageWork:
 
 
 def _embedded(work: StageWork, params: Params, _problem: Problem, rewriter_causes: object = None) -> Iterator[Record]:
-    """Yield the queries unchanged, and the result of embed for them. Vectors and rewrites by models are taken as
-    recorded.
+    """Yield the queries unchanged, and the records of embed for them. Vectors, and rewrites by models, are copied from
+    embed.jsonl.
     """
     config = parameters(EmbedConfig, "embed", params)
     recorded = iter(work.read("embed", EmbedRecord))
@@ -198,7 +201,9 @@ def _embedded(work: StageWork, params: Params, _problem: Problem, rewriter_cause
 
 
 def _by_rule(config: EmbedConfig, version: object) -> Rewriter | None:
-    """Return the rewriter if it is reproducible: built in, by rule, and of the recorded version."""
+    """Return the rewriter if its results can be recomputed: it is built in, rule-based and of the recorded version.
+    Otherwise return None.
+    """
     if config.rewrite.type not in rewriters.REGISTRY.builtin:
         return None
     rewriter = rewriters.REGISTRY.of(config.rewrite)
@@ -281,7 +286,7 @@ DERIVATIONS: Mapping[str, Callable[[StageWork, Params, Problem], Iterator[Record
 
 
 def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Record]:
-    """Yield the records that a stage must have written, of all its artifacts except the journal, each in its order.
+    """Yield the records that a stage must have written, in the order of each artifact. The journal is not included.
 
     Args:
         run: the run.
@@ -291,7 +296,7 @@ def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterat
     Raises:
         RaggsError: an artifact or the lock's parameters cannot be read.
     """
-    if lock.stage == "rank":  # prices may decide the order of rounds
+    if lock.stage == "rank":  # if queries share a budget, the order of their rounds may depend on prices
         return _ranked(work_of(run), lock.params, problem, lock.components.get("prices"))
     if lock.stage == "embed":
         return _embedded(work_of(run), lock.params, problem, lock.components.get("rewriter"))
@@ -299,15 +304,15 @@ def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterat
 
 
 def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
-    """Yield the first difference of each artifact from the recomputed one. Artifacts with `damaged` files are
-    skipped.
+    """Recompute the artifacts of every stage, and yield the first difference of each. Stages that read or wrote
+    `damaged` files are skipped.
     """
     for name in DERIVATIONS:
         lock = run.manifest.stages.get(name)
         if lock is None or damaged & {*lock.inputs, *lock.outputs}:
             continue
         if name == "embed" and "queries.jsonl" not in lock.outputs:
-            continue  # written before queries were stored
+            continue  # from an older version of raggs, which did not store the queries
         try:
             if older := outdated(lock):
                 yield AuditFinding(artifact_file(name), None, f"cannot be recomputed: {older}")
@@ -329,7 +334,7 @@ def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
 
 
 def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[AuditFinding]:
-    """Yield the first difference of each of a stage's artifacts from the recomputed one."""
+    """Compare the artifacts of a stage with the recomputed records, and yield the first difference of each artifact."""
     files = {
         model: _ComparedArtifact(artifact, run.records(artifact))
         for artifact, model in run.pipeline.stage(stage).artifacts().items()
@@ -341,7 +346,7 @@ def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[
 
 
 class _ComparedArtifact:
-    """An artifact that is compared line by line with its expected records, up to the first difference."""
+    """Compares an artifact line by line with its expected records, up to the first difference."""
 
     def __init__(self, artifact: str, found: Iterator[Record]) -> None:
         self._file, self._found = artifact_file(artifact), enumerate(found, start=1)
@@ -363,7 +368,8 @@ def _difference(expected: Record | None, found: Record | None) -> str:
     if expected is None or found is None:
         return "has more lines than can be recomputed" if expected is None else "lines are missing from here on"
     before, after = expected.model_dump(), found.model_dump()
-    field = next(name for name in before if repr(before[name]) != repr(after[name]))  # 0.0 and -0.0 are equal
+    # compared as text, because 0.0 == -0.0
+    field = next(name for name in before if repr(before[name]) != repr(after[name]))
     return f"{field} is {shorten(str(after[field]), 60)!r}, but {shorten(str(before[field]), 60)!r} when recomputed"
 
 
@@ -385,7 +391,7 @@ def _golden_order(run: OpenedRun) -> Iterator[AuditFinding]:
 
 
 def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[AuditFinding]:
-    """Check what must hold for every golden order."""
+    """Check that ranks are 1..n, and that the ranking agrees with its locked pairs."""
     position = {record.doc_id: number for number, record in enumerate(records)}
     for number, record in enumerate(records):
         line = before + number + 1
@@ -407,7 +413,9 @@ NOT_DERIVABLE = "cannot be recomputed"
 
 
 def part_findings(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Yield the first wrong line of each file with partial results of a stopped stage, and faults of a journal."""
+    """Yield the first wrong line of each file with partial results of a stopped stage, and an unreadable line of the
+    journal.
+    """
     sound = True
     for part in _partial_stages(run):
         found = [*_lines(run, part)]
@@ -436,7 +444,9 @@ def _partial_stages(run: OpenedRun) -> list[str]:
 
 
 def _lines(run: OpenedRun, stage: str) -> Iterator[AuditFinding]:
-    """Yield the first line of each of a stage's files that its record would not write at this position."""
+    """Check the form of each file of a stage. Yield the first line that is invalid, not sorted, or not in the bytes
+    that raggs writes.
+    """
     for artifact, model in run.pipeline.stage(stage).artifacts().items():
         path = run.store.partial(artifact)
         if path.is_symlink() or not path.is_file():
@@ -471,7 +481,9 @@ def _partial_records_findings(run: OpenedRun, stage: str) -> Iterator[AuditFindi
 
 
 def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Compare each query's ranking with the result of its journal entries of one state."""
+    """Compare each query's ranking with the replay of its journal. Entries of different states (settings and inputs)
+    are replayed separately, and one replay must match.
+    """
     config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
     work, journal = work_of(run), _journal(run)
     part = next(part for part in run.parts if part.stage == RANK)
@@ -483,21 +495,23 @@ def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
             continue
         states, spent = journal.get(qid, {"": []}).values(), qid in part.short
         lists = [*states, []] if spent else states
-        shared = config.budget is not None  # then the order of rounds depends on all rankings together
+        shared = config.budget is not None  # if so, the order of rounds depends on the rankings of all queries
         rankings = (
             replay(config.course(pool), JournalAnswers(each), spent=spent, shared=shared).ranking for each in lists
         )
         made = [[*rank_records(pool, ranking)] for ranking in rankings]
         if records not in ([each for each in one if isinstance(each, RankRecord)] for one in made):
-            yield AuditFinding(file, None, f"query {qid}: its order does not follow from the journal")
+            yield AuditFinding(file, None, f"query {qid}: its ranking differs from the one that the journal implies")
             return
         if [*word, *records] not in made:
             yield AuditFinding(
-                run.store.partial(RANKING_ARTIFACT).name, None, f"query {qid}: does not follow from the journal"
+                run.store.partial(RANKING_ARTIFACT).name,
+                None,
+                f"query {qid}: differs from the record that the journal implies",
             )
             return
     if left := ranked.keys() | told.keys():
-        yield AuditFinding(file, None, f"query {min(left)} was not pruned")
+        yield AuditFinding(file, None, f"query {min(left)} is not in prune.jsonl")
 
 
 def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
@@ -511,5 +525,5 @@ def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
 def _first_mismatch(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[AuditFinding]:
     for number, (expected, read) in enumerate(zip_longest(made, found), start=1):
         if expected != read:
-            yield AuditFinding(file, number, "does not follow from the earlier records")
+            yield AuditFinding(file, number, "differs from the record that the earlier artifacts imply")
             return

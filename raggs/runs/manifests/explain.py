@@ -28,17 +28,17 @@ class Explanation:
     """A query's ranking with its evidence.
 
     Attributes:
-        config: settings of the rank stage that made it.
+        config: settings of the rank stage that made the ranking.
         ranking: the replayed ranking (see `raggs.ranking.Ranking`).
         grades: grade of each passage.
-        wins: for a pair of passages, the number of judged batches that put the first above the second.
+        wins: for each pair of passages, the number of judged batches that put the first passage above the second.
         failed: number of batches on which the judge failed.
-        told: number of orders that existed before the judge was called, by their source.
-        lengths: number of requested batches by list length.
-        profile: judge profile estimated from the pilot queries, if the list length is open.
-        told_by_length: expected information per cost of a list, by its length (see `Ranker`).
-        shares: calls of each query of the run, if all share a budget.
-        exact: whether the judge answers by rule, so that uncertain pairs are ties.
+        told: number of human orders that existed before the judge was called, by their source.
+        lengths: number of judged batches by the number of passages in them.
+        profile: judge profile estimated from the pilot queries; None if the batch size is fixed.
+        told_by_length: expected information per cost of a batch, by the number of passages in it (see `Ranker`).
+        shares: number of calls of each query of the run; empty if the queries share no budget.
+        exact: whether the judge is rule-based. If so, uncertain pairs are ties.
     """
 
     qid: str
@@ -65,14 +65,14 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:
-        NotFoundError: the run has not ranked, the query is unknown (the nearest id is suggested) or has nothing to
-            rank, or the ranking is from another version.
+        NotFoundError: the rank stage has not finished, the query is unknown (the most similar id is suggested) or has
+            nothing to rank, or the ranking was made by another version of raggs.
         UsageError: the run omits ranking.
-        AuditError: the journal does not lead to a ranking.
+        AuditError: the entries of the journal are missing or contradictory.
     """
     lock, part = run.manifest.stages.get("rank"), next((part for part in run.parts if part.stage == "rank"), None)
     if lock is None and part is None:
-        run.pipeline.stage("rank")  # raises an error if the stage is omitted
+        run.pipeline.stage("rank")  # raises a `UsageError` if the configuration omits the stage
         raise NotFoundError("stage rank has not finished", where=run.folder, remedy=run.command)
     if lock is not None and (older := outdated(lock)):
         raise NotFoundError(
@@ -82,7 +82,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         )
     pruned = _pruned(run, qid)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
-    if lock is None:  # the journal of a partial result may start with entries of earlier settings
+    if lock is None:  # while the stage has not finished, the journal may start with entries of earlier settings
         entries = [entry for entry in entries if entry.state == entries[-1].state]
     params = as_object(run.manifest.config.get("rank")) if lock is None else lock.params
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", params)
@@ -95,7 +95,9 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         )
     if found.ranking is None:
         raise NotFoundError(
-            f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="see the reasons in prune.jsonl"
+            f"no passage of query {qid!r} was kept for ranking",
+            where=run.folder,
+            remedy="see the reasons in prune.jsonl",
         )
     wins, grades = Counter(chain.from_iterable(map(_wins, entries))), dict(zip(pool.ids, pool.grades, strict=True))
     failed, exact = sum(entry.failed for entry in entries), lock is not None and is_exact(lock.components.get("judge"))
@@ -119,7 +121,7 @@ def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:
 
 
 def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
-    """Return the query's lines of prune.jsonl, at least one."""
+    """Return the query's records in prune.jsonl. Raise `NotFoundError` if there are none."""
     known: set[str] = set()
     pruned: list[PruneRecord] = []
     for record in run.typed("prune", PruneRecord):

@@ -1,14 +1,14 @@
 """golden.lock: a small file that pins a golden set, suitable for git; and signatures of manifests.
 
-It contains the hash of the manifest's content, and the hash and line count of each artifact. It also contains a
-fingerprint and counts of the judgments, which identify exports too, and the definition of each measure. Scores of
-different versions of raggs are therefore not confused. The lock shows whether a copy of a set is the intended one.
-Its trustworthiness depends on where it is stored.
+A lock contains the hash of the manifest's content, and the hash and line count of each artifact. It also contains a
+hash and counts of the judgments, which identify exported files, too. It contains the definition of each measure, so
+that scores with different definitions are not compared. The lock shows whether a copy of a set is the intended one. You
+can rely on the lock only if others cannot change the place where it is stored.
 
-A signature of a manifest shows who made a golden set: ed25519, using the package `cryptography`.
+A signature of a manifest (ed25519, made by the package `cryptography`) proves whose key signed a golden set.
 
-The signed content is the bytes of manifest.json, which contains the hash of everything else. The signature is next to
-it in `manifest.sig`: 64 bytes, compatible with openssl. Keys are PEM files. Private keys are never printed.
+The bytes of manifest.json are signed. They contain the hashes of all artifacts. The signature is stored next to the
+manifest in `manifest.sig`: 64 bytes, compatible with openssl. Keys are PEM files. Private keys are never printed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class LockedFile(Frozen):
-    """One artifact."""
+    """Hash and line count of one artifact."""
 
     sha256: str
     rows: int = Field(ge=0)
 
 
 class LockedJudgments(Frozen):
-    """The grades, independent of the file format."""
+    """Hash and counts of the grades. They are the same for every file format."""
 
     digest: str = Field(description="sha256 over all judgments, as in eval.json")
     questions: int = Field(ge=0)
@@ -53,7 +53,9 @@ class LockedJudgments(Frozen):
 
 
 class LockDefinitions(Frozen):
-    """Content of a lock except hashes of files. Fields are null if nothing was judged."""
+    """The part of a lock that does not depend on files: judgments and measures. Both fields are null if nothing was
+    judged.
+    """
 
     judgments: LockedJudgments | None = None
     measures: Mapping[str, str] | None = Field(None, description="definition of each measure, with an example")
@@ -64,19 +66,20 @@ class GoldenLock(LockDefinitions):
 
     schema_version: Literal[2] = 2
     name: str = Field(description="name of the run, or of the files")
-    raggs: str = Field(description="version of raggs that started the run; for files, the version that wrote the lock")
-    manifest: str = Field(description="hash of the manifest's content, as in its seal; empty for files")
+    raggs: str = Field(description="version of raggs that started the run; for a set in files: that wrote the lock")
+    manifest: str = Field(description="hash of the manifest's content, as in its seal; empty for a golden set in files")
     queries: int = Field(ge=0)
     failed: int = Field(ge=0, description="number of judgments without a result")
-    files: Mapping[str, LockedFile] = Field(description="artifacts of the run; empty for files")
+    files: Mapping[str, LockedFile] = Field(description="artifacts of the run; empty for a golden set in files")
 
 
 def lock_of(run: OpenedRun, meaning: LockDefinitions) -> GoldenLock:
-    """Return the lock of a run from its manifest. The audit checks whether the manifest is correct.
+    """Return the lock of a run. The hashes are copied from the manifest, and only the audit checks whether they are
+    correct.
 
     Args:
         run: the run.
-        meaning: definitions of its judgments and measures.
+        meaning: the run's judgments and definitions of measures.
     """
     stages: Mapping[str, StageLock] = run.manifest.stages
     files = {
@@ -97,7 +100,7 @@ def lock_of(run: OpenedRun, meaning: LockDefinitions) -> GoldenLock:
 
 
 def lock_of_files(name: str, meaning: LockDefinitions) -> GoldenLock:
-    """Return the lock of a golden set in files, from its judgments only, in any format."""
+    """Return the lock of a golden set in files of any format. It is made from the judgments only."""
     queries = 0 if meaning.judgments is None else meaning.judgments.questions
     return GoldenLock(
         name=name,
@@ -112,12 +115,12 @@ def lock_of_files(name: str, meaning: LockDefinitions) -> GoldenLock:
 
 
 def write_lock(lock: GoldenLock, path: Path) -> None:
-    """Write a lock.
+    """Write a lock as JSON.
 
     Raises:
         ProviderError: the file cannot be written.
     """
-    with disk(path, "choose another file"):
+    with disk(path, "write to another file"):
         write_atomic(
             path,
             json.dumps(lock.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False).encode() + b"\n",
@@ -157,7 +160,7 @@ def lock_findings(run: OpenedRun, meaning: LockDefinitions, path: Path) -> Itera
 
 
 def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -> Iterator[AuditFinding]:
-    """Yield the differences of artifacts and manifest."""
+    """Yield the differences between the artifacts and manifest of a run and those in a lock."""
     for file in sorted({*meant.files, *found.files}):
         wanted, here = meant.files.get(file), found.files.get(file)
         if wanted != here:
@@ -165,7 +168,7 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
             yield AuditFinding(
                 path.name,
                 line,
-                f"{file} is {_describe_file(here)} in the run, {_describe_file(wanted)} in the lock",
+                f"{file} is {_describe_file(here)} in the run, but {_describe_file(wanted)} in the lock",
                 "lock",
             )
     for name in ("name", "raggs", "queries", "failed", "manifest"):
@@ -176,7 +179,7 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
             yield AuditFinding(
                 path.name,
                 line,
-                f"{what} is {_shorten_hash(value)} in the run, {_shorten_hash(wanted_value)} in the lock",
+                f"{what} is {_shorten_hash(value)} in the run, but {_shorten_hash(wanted_value)} in the lock",
                 "lock",
             )
 
@@ -184,10 +187,11 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
 def meaning_findings(
     found: LockDefinitions, path: Path, measures: Container[str] | None = None
 ) -> Iterator[AuditFinding]:
-    """Yield the differences of judgments and measures from those in a lock. Absent fields are not compared.
+    """Yield the differences between judgments and measures and those in a lock. What the lock does not contain is not
+    compared.
 
     Args:
-        found: the definitions to compare.
+        found: the judgments and measures to compare with the lock.
         path: path of the lock.
         measures: the measures to compare (default: all).
 
@@ -200,13 +204,13 @@ def meaning_findings(
         if wanted_tree.get(place) != tree.get(place):
             line = place_of(text, ("judgments", *map(str, place[:2])))
             here, wanted_value = (_shorten_hash(side.get(place)) for side in (tree, wanted_tree))
-            told = f"judgments: {' '.join(map(str, place))} is {here} here, {wanted_value} in the lock"
+            told = f"judgments: {' '.join(map(str, place))} is {here} here, but {wanted_value} in the lock"
             yield AuditFinding(path.name, line, told, "lock")
     for name, wanted in sorted((meant.measures or {}).items()):
         defined = (found.measures or {}).get(name)
         if wanted != defined and (measures is None or name in measures):
             line = place_of(text, ("measures", name))
-            said = f"the measure {name} is {defined or 'missing'!r} here, {wanted!r} in the lock"
+            said = f"the measure {name} is {defined or 'missing'!r} here, but {wanted!r} in the lock"
             yield AuditFinding(path.name, line, said, "lock")
 
 
@@ -228,8 +232,8 @@ REMEDY = 'pip install ".[sign]" in a clone of raggs'
 
 
 def make_key(path: Path) -> Path:
-    """Create a key pair: the private key at `path`, readable only by its owner, and the public key next to it as
-    `.pub`.
+    """Create a key pair. Write the private key to `path`, readable only by its owner, and the public key next to it
+    with the suffix `.pub`.
 
     Raises:
         UsageError: one of the files exists.
@@ -244,10 +248,10 @@ def make_key(path: Path) -> Path:
     public = path.with_name(f"{path.name}.pub")
     for file in (path, public):
         if file.exists():
-            raise UsageError(f"{file} exists", remedy="keys are never replaced: choose another name")
+            raise UsageError(f"{file} exists", remedy="choose another name: raggs never replaces a key")
     key, pem = Ed25519PrivateKey.generate(), serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    with disk(path, "choose another file"):
+    with disk(path, "write to another file"):
         with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
             stream.write(private)
         write_atomic(public, key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))

@@ -1,6 +1,6 @@
-"""Sentences about a judge's health: the statistics in the locks of a run's stages, as text.
+"""Sentences about a judge's health. They put the statistics in a run's locks into words.
 
-Nothing is computed or printed here. The command line and the report print these lines.
+This module neither computes statistics nor prints: the command line and the report print its sentences.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 
 def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
-    """Yield sentences on a cascade: share of passages sent to the expensive judge, agreement by grade, and warnings.
+    """Yield sentences about a cascade: the share of passages sent to the expensive judge, agreement by grade, and
+    warnings.
 
     Each sentence comes with a flag: whether it is a warning.
     """
@@ -56,14 +57,17 @@ def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
         return
     asked, overruled = found.asked, found.overruled
     if asked.total:
-        why = f"{found.by_rule:,} because of the cheap grade, {found.by_chance:,} at random"
+        why = f"{found.by_rule:,} because of their cheap grade, {found.by_chance:,} at random"
         yield (
             f"cascade: the expensive judge graded {asked.count:,} of {plural(asked.total, 'passage')} "
             f"({asked.rate:.0%}: {why})",
             False,
         )
     if overruled.total:
-        yield f"cascade: it changed the grade of {overruled.count:,} of them ({overruled.rate:.0%})", False
+        yield (
+            f"cascade: the expensive judge changed the grade of {overruled.count:,} of them ({overruled.rate:.0%})",
+            False,
+        )
     if agree := ", ".join(
         _cascadewords_agreement(grade, each) for grade, each in found.grades.items() if each.agree is not None
     ):
@@ -89,17 +93,18 @@ def _cascadewords_agreement(grade: str, found: CascadeGrade) -> str:
 
 CONTEXT_EFFECTS = {
     "neighbours": "next to good passages rather than bad ones",
-    "incited": "next to a passage that asks for grade 5 for all",
+    "incited": "next to a passage that tells the judge to give grade 5 to all",
     "place": "if it is shown first in a call rather than last",
-    "samples": "per grade by which the other passages of the call are better",
+    "samples": "for each grade by which the mean of the other passages in the call is higher",
 }
 REMEDY = "set a smaller judge.group, or judge.samples: 3, which groups the passages differently each time"
 
 
 def company_words(found: Mapping[str, GradeShift]) -> Iterator[tuple[str, bool]]:
-    """Yield a sentence for each measured shift, and a warning if it is significant and at least `GROUP_SHIFT_WARNING`.
+    """Yield a sentence for each measured group context effect, and a warning if the shift is significant and at least
+    `GROUP_SHIFT_WARNING` grades.
 
-    For shifts measured by samples, the threshold is `SLOPE`.
+    If the shift was measured between repeated samples, the threshold is `SLOPE`.
     """
     for name, shift in found.items():
         if shift.grades is None or shift.interval is None:
@@ -117,13 +122,15 @@ def company_words(found: Mapping[str, GradeShift]) -> Iterator[tuple[str, bool]]
 
 
 def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
-    """Yield why one query got `mine` calls and others more or fewer; `shares` holds the calls of every query."""
+    """Yield why one query got `mine` calls, and other queries more or fewer. `shares` contains the number of calls of
+    each query.
+    """
     fewer, more = sum(share < mine for share in shares), sum(share > mine for share in shares)
     yield (
         f"{plural(len(shares), 'query')} share {plural(sum(shares), 'call')}; this query got {mine:,}, "
         f"the mean is {sum(shares) / len(shares):.1f}: {fewer:,} got fewer, {more:,} got more"
     )
-    why = "each call goes to the query where it is expected to correct most pairs"
+    why = "each call goes to the query in which it is expected to correct the most pairs"
     if more:
         why += ": queries with more calls had more uncertain pairs in their top after the same number of calls"
     elif fewer:
@@ -132,27 +139,29 @@ def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
 
 
 def spread_words(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield how the calls of a shared budget were spread over queries; nothing without a shared budget."""
+    """Yield how the calls of a shared budget were distributed over queries, or nothing if queries share no budget."""
     if COUNT_CALLS not in counts:
         return
     spent, questions = plural(counts[COUNT_CALLS], "call"), plural(counts[COUNT_SHARING], "query")
     low, high = counts["quarter"], counts["three quarters"]
-    half = f"half of them {low:,}" if low == high else f"half of them {low:,} to {high:,}"
-    ended = f"; {counts[COUNT_ENDED]:,} finished before it was used up" if counts[COUNT_ENDED] else ""
-    yield f"shared budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} per query, {half}{ended}"
+    half = f"the middle half got {low:,}" if low == high else f"the middle half got {low:,} to {high:,}"
+    ended = f"; {counts[COUNT_ENDED]:,} finished before the budget was used up" if counts[COUNT_ENDED] else ""
+    yield f"shared budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} each; {half}{ended}"
 
 
-TOLD_BIAS = 0.1  # grades; a smaller position bias is not printed
+TOLD_BIAS = 0.1  # in grades; a smaller position bias is not printed
 OUTCOMES = {
     COUNT_SETTLED: "settled",
-    "cap": "stopped at the cap (rank.max_calls)",
+    "cap": "stopped at the maximum number of calls (rank.max_calls)",
     STOP_SHARED_BUDGET: "stopped when the set budget was used up (rank.budget)",
     STOP_BUDGET: "stopped when the run's budget was used up",
     STOP_NO_ORDER: "without any order",
     COUNT_NEAR_TIES: "with near-ties at the edge of the top",
     COUNT_NOT_RANKED: "not ranked",
 }
-BY_RULE = "rule-based, so it makes no random errors; passages with equal scores have a fixed, arbitrary order"
+BY_RULE = (
+    "rule-based, so its answers contain no random errors; passages with equal scores are in a fixed, arbitrary order"
+)
 CONFIDENCE = "score: estimated grade; conf.: probability of being better than the next passage"
 
 
@@ -164,7 +173,7 @@ class SummaryLine(NamedTuple):
 
 
 def lock_lines(lock: StageLock) -> Iterator[SummaryLine]:
-    """Yield the sentences on the counts and the health in a stage's lock."""
+    """Yield the sentences about the counts and the judge's health in a stage's lock."""
     if (line := depth_line(lock.counts)) is not None:
         yield line
     if lock.stage == "rank" and isinstance(floor := lock.params.get("floor"), int) and floor > MIN_GRADE:
@@ -176,12 +185,12 @@ def lock_lines(lock: StageLock) -> Iterator[SummaryLine]:
 
 
 def _noise(lock: StageLock) -> Iterator[SummaryLine]:
-    """Yield a warning if the judge adds simulated noise, with the share of grades that it changed."""
+    """If the judge adds simulated noise, yield a warning with the share of grades that the noise changed."""
     noises = [f"{noise:g}" for noise in grade_noises(lock.components.get("judge"))] if lock.stage == "judge" else []
     if not noises:
         return
     found = lock.health.noise if isinstance(lock.health, JudgeHealth) else None
-    told = "the share of changed grades was not measured"
+    told = "the share of grades changed by it was not measured"
     if found is not None and found.rate is not None:
         told = f"{found.rate:.0%} of {plural(found.total, 'grade')} differ from the labels"
     yield SummaryLine(
@@ -190,13 +199,15 @@ def _noise(lock: StageLock) -> Iterator[SummaryLine]:
 
 
 def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[SummaryLine]:
-    """Yield which model versions answered; a warning if several versions of one model did."""
+    """Yield which model versions answered, for each model. If several versions of one model answered, the sentence is a
+    warning.
+    """
     named = snapshots(answerers)
     for asked in dict.fromkeys(each.asked for each in answerers):
         mine = [each for each in answerers if each.asked == asked]
         parts = [f"{model} ({plural(count, 'answer')})" for model, count in named.get(asked, {}).items()]
         if silent := sum(each.answers for each in mine if each.recorded and each.model is None):
-            parts.append(f"{plural(silent, 'answer')} that name no model")
+            parts.append(f"{plural(silent, 'answer')} from an unnamed model")
         if before := sum(each.answers for each in mine if not each.recorded):
             parts.append(f"{plural(before, 'answer')} without a recorded version")
         counts = {what: len({getattr(each, what) for each in mine} - {None}) for what in ("fingerprint", "provider")}
@@ -209,10 +220,11 @@ def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[SummaryLin
 
 
 def settled_words(lock: StageLock, *, short: bool = False) -> Iterator[str]:
-    """Yield for how many queries the top is stable, why it is not for the others, and how many were not ranked.
+    """Yield for how many queries the top is stable, why it is not stable for the others, and how many queries were not
+    ranked.
 
     Args:
-        short: whether to omit why the top of the other queries is not stable.
+        short: whether to omit the reasons.
     """
     found = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
     not_ranked = found.pop(COUNT_NOT_RANKED, 0)
@@ -226,7 +238,9 @@ def settled_words(lock: StageLock, *, short: bool = False) -> Iterator[str]:
 
 
 def depth_line(counts: Mapping[str, int]) -> SummaryLine | None:
-    """Return how many queries were searched deeper, and why; None if all were searched to the same depth."""
+    """Return how many queries were searched deeper than the usual depth, and why. Return None if the depth is the same
+    for all.
+    """
     if COUNT_QUERIES not in counts:
         return None
     fired = ", ".join(
@@ -239,10 +253,10 @@ def depth_line(counts: Mapping[str, int]) -> SummaryLine | None:
 
 
 def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[SummaryLine]:
-    """Yield the sentences on a stage's health.
+    """Yield the sentences about the judge's health in one stage.
 
     Args:
-        exact: whether the judge is rule-based. It then makes no random errors, and uncertain pairs are ties.
+        exact: whether the judge is rule-based. If it is, it makes no random errors, and uncertain pairs are ties.
     """
     if isinstance(health, JudgeHealth):
         yield from _depth(health.depth)
@@ -268,11 +282,11 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Summ
 
 def inversions_words(inversions: float) -> str:
     """Return the expected number of discordant pairs in the top of a query."""
-    return f"{inversions:.1f} discordant pairs expected per query in the top (mean)"
+    return f"{inversions:.1f} discordant pairs expected in the top of a query (mean over queries)"
 
 
 def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
-    """Return what the ranking engine estimated about the judge; a position bias below `TOLD_BIAS` is omitted."""
+    """Describe what the ranking engine estimated about the judge. A position bias below `TOLD_BIAS` is omitted."""
     better = f"{grade_apart(sharpness):.0%}"
     words = [f"sharpness {sharpness:.1f} (prefers the better of two passages one grade apart in {better} of cases)"]
     if echo is not None:
@@ -298,7 +312,9 @@ def _depth(depth: JudgingDepth | None) -> Iterator[SummaryLine]:
 def _samples(samples: SelfAgreement | None) -> Iterator[SummaryLine]:
     if samples is not None and samples.passages:
         agree = _agreement(samples)
-        yield SummaryLine(f"samples: {samples.asked} per passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+        yield SummaryLine(
+            f"samples: {samples.asked} per passage, {samples.unanimous:.0%} unanimous; pairs of samples {agree}"
+        )
         if samples.company is not None:
             yield from _group_context_lines({"samples": samples.company})
 
@@ -318,7 +334,7 @@ def _cascade(found: CascadeHealth | None) -> Iterator[SummaryLine]:
 def _canaries(found: CanaryHealth) -> SummaryLine:
     passed = found.passed
     if not passed.total:
-        return SummaryLine("canaries: none, because this judge does not read passages")
+        return SummaryLine("canaries: not used, because this judge does not read passages")
     missed = [
         f"{name} {rate.count:,} of {rate.total:,}" for name, rate in found.kinds.items() if rate.count < rate.total
     ]
@@ -363,7 +379,7 @@ def _orders(health: RankHealth, exact: bool) -> Iterator[SummaryLine]:
         parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs flip when judged again (50% for random answers)")
     if cycles.total:
         parts.append(f"{cycles.rate:.0%} of triples are cyclic (a over b over c over a)")
-    parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without an order")
+    parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without a valid order")
     yield SummaryLine(f"judge: {', '.join(parts)}")
     if health.sharpness is not None:
         yield SummaryLine(f"judge: {judge_words(health.sharpness, health.echo, health.position_bias)}")

@@ -1,14 +1,14 @@
 """Models of a run's manifest: the stages, their inputs, results and cost.
 
-`manifest.json` has one lock for each finished stage. A lock contains everything that the stage's artifact was made from
-(`components`), so each change can be named. It also contains the hash of every written file, so manual edits are
-detected. It never contains API keys, texts or host names.
+`manifest.json` has one lock for each finished stage. A lock lists everything that the stage's result depends on
+(`components`), so raggs can name each change. It also contains the hash of every file that the stage wrote, so manual
+edits are detected. A lock never contains API keys, texts or host names.
 
-The files of a run may have been edited, so parameters may be invalid and records inconsistent. Stages and the libraries
-below them trust their inputs and raise `ValueError` or `KeyError`. `misfits_as_data_errors` turns these into readable
-errors.
+The files of a run may have been edited, so parameters may be invalid and records inconsistent. Stages and lower layers
+do not check their inputs again. If these are inconsistent, they raise `ValueError` or `KeyError`.
+`misfits_as_data_errors` turns these into readable errors.
 
-`AuditFinding` is one finding of an audit, with its file and, if known, its line.
+An `AuditFinding` is one finding of an audit. It names the file and, if known, the line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from raggs.base.text import plural
 from raggs.llm.messages import Answerer
 
 SCHEMA: Final = 1
-MAX_LISTED_FILES = 10  # maximum number of unreadable files that a manifest names
+MAX_LISTED_FILES = 10  # maximum number of unreadable files whose names are stored in a manifest
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
 
 
@@ -52,17 +52,18 @@ class LockedAnswerer(Answerer):
     """A model that answered for a stage, identified by the names in its answers."""
 
     answers: int = Field(
-        ge=0, description="number of records that name it, or of its answers if records name no models"
+        ge=0,
+        description="number of records that name the model, or of its answers if the records name no models",
     )
 
     @property
     def answerer(self) -> Answerer:
-        """The same answerer without the count."""
+        """The model, without the number of its answers."""
         return Answerer(**self.model_dump(exclude={"answers"}))
 
 
 def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
-    """Return the number of answers by requested model and by each model name in its answers."""
+    """Return the number of answers by the requested model, and within that by the model name stated in the answers."""
     found: dict[str, dict[str, int]] = {}
     for each in answerers:
         if each.model is not None:
@@ -72,34 +73,36 @@ def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
 
 
 class RetrieverCeiling(Frozen):
-    """Score of a retriever's list, or of the fused list, and its best possible score, from the run's grades. Null:
-    unknown.
+    """Score of a retriever's list, or of the fused list, by the run's grades, and the best score that reordering could
+    reach. Null if unknown.
     """
 
     measure: str = Field(description="name of the measure, with its cutoff")
-    pool: int = Field(ge=1, description="number of passages of the list that are candidates")
+    pool: int = Field(ge=1, description="number of passages at the top of the list that may be reordered")
     score: float | None = Field(description="mean score of the list over queries")
     proc: float | None = Field(
         description="pool-restricted oracle ceiling (PROC): score of the best order of the candidates"
     )
-    pct_proc: float | None = Field(description="%PROC as a ratio of means: score / proc")
+    pct_proc: float | None = Field(description="%PROC: mean score divided by mean PROC")
 
 
 class StageLock(Frozen):
-    """A finished stage."""
+    """Lock of a finished stage: everything that its result depends on, and everything that the stage wrote."""
 
     stage: str
     fingerprint: str = Field(description="hash of `components`")
-    components: Mapping[str, Any] = Field(description="everything the result depends on, by name")
+    components: Mapping[str, Any] = Field(description="everything that the result depends on, by name")
     params: Mapping[str, Any] = Field(description="the stage's complete configuration")
-    inputs: Mapping[str, str] = Field(description="sha256 of each artifact read")
-    outputs: Mapping[str, StageOutput] = Field(description="each written file")
+    inputs: Mapping[str, str] = Field(description="sha256 of each artifact that the stage read")
+    outputs: Mapping[str, StageOutput] = Field(description="each file that the stage wrote")
     failed: int = Field(0, ge=0, description="number of records without a result because the judge failed")
-    judge: str | None = Field(None, description="judge that was called, as in records; null if none was")
+    judge: str | None = Field(
+        None, description="name of the judge that was called, as in the records; null if no judge was called"
+    )
     cost: Spending = Field(Spending(), description="cost of the stage's latest attempt")
     health: Health | None = Field(
         None,
-        description="health of the stage's judge: depth, repeats and panel, or statistics of its orders",
+        description="health of the judge: statistics of its grades (judge stage) or orders (rank stage)",
     )
     counts: Mapping[str, int] = Field(
         default_factory=dict,
@@ -110,17 +113,21 @@ class StageLock(Frozen):
     ended: datetime
     versions: Mapping[str, str | None] = Field(default_factory=dict)
     booked: tuple[int, int] | None = Field(
-        None, description="start and end byte of the lines in llm.ledger.jsonl with the attempt's calls"
+        None,
+        description="start and end byte of the lines in llm.ledger.jsonl that record the calls of the latest attempt",
     )
     answerers: Mapping[str, LockedAnswerer] = Field(
-        default_factory=dict, exclude_if=not_, description="models that answered, keyed as in records"
+        default_factory=dict, exclude_if=not_, description="models that answered, with the same keys as in the records"
     )
     ceilings: Mapping[str, tuple[RetrieverCeiling, ...]] = Field(
         default_factory=dict,
         exclude_if=not_,
         description="for the judge stage: PROC and %PROC by retriever and for their fusion",
     )
-    chain: str | None = Field(None, description="hash of this lock and of the chain up to the previous lock")
+    chain: str | None = Field(
+        None,
+        description="hash of this lock and of the previous lock's chain, so that earlier changes are detected, too",
+    )
 
 
 def _is_none(value: object) -> bool:
@@ -131,58 +138,62 @@ class CostEstimate(Frozen):
     """Dry-run estimate for one model in one stage."""
 
     stage: str
-    calls: int = Field(description="number of calls, without corrections and without calls that are already answered")
-    cached: int = Field(0, description="number of calls that are already answered, as far as checked")
+    calls: int = Field(description="number of new calls; cached calls and requests for corrections are not included")
+    cached: int = Field(0, description="number of calls whose answers are already cached, as far as raggs has checked")
     input_tokens: int
     output_tokens: int = Field(description="number of output tokens, including `hidden_tokens`")
     hidden_tokens: int = Field(0, description="assumed number of hidden reasoning tokens")
-    repairs: int = Field(0, description="maximum number of corrections per answer")
-    usd: float | None = Field(description="cost in USD; null if the model's price is unknown, 0 if it is free")
+    repairs: int = Field(0, description="maximum number of requests for a correction per answer")
+    usd: float | None = Field(
+        description="maximum cost in USD; null if the model's price is unknown, 0 if the model is free"
+    )
     discount_usd: float = Field(
         0.0,
         exclude_if=not_,
-        description="likely reduction of `usd` in USD through prompt caching by the provider",
+        description="expected saving in USD through prompt caching by the provider",
     )
     likely_usd: float | None = Field(
         None,
         exclude_if=_is_none,
         description="expected cost in USD, at most `usd`; see docs/how-to/cut-cost.md for the method",
     )
-    exact: bool = Field(description="true if the calls are counted, false if the number is an upper bound")
+    exact: bool = Field(description="true if the number of calls is exact, false if it is an upper bound")
     least: int | None = Field(
         None,
         exclude_if=_is_none,
-        description="minimum number of calls, for a model that is called only if another one requests it",
+        description="minimum number of calls, if this model is called only for passages that another model passes on",
     )
     expected: int | None = Field(
-        None, exclude_if=_is_none, description="expected number of calls of such a model, from measurements of this run"
+        None,
+        exclude_if=_is_none,
+        description="expected number of calls of such a model, estimated from this run",
     )
-    who: str = Field(description="name of the model, or of the judge if it is free")
-    anew: str = Field("", exclude_if=not_, description="which results of the last run are requested again, and why")
+    who: str = Field(description="name of the model, or of the judge if that calls no model")
+    anew: str = Field("", exclude_if=not_, description="which results of the last run must be requested again, and why")
 
     def usd_for(self, calls: int) -> float | None:
-        """Return the cost of so many of its calls in USD, or None if unknown."""
+        """Return the cost of `calls` calls of this model in USD, or None if its price is unknown."""
         return None if self.usd is None else self.usd * calls / max(1, self.calls)
 
     @property
     def expected_usd(self) -> float | None:
-        """Expected cost in USD; `usd` without a better estimate."""
+        """Expected cost in USD: `likely_usd` if it is known, otherwise `usd`."""
         return self.usd if self.likely_usd is None else self.likely_usd
 
     @property
     def usd_at_most(self) -> float | None:
-        """Cost in USD if each answer needs all of its corrections."""
+        """Cost in USD if every answer needs the maximum number of corrections."""
         return None if self.usd is None else self.usd * (1 + self.repairs)
 
 
 def total(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of costs in USD, or None if one is unknown."""
+    """Return the sum of costs in USD, or None if one of them is unknown."""
     known = list(costs)
     return None if None in known else sum(usd or 0.0 for usd in known)
 
 
 class LedgerMark(Frozen):
-    """Position up to which the ledger is covered, and the hash of its content up to there."""
+    """Length of the ledger when the manifest was written, and the hash of its content at that time."""
 
     rows: int = Field(0, ge=0)
     bytes: int = Field(0, ge=0)
@@ -195,7 +206,7 @@ class ManifestSeal(Frozen):
     head: str = Field(description="hash of the manifest's version, name, pipeline and creation time")
     config: str = Field(description="hash of `config` and `config_file`")
     estimates: str = Field(description="hash of `estimates`")
-    ledger: LedgerMark = Field(description="mark of llm.ledger.jsonl")
+    ledger: LedgerMark = Field(description="length and hash of llm.ledger.jsonl")
     sha256: str = Field(description="hash of the whole manifest except this field")
 
 
@@ -203,12 +214,12 @@ class UnreadableFiles(Frozen):
     """Files of a corpus that were skipped because they could not be read."""
 
     count: int = Field(ge=1)
-    files: tuple[str, ...] = Field(description="names of the first of them")
-    sha256: str = Field(description="hash of all names")
+    files: tuple[str, ...] = Field(description="names of the first of these files")
+    sha256: str = Field(description="hash of the names of all these files")
 
     @classmethod
     def of(cls, names: Sequence[str]) -> UnreadableFiles:
-        """Return the summary of some file names."""
+        """Return the count, the first names and the hash of these file names."""
         return cls(count=len(names), files=tuple(names[:MAX_LISTED_FILES]), sha256=hash_value(list(names)))
 
     def __str__(self) -> str:
@@ -225,13 +236,14 @@ class RunManifest(Frozen):
     created: datetime
     raggs: str = __version__
     config_file: str | None = Field(
-        None, description="path of the YAML file, relative to the run directory, for further commands"
+        None,
+        description="path of the YAML file, relative to the run directory; used in suggested commands",
     )
     config: Mapping[str, Any] = Field(
-        description="effective configuration of the latest run that changed something, without secrets"
+        description="complete configuration of the latest invocation that changed something, without secrets"
     )
     estimates: tuple[CostEstimate, ...] = Field(
-        (), description="estimates from the start of the latest run that could spend money"
+        (), description="cost estimates, made at the start of the latest invocation that could spend money"
     )
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
     seal: ManifestSeal | None = Field(
@@ -247,12 +259,12 @@ class RunManifest(Frozen):
 
     @property
     def skipped_files(self) -> str:
-        """A sentence about those files; empty if there are none."""
+        """A sentence about the unreadable files of the corpus; empty if there are none."""
         return "" if self.unreadable is None else str(self.unreadable)
 
     @property
     def answerers(self) -> tuple[LockedAnswerer, ...]:
-        """The models that answered, for all stages. A model that answered for several stages occurs several times."""
+        """The models that answered, stage by stage. A model that answered for several stages occurs several times."""
         return tuple(each for lock in self.stages.values() for each in lock.answerers.values())
 
 
@@ -288,10 +300,10 @@ def parameters(model: type[C], stage: str, params: Mapping[str, object]) -> C:
 
 @contextmanager
 def misfits_as_data_errors(what: str) -> Iterator[None]:
-    """Convert errors in computations on records that may be from different runs.
+    """Convert the errors of a computation whose input records may be from different runs.
 
     Args:
-        what: the computed item, for the error message.
+        what: what is computed, such as a stage, for the error message.
 
     Raises:
         DataError: the records are inconsistent.
@@ -299,13 +311,13 @@ def misfits_as_data_errors(what: str) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise DataError(f"{what}: the records before it are inconsistent: {error} is not among them") from error
+        raise DataError(f"{what}: its input records are inconsistent: {error} is missing") from error
     except ValueError as error:
-        raise DataError(f"{what}: the records before it are inconsistent: {error}") from error
+        raise DataError(f"{what}: its input records are inconsistent: {error}") from error
 
 
 def _misfit(stage: str, why: str) -> DataError:
-    remedy = "run raggs audit to see whether it was edited, or run again to write it again"
+    remedy = "use raggs audit to see whether the manifest was edited, or run again to replace it"
     return DataError(f"stage {stage} has invalid parameters in the manifest: {why}", remedy=remedy)
 
 
@@ -317,11 +329,12 @@ FindingRemedy = Literal["run", "copy", "lock", "sign", "told"]
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """One finding: its place and the difference.
+    """One finding of an audit: the file, the line, and what is wrong.
 
     Attributes:
-        cure: how to resolve the finding. "run": another run. "copy": a copy of the file, because no run restores it.
-            "lock" and "sign": a new lock or signature, if the set is as intended. "told": the remedy is in the message.
+        cure: how to resolve the finding. "run": run again. "copy": restore the file from a copy, because a run cannot
+            restore it. "lock" and "sign": make a new lock or signature, if the set is as intended. "told": do what the
+            message says.
     """
 
     file: str

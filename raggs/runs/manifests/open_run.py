@@ -1,8 +1,8 @@
-"""A run opened for reading: typed access to its artifacts and to the golden set.
+"""Read a run: typed access to its artifacts and to the golden set.
 
 `ArtifactByQuery` locates each query's lines in an artifact, so that one query can be read without the others. One pass
-over the bytes finds the ids. Records are parsed only when they are requested. If a file changes in the meantime, raggs
-raises an error or reads the new content, but never the lines of another query.
+over the bytes finds the ids. Records are parsed only when they are requested. If a file changes after that pass, `of`
+raises an error or returns the new content, but never the lines of another query.
 
 `budget_coverage` reports how many queries of a run are usable after its budget was used up, and what is missing.
 """
@@ -40,12 +40,12 @@ UNKNOWN_CONFIG = Path("CONFIG")
 
 @dataclass(frozen=True)
 class UnfinishedStage:
-    """A stage that was stopped, or that continued with the finished queries of a stopped stage.
+    """A stage with a partial result: it was stopped, or it processed only the finished queries of a stopped stage.
 
     Attributes:
-        left: ids of the unfinished queries, sorted.
+        left: ids of the queries that the stage has not finished, sorted.
         short: ids of queries whose rankings ended early because the budget was used up, sorted.
-        cap: budget cap that stopped the stage; None if something else did.
+        cap: budget cap that stopped the stage; None if something else stopped it.
     """
 
     stage: str
@@ -58,7 +58,7 @@ class UnfinishedStage:
         if self.left or not self.short:
             told.append(f"{plural(len(self.left), 'query')} omitted ({_shorten_ids(self.left)})")
         if self.short:
-            told.append(f"{plural(len(self.short), 'ranking')} cut short ({_shorten_ids(self.short)})")
+            told.append(f"{plural(len(self.short), 'ranking')} ended early ({_shorten_ids(self.short)})")
         why = f", because the budget is used up ({self.cap})" if self.cap else ""
         return f"stage {self.stage} was stopped: {' and '.join(told)}{why}"
 
@@ -73,10 +73,10 @@ def _shorten_ids(qids: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A run directory, opened read-only. Streams open files only when they are read, so large runs need little memory.
+    """A run directory, opened read-only. Artifacts are read line by line, so large runs need little memory.
 
     Attributes:
-        as_found: whether artifacts that were changed since their stage wrote them are read, for audits.
+        as_found: whether edited artifacts are read instead of raising an error. Audits need this.
     """
 
     store: RunStore
@@ -88,7 +88,7 @@ class OpenedRun:
         """The stages of the run, without those that its configuration omits.
 
         Raises:
-            UsageError: this version of raggs does not have the pipeline.
+            UsageError: this version of raggs does not know the run's pipeline.
         """
         return load_pipeline(self.manifest.pipeline).of(self.manifest.config)
 
@@ -110,7 +110,9 @@ class OpenedRun:
 
     @property
     def config_file(self) -> Path:
-        """The run's configuration file, relative to the current folder. Only its name if the file no longer exists."""
+        """Path of the run's configuration file, relative to the current folder. If the file no longer exists, only its
+        name.
+        """
         if (stated := self.manifest.config_file) is None:
             return UNKNOWN_CONFIG
         found = Path(normpath(self.folder.resolve() / stated))
@@ -120,9 +122,9 @@ class OpenedRun:
         """Return the records of an artifact ("embed" … "rank", "rank.journal").
 
         Raises:
-            UsageError: the artifact does not exist.
+            UsageError: the pipeline has no such artifact.
             NotFoundError: its stage has not run, or was stopped before it finished a query.
-            DataError: it was changed since its stage wrote it.
+            DataError: the artifact was changed since its stage wrote it.
         """
         return self.typed(artifact, self.pipeline.record(artifact))
 
@@ -136,11 +138,11 @@ class OpenedRun:
         return islice(read_records(path, model), self.believed_lines(artifact))
 
     def check(self, artifact: str) -> None:
-        """Compare an artifact with the hash in its stage's lock, again only if the file changes. Ignore a missing
-        artifact.
+        """Compare an artifact with the hash in its stage's lock. An unchanged file is hashed only once, and a missing
+        file is ignored.
 
         Raises:
-            DataError: it was edited manually, or its stage is running.
+            DataError: the artifact was edited manually, or its stage is running.
         """
         name = self.pipeline.writer(artifact)
         path, output = self.store.path(artifact), _output(self.manifest, name, artifact)
@@ -150,7 +152,8 @@ class OpenedRun:
         if self._compared.get(artifact) == (stamp := (stat.st_size, stat.st_mtime_ns)):
             return
         found = hash_file(path)
-        if found != output.sha256:  # a run may have continued since its manifest was read
+        # the run may have continued since its manifest was read, so the current manifest decides
+        if found != output.sha256:
             now = _output(self.store.manifest(), name, artifact)
             if now is None or found != now.sha256:
                 raise self._not_as_written(artifact, name)
@@ -158,7 +161,7 @@ class OpenedRun:
 
     @cached_property
     def _compared(self) -> dict[str, tuple[int, int]]:
-        """Size and modification time of each artifact that was found unchanged."""
+        """Size and modification time of each artifact whose hash was correct, so that it is not hashed again."""
         return {}
 
     def _not_as_written(self, artifact: str, stage: str) -> DataError:
@@ -168,15 +171,15 @@ class OpenedRun:
         return edited_by_hand(self.store, artifact, stage, f"discard the edit with: {self.command} --yes")
 
     def _why_nothing(self, stage: str) -> str:
-        """Return why a stage has neither a result nor a partial one."""
+        """Return why a stage has neither a complete nor a partial result."""
         if cap := self.store.spent(stage):
             return f"finished no query because the budget is used up ({cap})"
         return "was stopped before it finished a query" if self.store.begun(stage) else "has not run"
 
     def believed_lines(self, artifact: str) -> int | None:
-        """Return how many lines of an artifact belong to the result, or None for all.
+        """Return how many lines of an artifact belong to the stage's result, or None if all do.
 
-        A restarted stage appends to its journal, but its lock does not cover the new lines until it has finished.
+        A restarted stage appends lines to its journal. They are not part of the result until the stage has finished.
         """
         name = self.pipeline.writer(artifact)
         lock = self.manifest.stages.get(name) if self.store.marker(name).is_file() else None
@@ -186,13 +189,13 @@ class OpenedRun:
         return output.rows if output else None
 
     def file(self, artifact: str) -> Path:
-        """Return the path of an artifact, or of its partial result if its stage never finished."""
+        """Return the path of an artifact. If its stage never finished, return the path of its partial result."""
         whole, partial = self.store.path(artifact), self.store.partial(artifact)
         return partial if self.pipeline.writer(artifact) not in self.manifest.stages and partial.is_file() else whole
 
     @cached_property
     def graded(self) -> bool:
-        """Whether any passage has a grade. If none has, `raggs.runs.manifests.reasons` explains why.
+        """Whether any passage has a grade. If no passage has one, `raggs.runs.manifests.reasons.ungraded` explains why.
 
         Raises:
             NotFoundError: the judge has not run yet.
@@ -201,12 +204,12 @@ class OpenedRun:
 
     @property
     def unfinished(self) -> UnfinishedStage | None:
-        """The stage that was stopped with some of its queries finished, or None."""
+        """The stage that was stopped after it had finished some of its queries, or None."""
         return next(iter(self.parts), None)
 
     @cached_property
     def parts(self) -> tuple[UnfinishedStage, ...]:
-        """Every stage with a partial result: the stopped one, then those that continued with its queries."""
+        """Every stage with a partial result: the stopped stage, then the stages that processed its finished queries."""
         order = self.pipeline.order
         begun = [name for name in order if name not in self.manifest.stages and self.store.partial(name).is_file()]
         return tuple(
@@ -217,11 +220,13 @@ class OpenedRun:
 
     @property
     def lacks(self) -> str:
-        """Which queries are missing, and from which stage; empty if none is."""
+        """A sentence that names the missing queries and the stages that lack them; empty if no query is missing."""
         return "; ".join(str(part) for part in self.parts if part.left or part.short or part == self.unfinished)
 
     def _left(self, stage: str) -> Iterator[str]:
-        """Yield the ids of the queries that a stage has not finished. Queries without a kept passage do not count."""
+        """Yield the ids of the queries that a stage has not finished. Queries of which no passage was kept are not
+        included.
+        """
         before = {record.qid for record in self.records(self._before(stage)) if _goes_on(record)}
         yield from sorted(before - {record.qid for record in self.records(stage)})
 
@@ -233,7 +238,7 @@ class OpenedRun:
                 yield from (record.qid for record in self.records(artifact) if found.cut_short(record))
 
     def _before(self, stage: str) -> str:
-        """Return the artifact that supplies the queries of a stage: the last one that it reads."""
+        """Return the artifact that determines which queries a stage processes: the last artifact that it reads."""
         return self.pipeline.stage(stage).READS[-1]
 
     def golden(self) -> Iterator[tuple[str, list[RankRecord]]]:
@@ -254,7 +259,7 @@ def edited_by_hand(store: RunStore, artifact: str, stage: str, remedy: str) -> D
         store: the run directory.
         artifact: name of the artifact.
         stage: the stage that wrote it.
-        remedy: how to discard the edit, as a clause.
+        remedy: how to discard the edit, as a clause for the error message.
     """
     path = store.path(artifact)
     if artifact == "judge":
@@ -275,19 +280,20 @@ def open_run(folder: Path | str, *, as_found: bool = False) -> OpenedRun:
 
     Raises:
         NotFoundError: the directory contains no run.
-        DataError: its manifest is damaged.
+        DataError: the manifest is damaged.
     """
     store = RunStore(Path(folder))
     return OpenedRun(store, store.manifest(), as_found)
 
 
 R = TypeVar("R", bound=Record)
-QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')  # quotation marks inside a text are escaped, so they do not match
+# a `"qid"` inside a text has escaped quotation marks, so it does not match
+QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')
 RANK_FIELD = re.compile(rb'"rank":\s*([0-9]+)')
 
 
 class ArtifactByQuery:
-    """An artifact by query; empty if the file does not exist.
+    """Access to the records of an artifact by query. If the file does not exist, there are none.
 
     Raises:
         DataError: a line has no query id, or the file was changed since its stage wrote it.
@@ -312,10 +318,10 @@ class ArtifactByQuery:
         Args:
             qid: the query id.
             model: record type.
-            depth: maximum rank to read; None for all.
+            depth: maximum rank to read; None to read all ranks.
 
         Raises:
-            DataError: a line does not match `model`, or the file has changed.
+            DataError: a line is not a valid `model`, or the file has changed.
         """
         if qid not in self._pieces:
             return ()
@@ -326,11 +332,11 @@ class ArtifactByQuery:
             where = f"{self._path}, query {qid}"
             raise DataError(first_fault(error), where=where, remedy=f"expected a {model.__name__}") from error
         if any(record.qid != qid for record in records):
-            raise DataError("has changed while it was read", where=self._path, remedy="run the command again")
+            raise DataError("changed while it was read", where=self._path, remedy="run the command again")
         return tuple(records)
 
     def _lines(self, qid: str, depth: int | None) -> Iterator[bytes]:
-        # unbuffered: a query's lines are mostly contiguous and read at once
+        # unbuffered, because a query's lines are mostly contiguous and read by one call
         with self._path.open("rb", buffering=0) as file:
             for begin, end in self._pieces[qid]:
                 file.seek(begin)
@@ -339,17 +345,18 @@ class ArtifactByQuery:
 
 
 def _is_beyond_depth(line: bytes, depth: int) -> bool:
-    """Return whether the rank in a line is beyond a depth."""
+    """Return whether a line is a record with a rank greater than `depth`."""
     found = RANK_FIELD.search(line)
     return found is not None and int(found[1]) > depth
 
 
 def _pieces(path: Path) -> Iterator[tuple[str, int, int]]:
-    """Yield the query id, start byte and end byte of each block of lines of one query."""
+    """Yield the query id, start byte and end byte of each block of consecutive lines of one query."""
     named, head, begin, byte = b"", b"\n", 0, 0
     with regular_file(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if not line.startswith(head):  # lines of the same query start with the same bytes
+            # the next lines of the same query start with the same bytes, so their ids need not be parsed
+            if not line.startswith(head):
                 found = QID.search(line)
                 if found is None and line.strip():
                     raise DataError("has no query id", where=path, line=number, remedy="run raggs audit on the run")
@@ -368,14 +375,14 @@ JUDGE, RANK = "judge", "rank"
 
 @dataclass(frozen=True)
 class BudgetCoverage:
-    """Progress of a run when its budget was used up.
+    """How far a run got before its budget was used up.
 
     Attributes:
         cap: the cap that was reached, and the amount spent.
         queries: number of queries of the run.
         graded: number of fully graded queries.
-        ranked: number of these that have an order; None if ranking did not start.
-        short: number of these orders that ended early.
+        ranked: number of graded queries that have an order; None if the rank stage did not start.
+        short: number of ranked queries whose ranking ended early.
     """
 
     cap: BudgetCap
@@ -386,17 +393,16 @@ class BudgetCoverage:
 
     @property
     def json(self) -> dict[str, object]:
-        """The coverage as commands print it with --json."""
+        """The progress as commands print it with --json."""
         cap = {"setting": f"budget.{self.cap.setting}", "limit": self.cap.limit, "spent": self.cap.spent}
         counts = {"queries": self.queries, "graded": self.graded, "ranked": self.ranked, "short": self.short}
         return {"cap": cap, **counts}
 
     @property
     def sentence(self) -> str:
-        """A sentence about the progress and the remedy."""
+        """A sentence about the progress, and how to continue."""
         return (
-            f"the budget is used up ({self.cap}): {self}; paid answers are kept, and the run continues with a "
-            "higher cap"
+            f"the budget is used up ({self.cap}): {self}; paid answers are kept; to continue the run, set a higher cap"
         )
 
     def __str__(self) -> str:
@@ -407,7 +413,7 @@ class BudgetCoverage:
 
 
 def budget_coverage(run: OpenedRun) -> BudgetCoverage | None:
-    """Return the progress of a run whose budget is used up, or None if no cap stopped one of its stages."""
+    """Return the progress of a run whose budget is used up, or None if the run was not stopped by its budget."""
     parts = {part.stage: part for part in run.parts}
     cap = next((part.cap for part in run.parts if part.cap), None)
     first = run.manifest.stages.get(run.pipeline.order[0])

@@ -1,4 +1,6 @@
-"""Check whether a stage's result was made by code that this raggs has. Only then can the result be recomputed."""
+"""Check whether a stage's result was made by the code of the installed version of raggs. A result can be recomputed
+only by the same code.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from raggs.stages.rank_config import engine_version
 
 
 def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
-    """Return the code versions of this raggs that would make the result now, named as in component trees."""
+    """Return the versions of the installed code that would make the result now, with the same keys as in component
+    trees.
+    """
     here = {"code": stage.code}
     if "engine" in lock.components:
         engine = str(lock.components["engine"]).partition("/")[0]
@@ -20,8 +24,10 @@ def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
 
 
 def outdated(lock: StageLock) -> str | None:
-    """Return which version made the result and which one is installed, as a clause; None if they are the same."""
+    """Return which version made the result and which version is installed, as a clause. Return None if the versions are
+    the same.
+    """
     for name, version in made_by(pipeline_of(lock.stage).stage(lock.stage), lock).items():
         if lock.components.get(name) != version:
-            return f"it was made by {lock.components.get(name)}, and this raggs has {version}"
+            return f"it was made by {lock.components.get(name)}, but {version} is installed"
     return None

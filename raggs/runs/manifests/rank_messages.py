@@ -1,4 +1,4 @@
-"""Sentences that explain one query's order and the judge behind it. Nothing is computed or printed here."""
+"""Sentences that explain one query's order, and what was estimated about its judge."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from raggs.ranking import Lock
     from raggs.runs.manifests.explain import Explanation
 
-WORTH_A_WORD = 0.05  # grades; a smaller gain is not quantified
+WORTH_A_WORD = 0.05  # in grades; a smaller position bias is mentioned without a number
 
 
 def care_words(profile: JudgeProfile) -> str:
-    """Return what the pilot queries showed about the judge, as one line."""
+    """Return, as one line, what the pilot queries showed about the judge."""
     sharp = f"sharpness {profile.sharpness:.1f} for lists of five"
     falls = [(place + 1, left) for place, left in enumerate(profile.left) if place and left < profile.left[place - 1]]
-    care = ", ".join(f"{left:.0%} from pick {pick}" for pick, left in falls)
-    tires = f"care falls to {care}" if care else "no degradation with list length"
-    strain = f", long lists reduce its care (strain {profile.strain:g})" if profile.strain else ""
+    care = ", ".join(f"{left:.0%} from rank {pick} on" for pick, left in falls)
+    tires = f"accuracy falls to {care}" if care else "accuracy is the same at all ranks"
+    strain = f", less accuracy in long lists (strain {profile.strain:g})" if profile.strain else ""
     repeats = f"; test-retest error correlation {profile.echo:.1f}" if profile.echo else ""
     learned = f"judge profile from {plural(profile.questions, 'query')}"
     return f"{learned}: {sharp}; {tires}{strain}{_position_bias_clause(profile)}{repeats}"
@@ -41,11 +41,11 @@ def _position_bias_clause(profile: JudgeProfile) -> str:
 
 
 def price_words(profile: JudgeProfile, told: Mapping[int, float]) -> str:
-    """Return the information per cost of lists of each length, as one line; the first length counts as 1."""
+    """Return, as one line, the information per cost of a batch by its length, relative to the first length."""
     first, one = next(iter(told.items()))
     each = ", ".join(f"{length}: {amount / one:.2f}" for length, amount in told.items() if one)
     return (
-        f"fixed cost of a call: {profile.overhead:.1f} passages; information per cost by list length, "
+        f"fixed cost of a call: as much as {profile.overhead:.1f} passages; information per cost by list length, "
         f"relative to {first}: {each}"
     )
 
@@ -55,16 +55,16 @@ SHOWN_DOUBTS = 5
 CERTAIN_FROM = 0.95
 STOPS = {
     "cap": "rank.max_calls was reached; a higher value reduces the uncertainty",
-    "a further call saves little": "a further call is expected to reduce the loss by less than rank.options.saving",
-    "stable": "the top did not change for long enough",
-    "everything is settled": "each rank of the top is locked",
-    "every presentation was shown": "the judge has seen every possible batch of the pool",
+    "a further call saves little": "another call is expected to reduce the loss by less than rank.options.saving",
+    "stable": "the top did not change during the last calls",
+    "everything is settled": "every rank of the top is certain (locked)",
+    "every presentation was shown": "the judge has ordered every possible batch of the pool",
     "the set's budget was spent": "rank.budget was used up; a higher value reduces the uncertainty",
     "the budget ended": "the run's budget was used up; a higher budget continues from this order",
-    "nobody ordered them": "passages without an order are sorted by grade and fused rank",
+    "nobody ordered them": "no human order exists, so passages are sorted by grade and fused rank",
     "fewer than two reach the floor": "passages below rank.floor are sorted by grade and fused rank",
     "no relevant passage": "no grade reaches rank.min_best_grade: sorted by grade and fused rank, without calls",
-    "nothing to judge": "a pool of one passage needs no judge",
+    "nothing to judge": "a single passage needs no order",
 }
 RANK_TABLE_LEGEND = (
     "95%: plausible ranks; score: estimated grade with its standard error; shown: judged batches with the passage; "
@@ -74,8 +74,8 @@ RANK_TABLE_LEGEND = (
 
 
 def order_lines(found: Explanation) -> Iterator[str]:
-    """Yield why the ranking stopped, what the engine estimated about the judge, what is uncertain, and the locked
-    pairs.
+    """Yield why the ranking stopped, what the engine estimated about the judge, which ranks are uncertain, and the
+    locked pairs.
     """
     yield from _stop_sentences(found)
     yield from _uncertainty_sentences(found)
@@ -83,7 +83,7 @@ def order_lines(found: Explanation) -> Iterator[str]:
 
 
 def against_next(found: Explanation, place: int) -> str:
-    """Return the probability that a passage is better than the next one, with the batches for and against it."""
+    """Return the probability that a passage is better than the next one, and the batches for and against it."""
     order = found.ranking.order
     if place + 1 == len(order):
         return ""
@@ -97,14 +97,14 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
     ranking, config = found.ranking, found.config
     most = f"the cost of {config.max_calls} lists of five" if found.profile else str(config.max_calls)
     yield (
-        f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed, of at most {most}; "
+        f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed (maximum: {most}); "
         f"stopped: {ranking.stop_reason}"
     )
     if found.shares:
         yield from (f"  {line}" for line in share_words(ranking.calls + ranking.skipped, found.shares))
     if found.profile:
         lists = ", ".join(f"{count:,} of {length}" for length, count in sorted(found.lengths.items(), reverse=True))
-        yield f"lists, each of the length with most information per cost: {lists}"
+        yield f"batches, each of the length with the most information per cost: {lists}"
         yield f"  {care_words(found.profile)}"
         if found.told_by_length:
             yield f"  {price_words(found.profile, found.told_by_length)}"
@@ -113,7 +113,7 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
     if ranking.unordered and ranking.stop_reason != STOP_NO_RELEVANT:
-        yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor} sorted by grade and fused rank only"
+        yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor}, sorted by grade and fused rank only"
     if found.exact:
         yield f"judge: {BY_RULE}"
     elif ranking.sharpness is not None:
@@ -121,13 +121,15 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
 
 
 def _uncertainty_sentences(found: Explanation) -> Iterator[str]:
-    """Yield what is uncertain: the closest neighbours in the top, and the passages that may or may not belong to it."""
+    """Yield what is uncertain: the most uncertain pairs of neighbours in the top, and the passages that may or may not
+    belong to the top.
+    """
     ranking, ordered = found.ranking, len(found.ranking.order) - found.ranking.unordered
     top = found.config.top
     if not found.exact:
         yield f"{ranking.expected_inversions:.1f} discordant pairs expected in the top {top}"
         if ranking.agreement is not None and ranking.calls:
-            yield f"a repeated ranking is expected to share {ranking.agreement:.0%} of the top {top}"
+            yield f"expected overlap with the top {top} of a repeated ranking: {ranking.agreement:.0%}"
     pairs = list(zip(ranking.position_confidence, pairwise(ranking.order[:ordered]), strict=False))[:top]
     open_pairs = sorted((chance, pair) for chance, pair in pairs if chance < CERTAIN_FROM)
     if open_pairs:
@@ -142,17 +144,17 @@ def _uncertainty_sentences(found: Explanation) -> Iterator[str]:
     if edge:
         more = f" … and {len(edge) - 2 * SHOWN_DOUBTS} more" if len(edge) > 2 * SHOWN_DOUBTS else ""
         shown = ", ".join(edge[: 2 * SHOWN_DOUBTS])
-        yield f"may belong to the top {top}, with the probability: {shown}{more}"
+        yield f"passages that may belong to the top {top}, with the probability: {shown}{more}"
 
 
 def _locks(found: Explanation) -> Iterator[str]:
-    """Yield the locked pairs in the order in which they were locked, and those that were released."""
+    """Yield the locked pairs in the order in which they were locked, and then the pairs that were released."""
     ranking = found.ranking
     neighbours = set(pairwise(ranking.order))
     between = sum((lock.winner, lock.loser) in neighbours for lock in ranking.locks)
     yield (
         f"{plural(len(ranking.locks), 'locked pair')} ({between} of neighbours), {len(ranking.released)} released; "
-        "z: standard errors between the two passages at that time"
+        "z: score difference of the pair in standard errors when it was locked"
     )
     for lock in ranking.locks[:SHOWN_LOCKS]:
         yield f"  {_lock(lock)}"

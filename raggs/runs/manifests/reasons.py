@@ -1,7 +1,7 @@
-"""Reasons for running a stage, as values that print as messages.
+"""Reasons for running a stage. Each reason is a value, and its string is the message.
 
-`ungraded` explains why a run has no grades after its judge stage, and suggests a remedy: repeating the run rarely
-helps.
+`ungraded` explains why a run has no grades after its judge stage, and suggests a remedy, because repeating the run
+rarely helps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ForcedRerun:
 
 @dataclass(frozen=True)
 class ComponentChanged:
-    """A component differs from the one in the lock."""
+    """Something that the stage's result depends on has changed since the lock was written."""
 
     component: str
     old: Any
@@ -72,7 +72,7 @@ class OutputEdited:
 
 @dataclass(frozen=True)
 class LockEdited:
-    """The lock of a stage cannot be trusted."""
+    """The lock of the stage was edited, so the stage runs again."""
 
     stage: str
 
@@ -90,7 +90,7 @@ class FailuresLeft:
 
 @dataclass(frozen=True)
 class PartlyDone:
-    """An earlier stage was stopped; this one processes its finished queries."""
+    """An earlier stage was stopped, and this stage processes the queries that it had finished."""
 
     stage: str
 
@@ -100,15 +100,15 @@ class PartlyDone:
 
 @dataclass(frozen=True)
 class BudgetEnded:
-    """The budget is used up, and no further model is called."""
+    """The budget is used up, so the stage processes paid answers and calls no model."""
 
     def __str__(self) -> str:
-        return "the budget is used up; uses only paid answers"
+        return "the budget is used up, so only paid answers are used"
 
 
 @dataclass(frozen=True)
 class UpstreamReruns:
-    """An earlier stage will run. This one runs too if that stage's artifact changes."""
+    """An earlier stage will run first. If its artifact changes, this stage runs, too."""
 
     stage: str
 
@@ -132,7 +132,7 @@ Reason = (
 
 
 def differences(old: Any, new: Any, name: str = "") -> Iterator[ComponentChanged]:
-    """Yield every leaf in which two component trees differ, by dotted name, sorted."""
+    """Yield every value that differs between two component trees, with its dotted name, sorted by name."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({*old, *new}):
             yield from differences(old.get(key, ABSENT), new.get(key, ABSENT), f"{name}.{key}" if name else key)
@@ -155,11 +155,11 @@ class UngradedQueries:
     """Reasons why the queries of a run have no grades.
 
     Attributes:
-        empty: number of queries without a pool.
+        empty: number of queries for which no retriever found a passage.
         waiting: number of queries whose pool was not judged.
         failed: number of passages on which the judge failed.
         silent: number of passages on which every judge abstained.
-        remedy: a command that helps.
+        remedy: the command that resolves or explains the problem.
     """
 
     empty: int
@@ -183,7 +183,7 @@ class UngradedQueries:
 
 
 def ungraded(run: OpenedRun) -> UngradedQueries:
-    """Return why no query of a run is `graded`."""
+    """Return the reasons why no passage of the run has a grade."""
     records = [record for record in run.typed("judge", JudgeRecord) if record.duplicate_of is None]
     pools = {record.qid for record in run.typed("merge", MergeRecord)}
     empty = [record.qid for record in run.typed("embed", EmbedRecord) if record.qid not in pools]
@@ -200,7 +200,7 @@ def ungraded(run: OpenedRun) -> UngradedQueries:
 
 
 def no_grades(run: OpenedRun) -> DataError:
-    """Return the error for commands that need the grades of such a run."""
+    """Return the error for commands that need grades, for a run that has none."""
     found = ungraded(run)
     return DataError(str(found), where=run.folder, remedy=found.remedy)
 

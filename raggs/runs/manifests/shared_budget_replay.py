@@ -1,10 +1,12 @@
-"""Replay the rankings of all queries that share a budget from their journals, wave by wave.
+"""Replay the rankings of queries that share a budget, from the journal. As in the run, a wave is a set of rounds of
+different queries.
 
-The order of rounds is recomputed by the same fold as in the run (`raggs.stages.waves`). Suppose a query was requested
-when another query's round had the larger expected gain, or after the budget was used up. Its journal then has entries
-that no wave requests. As in the run, all rankings and journals are in memory.
+The order of rounds is recomputed by the same code as in the run (`raggs.stages.waves`). An edited journal may contain a
+round that was not the one with the largest expected gain, or a round after the budget was used up. No wave requests the
+entries of such a round, so they are reported as a problem. As in the run, all rankings and journals are kept in memory.
 
-`profile_mismatch` estimates the judge profile again from the pilot's answers. All rankings must have used this profile.
+`profile_mismatch` estimates the judge profile again from the answers to the pilot queries. All rankings must have used
+this profile.
 """
 
 from __future__ import annotations
@@ -42,14 +44,14 @@ from raggs.stages.waves import SetBudget, SharedBudget, Waves
 
 
 def profile_mismatch(work: StageWork, config: RankConfig, profile: JudgeProfile, most: int = QUESTIONS) -> str | None:
-    """Return how the judge profile differs from the one that its pilot's answers imply, or None.
+    """Return how the judge profile differs from the one that the pilot's answers imply, or None if it does not differ.
 
-    If a pilot's answer is missing, None is returned: the replay of its query reports this.
+    Return None also if an answer of the pilot is missing, because the replay of that query reports the missing answer.
 
     Args:
         work: all artifacts of the run.
         config: settings of the rank stage.
-        profile: the judge profile of the journals.
+        profile: the judge profile in the journals.
         most: maximum number of pilot queries.
     """
     pilots = list(_pilots(work, config, most))
@@ -58,12 +60,12 @@ def profile_mismatch(work: StageWork, config: RankConfig, profile: JudgeProfile,
     found = learn_profile([pilot for pilot in pilots if pilot is not None], profile.overhead)
     for (name, told), (_, again) in zip(profile, found, strict=True):
         if repr(told) != repr(again):
-            return f"{name} of the judge is {told}, but {again} according to its pilot's answers"
+            return f"{name} of the judge is {told}, but {again} according to the answers of the pilot"
     return None
 
 
 def _pilots(work: StageWork, config: RankConfig, most: int) -> Iterator[Pilot | None]:
-    """Yield the data of each pilot query, or None for one with a missing answer."""
+    """Yield the data of each pilot query, or None for a query with a missing answer."""
     mine = pilot_questions((query.qid for query in work.read("queries", QueryRecord)), config.seed, most)
     journal = {qid: entries for qid, entries in work.by_query("rank.journal", JournalRecord) if qid in mine}
     for qid, pruned in work.by_query("prune", PruneRecord):
@@ -89,8 +91,8 @@ MIXED_PROFILES = "not all queries were ranked with the same judge profile"
 
 @dataclass
 class _Replayed:
-    """A ranking in progress. `left` is the number of entries not yet requested; `lost` means that an answer is
-    missing.
+    """A ranking during its replay. `left` is the number of journal entries that were not requested yet. `lost` means
+    that an answer is missing, so the replay has ended.
     """
 
     pool: KeptPool
@@ -103,17 +105,17 @@ class _Replayed:
 def ranked_together(
     work: StageWork, config: RankConfig, budget: SetBudget, prices: object, problem: Problem
 ) -> Iterator[Record]:
-    """Yield the records of all rankings.
+    """Replay all rankings that share a budget, and yield their records.
 
     Args:
         work: all artifacts of the run.
         config: settings of the rank stage.
         budget: the shared budget.
-        prices: the judge's prices, from the lock's components.
+        prices: the judge's prices, which the lock contains as a component.
         problem: receives sentences about problems with the journal.
 
     Raises:
-        ConfigError: the lock does not contain the judge's prices.
+        ConfigError: the budget is in USD, and the lock does not contain the judge's prices.
     """
     journal = dict(work.by_query("rank.journal", JournalRecord))
     for qid, entries in journal.items():
@@ -143,7 +145,7 @@ def ranked_together(
 
 
 def mixed_state_problem(entries: Iterable[JournalRecord]) -> str | None:
-    """Return the problem of a query's entries if they have several states, or None."""
+    """Return a problem if a query's entries have several states (settings and inputs), else None."""
     return "entries of more than one state" if len({entry.state for entry in entries}) > 1 else None
 
 
@@ -157,7 +159,7 @@ def _start_replay(pool: KeptPool, config: RankConfig, entries: list[JournalRecor
 
 
 def _replay_known_entries(qid: str, each: _Replayed, problem: Problem) -> tuple[Batch, ...]:
-    """Process the entries before the first wave, and return the pilot's batches."""
+    """Process the entries from before the first wave: known orders and the pilot. Return the batches of the pilot."""
     course, answers = each.course, each.answers
     if course is None:
         return ()
@@ -178,7 +180,7 @@ def _replay_known_entries(qid: str, each: _Replayed, problem: Problem) -> tuple[
 
 
 def _replay_round(qid: str, each: _Replayed, batches: tuple[Batch, ...], problem: Problem) -> bool:
-    """Take the answers to a round from the journal. Return False if one is missing."""
+    """Take the answers to a round from the journal. Return False if an answer is missing."""
     entries, wrong = each.answers.to(batches)
     if wrong:
         problem(f"query {qid}: {wrong}")

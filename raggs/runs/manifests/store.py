@@ -3,28 +3,32 @@
 The order of a commit is: the incomplete marker, the artifact (temporary file, fsync, rename), its line checksums, the
 lock in the manifest, then removal of the marker. If the process is killed at any moment, the manifest never names an
 incomplete file. The artifact of a stage that calls the judge is first written under another name (`partial`). It stays
-there if the stage is stopped, and contains only whole queries. These can be read until the stage is done.
+there if the stage is stopped, and contains only whole queries. Until the stage is done, these queries can be read from
+there.
 
-The seal of a manifest consists of hashes of its content. They detect and locate edits. A seal is not a signature.
+The seal of a manifest consists of hashes of its content. They show whether and where the manifest was edited. A seal is
+not a signature.
 
-Each lock is chained to the previous one (`chain`: hash of the lock and of the chain so far), the first one to the head
-of the manifest. Configuration, estimates and the ledger's mark have one hash each, and one hash covers everything. A
-seal is computed from the JSON in the file, never from the models of this raggs, so that later versions can read it.
+Each lock contains a `chain`: a hash of the lock and of the previous lock's chain. For the first lock, the head of the
+manifest replaces the previous chain. Configuration, estimates and ledger have one hash each, and one more hash covers
+everything. A seal is checked against the JSON in the file, not against the models of this version, so that later
+versions of raggs can check it.
 
-Every user of raggs can write a seal: it detects edits, not forgery (docs/concepts/caching-and-audit.md). Sealing never
-repairs anything.
+Everyone who has raggs can write a valid seal, so it reveals accidental edits, but not forgery
+(docs/concepts/caching-and-audit.md).
 
-`RunJournal` is the journal of judged batches while the rank stage runs. It is on disk; memory holds only the positions
-of the entries. Entries are appended as they arrive. Each is passed to the operating system before `append` returns.
-Lines are not synced one by one: a power cut may lose the newest ones, but their paid answers are still in the cache.
-When a query is done, `settle` records which entries determine its ranking. `settled` yields these in their final order
-for the commit. The journal of a resumed run therefore has the same bytes as that of an uninterrupted one.
+`RunJournal` is the journal of judged batches while the rank stage runs. The entries are on disk; only their positions
+are in memory. Entries are appended as they arrive. Each entry is passed to the operating system before `append`
+returns. Lines are not synced one by one: a power cut may lose the newest lines, but their paid answers are still in the
+cache. When a query is done, `settle` records which entries determine its ranking. For the commit, `settled` yields
+these entries in their final order. The journal of a resumed run therefore has the same bytes as that of an
+uninterrupted one.
 
-`LedgerReader` maintains the ledger's running hash, which marks how far llm.ledger.jsonl had come when a manifest was
-written. The ledger stays append-only, and lines cost nothing extra. Each time a manifest is written, the reader
-continues at its last position and sets a mark. A mark covers only whole lines, because an incomplete one is removed
-when the ledger is opened again. Lines that no mark covers yet (after a kill) are covered by the next mark. A ledger
-that does not match its last mark gets no new mark, so an altered account remains detectable.
+`LedgerReader` computes the mark of llm.ledger.jsonl: its length, and the hash of its content, when a manifest was
+written. The ledger is append-only. Each time a manifest is written, the reader hashes only the new lines, and returns a
+new mark. A mark covers only whole lines, because an incomplete line is removed when the ledger is opened again. If
+raggs is killed, the next mark covers the lines written before the kill. A ledger that does not match its last mark gets
+no new mark, so edits remain detectable.
 """
 
 from __future__ import annotations
@@ -68,7 +72,7 @@ from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
 HEAD = ("schema_version", "name", "pipeline", "created", "raggs")
-LATEST = ("config", "config_file")  # both from the latest run
+LATEST = ("config", "config_file")  # both describe the latest invocation
 
 Content = Mapping[str, object]  # content of a manifest as parsed JSON
 
@@ -78,7 +82,7 @@ class ManifestBreak:
     """A part of a manifest that was changed since raggs wrote it.
 
     Attributes:
-        path: path of the part, as keys from the root.
+        path: path of the part: the keys from the root of the JSON.
         stage: name of the stage if the part is a lock; None for every other part.
         message: description of the change, as a clause.
     """
@@ -89,7 +93,7 @@ class ManifestBreak:
 
 
 def sealed(manifest: RunManifest, ledger: LedgerMark) -> dict[str, object]:
-    """Return the JSON of a manifest with a new chain and seal. Existing ones are replaced."""
+    """Return the JSON of a manifest with new chains and a new seal."""
     content: dict[str, object] = manifest.model_dump(mode="json")
     before = _head_hash(content)
     stages: dict[str, object] = {}
@@ -104,17 +108,17 @@ def sealed(manifest: RunManifest, ledger: LedgerMark) -> dict[str, object]:
 
 
 def content_hash(content: Content) -> str:
-    """Return the hash of a manifest's whole content except the hash itself."""
+    """Return the hash of a manifest's whole content except the field that stores this hash."""
     seal = {name: value for name, value in as_object(content.get("seal")).items() if name != "sha256"}
     return hash_value({**content, "seal": seal})
 
 
 def breaks(content: Content) -> Iterator[ManifestBreak]:
-    """Yield every part of a manifest that does not match its seal; nothing for a manifest that was never sealed."""
+    """Yield every part of a manifest that does not match its seal. Yield nothing if the manifest was never sealed."""
     seal = as_object(content.get("seal"))
     if not seal:
         if _was_sealed(content):
-            yield ManifestBreak((), None, "the seal was removed, but its traces remain")
+            yield ManifestBreak((), None, "the seal was removed, but the chains of the locks remain")
         return
     found = [*_chain_breaks(content, seal), *_part_breaks(content, seal)]
     yield from found
@@ -132,7 +136,9 @@ def edited_stages(content: Content) -> frozenset[str]:
 
 
 def place_of(text: str, path: Sequence[str]) -> int | None:
-    """Return the line, from 1, at which a part of a manifest starts in raggs' format, or None if it is not found."""
+    """Return the line (from 1) at which a part of a manifest starts, or None if the part is not found. The text must be
+    formatted as raggs writes it.
+    """
     found, lines, depth = None, text.split("\n"), 1
     at = 0
     for depth, key in enumerate(path, start=1):
@@ -196,16 +202,16 @@ class EntryFile:
     """Journal entries in a file, indexed by query. The owner closes the file.
 
     Args:
-        file: open for reading and writing. Existing entries are registered with `index`.
+        file: file that is open for reading and writing. To register entries that it already contains, call `index`.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self._end = 0
-        self._places: dict[str, array[int]] = {}  # start and end of each block of entries: 16 bytes
+        self._places: dict[str, array[int]] = {}  # start and end of each block of entries, so 16 bytes per block
 
     def index(self, qid: str, size: int) -> None:
-        """Register the next `size` bytes as an entry of this query."""
+        """Register the next `size` bytes of the file as an entry of query `qid`."""
         places = self._places.setdefault(qid, array("q"))
         if places and places[-1] == self._end:
             places.pop()
@@ -239,20 +245,20 @@ class EntryFile:
 
 
 class RunJournal:
-    """The journal of one run.
+    """The journal of judged batches of one run.
 
     Args:
         path: path of the file; created if missing.
-        sums: CRC-32 of the trusted lines, four bytes each, little-endian. None trusts all lines.
+        sums: CRC-32 of the lines that are used, four bytes each, little-endian. If None, all lines are used.
 
     Raises:
-        DataError: a line is not an entry, except an incomplete last line.
-        OSError: the disk failed.
+        DataError: a line is not a valid entry. An incomplete last line is not an error.
+        OSError: the file cannot be read or written.
     """
 
     def __init__(self, path: Path, sums: bytes | None = None) -> None:
         believed = None if sums is None else {sums[at : at + 4] for at in range(0, len(sums), 4)}
-        # An incomplete last line would corrupt the next entry, so the whole lines are written again.
+        # The complete lines are written to a new file, because an incomplete last line would corrupt the next entry.
         with atomic_writer(path) as file:
             self._known = EntryFile(file)
             for record in read_torn(path, JournalRecord, "delete the file to restart this stage"):
@@ -263,7 +269,7 @@ class RunJournal:
         self._settled = EntryFile(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
 
     def entries(self, qid: str) -> list[JournalRecord]:
-        """Return the known entries of a query, from earlier runs and from this one."""
+        """Return the entries of a query that are in the journal, from earlier invocations and from this one."""
         return list(self._known.get(qid))
 
     def append(self, record: JournalRecord) -> None:
@@ -282,8 +288,8 @@ class RunJournal:
         self._settled.file.close()
 
 
-CRC = 4  # bytes of a line's checksum
-Problem = tuple[int | None, str]  # a line of the ledger, and its problem
+CRC = 4  # size of a line's checksum in bytes
+Problem = tuple[int | None, str]  # number of a line in the ledger (None if unknown), and its problem
 
 
 class LedgerReader:
@@ -291,7 +297,7 @@ class LedgerReader:
 
     Args:
         path: path of the ledger; it need not exist.
-        sums: path of the file with the CRC-32 of each marked line, which identify edited lines.
+        sums: path of a file with the CRC-32 of each line that a mark covers. The checksums show which line was edited.
     """
 
     def __init__(self, path: Path, sums: Path) -> None:
@@ -299,11 +305,11 @@ class LedgerReader:
         self._digest, self._sums = hashlib.sha256(), bytearray()
         self._mark = LedgerMark()
         self._checked = False  # whether the existing ledger was compared with its last mark
-        self._kept: LedgerMark | None = None  # last mark of a ledger that no longer matches it
+        self._kept: LedgerMark | None = None  # the last mark, if the ledger no longer matches it
         self._summed = -1  # number of rows whose checksums are on disk
 
     def end(self) -> int:
-        """Return the size of the complete lines of the ledger in bytes.
+        """Return the total size of the ledger's complete lines in bytes.
 
         Raises:
             OSError: the ledger cannot be read.
@@ -311,7 +317,7 @@ class LedgerReader:
         return self._read().bytes
 
     def expect(self, known: LedgerMark) -> None:
-        """Treat lines after `known` as foreign: no run booked them, and no mark will cover them.
+        """If the ledger has lines after the mark `known`, never mark them: raggs did not write them.
 
         Raises:
             OSError: the ledger cannot be read.
@@ -320,10 +326,11 @@ class LedgerReader:
             self._kept, self._checked = known, True
 
     def mark(self, known: LedgerMark) -> LedgerMark:
-        """Return a new mark, after everything that it covers is on disk; `known` if the ledger does not match it.
+        """Return a new mark, or `known` if the ledger does not match `known`. When this returns, everything that the
+        mark covers is on disk.
 
         Raises:
-            OSError: the disk failed.
+            OSError: the file cannot be read or written.
         """
         if not self._checked and not fits_mark(self._path, known):
             self._kept = known
@@ -347,13 +354,13 @@ class LedgerReader:
                 self._sums += zlib.crc32(line).to_bytes(CRC, "little")
                 rows, size = rows + 1, size + len(line)
             if size > self._mark.bytes:
-                os.fsync(file.fileno())  # everything that a mark covers must be on disk first
+                os.fsync(file.fileno())  # everything that a mark covers must be on disk before the mark is
         self._mark = LedgerMark(rows=rows, bytes=size, sha256=self._digest.hexdigest())
         return self._mark
 
 
 def fits_mark(path: Path, mark: LedgerMark) -> bool:
-    """Return whether the ledger still starts with the content that the mark covers."""
+    """Return whether the ledger still starts with the content that it had when the mark was made."""
     if not mark.bytes:
         return True
     if not path.is_file() or path.stat().st_size < mark.bytes:
@@ -367,7 +374,7 @@ def fits_mark(path: Path, mark: LedgerMark) -> bool:
 
 
 def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
-    """Yield the problem of a ledger that does not match its mark, with the first changed line if checksums exist."""
+    """If a ledger does not match its mark, yield the problem, with the first changed line if checksums are stored."""
     if fits_mark(path, mark):
         return
     if not path.is_file():
@@ -376,18 +383,20 @@ def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
     line = _first_changed(path, sums) if len(sums) >= CRC * mark.rows else None
     yield (
         line,
-        f"differs from the booked calls: the hash of its first {plural(mark.rows, 'line')} differs from the manifest",
+        f"was changed: the hash of its first {plural(mark.rows, 'line')} differs from the one in the manifest",
     )
 
 
 def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
-    """Return the first line after a mark and its problem, in a run in which no stage is running."""
+    """Return the first line after a mark and its problem, or None if there is no such line. Call this only if no stage
+    is running.
+    """
     if not path.is_file() or path.stat().st_size <= mark.bytes or not fits_mark(path, mark):
         return None
     with path.open("rb") as file:
         file.seek(mark.bytes)
         count = sum(1 for _ in _complete_lines(file))
-    told = f"{plural(count, 'line')} from here on were added after the last call of the run was booked"
+    told = f"{plural(count, 'line')} from here on were added after the run had recorded its last call"
     return (mark.rows + 1, told) if count else None
 
 
@@ -424,9 +433,9 @@ class RunStore:
 
     Args:
         folder: the run directory.
-        durable: returns whether written data must survive a power cut; called for each write. Data always survives a
-            kill.
-        pipeline: pipeline of the run, for remedies.
+        durable: returns whether data must survive a power cut. It is called for each write. In any case, written data
+            survives a kill of the process.
+        pipeline: pipeline of the run, for the remedies in error messages.
     """
 
     def __init__(self, folder: Path, durable: Callable[[], bool] = lambda: True, pipeline: Pipeline = GOLDEN) -> None:
@@ -452,7 +461,7 @@ class RunStore:
             data = regular_file(path).read_bytes()
         except OSError as error:
             raise NotFoundError(
-                "no run here", where=self.folder, remedy=f"create one with {self._pipeline.command}"
+                "no run here", where=self.folder, remedy=f"create a run with {self._pipeline.command}"
             ) from error
         raw = _content(data, path)
         if raw.get("schema_version") not in (None, SCHEMA):
@@ -465,7 +474,7 @@ class RunStore:
             raise DataError(first_fault(error), where=path, remedy=RESTORE) from error
 
     def content(self) -> JsonObject:
-        """Return the manifest as parsed JSON, for its seal.
+        """Return the manifest as parsed JSON, which is what the seal covers.
 
         Raises:
             NotFoundError, DataError: see `manifest`.
@@ -477,13 +486,14 @@ class RunStore:
             raise NotFoundError("no run here", where=self.folder) from error
 
     def save(self, manifest: RunManifest) -> None:
-        """Write the manifest with a new seal, which covers the current ledger."""
+        """Write the manifest with a new seal. The seal covers all current lines of the ledger."""
         known = manifest.seal.ledger if manifest.seal else LedgerMark()
         data = manifest_bytes(sealed(manifest, self.account.mark(known)))
         write_atomic(self.folder / MANIFEST, data, durable=self._durable())
 
     def seal_ledger(self) -> None:
-        """Seal the lines that were booked since the manifest was written.
+        """If the ledger has new lines since the manifest was written, write the manifest again with a seal that covers
+        them.
 
         Raises:
             RaggsError, OSError: the manifest cannot be read or written.
@@ -504,29 +514,30 @@ class RunStore:
         return read_records(self.path(artifact), model)
 
     def write(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> dict[str, StageOutput]:
-        """Replace artifacts, each completely or not at all, and store a checksum of each of their lines.
+        """Write artifacts, and store a checksum of each of their lines. Each existing file is replaced completely or
+        not at all.
 
         Args:
-            models: record type of each artifact, which determines the file of a record.
+            models: record type of each artifact. Each record is written to the artifact of its type.
             records: records of all artifacts.
 
         Returns:
-            The content summary of each file, by file name.
+            Hash, line count and size of each file, by file name.
         """
         places = {model: self.path(artifact) for artifact, model in models.items()}
         return self._outputs(models, write_routed(places, records, durable=self._durable()))
 
     def partial(self, artifact: str) -> Path:
-        """Return the path of an artifact until its stage is done."""
+        """Return the path of an artifact while its stage is not done."""
         return self.folder / f"{artifact}{PARTIAL}"
 
     def write_partial(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> list[WrittenFile]:
-        """Write artifacts under names that no lock refers to; see `write`."""
+        """Write artifacts to their partial paths, which no lock refers to; see `write`."""
         places = {model: self.partial(artifact) for artifact, model in models.items()}
         return write_routed(places, records, durable=self._durable())
 
     def promote(self, models: Mapping[str, type[Record]], written: Iterable[WrittenFile]) -> dict[str, StageOutput]:
-        """Turn the files of `write_partial` into the artifacts."""
+        """Rename the files that `write_partial` wrote to the artifacts, and store their checksums."""
         for artifact in models:
             self.partial(artifact).replace(self.path(artifact))
         if self._durable():
@@ -546,12 +557,12 @@ class RunStore:
         write_atomic(folder / f"{artifact}.crc32", written.line_sums, durable=self._durable())
 
     def line_sums(self, artifact: str) -> bytes | None:
-        """Return the CRC-32 of each line at the time of writing, four bytes each, little-endian; None if not stored."""
+        """Return the stored CRC-32 of each line of an artifact, four bytes each, little-endian; None if not stored."""
         path = self.folder / CHECKSUM_FOLDER / f"{artifact}.crc32"
         return path.read_bytes() if path.is_file() else None
 
     def first_edited_line(self, artifact: str) -> int | None:
-        """Return the number of the first changed line, or None if none changed or no checksums are stored."""
+        """Return the number of the first changed line, or None if no line changed or no checksums are stored."""
         sums, path = self.line_sums(artifact), self.path(artifact)
         if sums is None or not path.is_file():
             return None
@@ -569,12 +580,12 @@ class RunStore:
 
     @cached_property
     def account(self) -> LedgerReader:
-        """The running hash of the ledger."""
+        """The reader of the run's ledger, which computes its marks."""
         return LedgerReader(self.ledger, self._ledger_sums)
 
     @property
     def ledger_sums(self) -> bytes:
-        """CRC-32 of each sealed line of the ledger, four bytes each, little-endian; empty if not stored."""
+        """CRC-32 of each line of the ledger that the seal covers, in the format of `line_sums`; empty if not stored."""
         return self._ledger_sums.read_bytes() if self._ledger_sums.is_file() else b""
 
     @property
@@ -592,10 +603,12 @@ class RunStore:
         return self.folder / f".incomplete-{stage}"
 
     def begin(self, stage: str, fingerprint: str) -> None:
-        """Record that a stage has started, with its fingerprint. Delete a partial result with another fingerprint."""
+        """Record that a stage has started, with its fingerprint. If there is a partial result of another fingerprint,
+        delete it.
+        """
         if self.begun(stage) != fingerprint or not self.marker(stage).exists():
             self.forget_partial(stage)
-        self.marker(stage).write_text(fingerprint)  # not important enough to wait for the disk
+        self.marker(stage).write_text(fingerprint)  # not synced, because the marker need not survive a power cut
 
     def begun(self, stage: str) -> str:
         """Return the fingerprint of a started but unfinished stage; empty if there is none."""
@@ -606,7 +619,9 @@ class RunStore:
         self.marker(stage).write_text(f"{self.begun(stage)}\n{cap.setting} {cap.limit!r} {cap.spent!r}")
 
     def spent(self, stage: str) -> BudgetCap | None:
-        """Return the cap that a stage's last attempt reached, or None if it reached none or the stage is done."""
+        """Return the budget cap that a stage's last attempt reached. Return None if it reached no cap, or if the stage
+        is done.
+        """
         try:
             setting, limit, spent = self._begun(stage)[1].split()
             return BudgetCap(setting, float(limit), float(spent))
@@ -631,13 +646,13 @@ class RunStore:
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        """Lock the directory for writing. Create it if missing, and remove remains of a killed run.
+        """Lock the directory for writing. Create it if it is missing, and delete temporary files of a killed run.
 
         Raises:
             BusyError: another process holds the lock.
             ProviderError: the directory cannot be created or written.
         """
-        wait = f"wait for it, or {self._pipeline.beside}"
+        wait = f"wait until it ends, or {self._pipeline.beside}"
         who = "another raggs run is using this directory"
         with hold_folder(self.folder / LOCK, self.folder, who=who, wait=wait, remedy="choose another workspace"):
             remove_leftovers(self.folder)
@@ -650,20 +665,20 @@ def config_place(file: Path, folder: Path) -> str:
     file, folder = file.resolve(), folder.resolve()
     try:
         return Path(os.path.relpath(file, folder)).as_posix()
-    except ValueError:  # another drive
+    except ValueError:  # the file is on another drive, so there is no relative path
         return file.as_posix()
 
 
 def manifest_bytes(content: Mapping[str, object]) -> bytes:
-    """Return a manifest's JSON as raggs writes it."""
+    """Return a manifest as the bytes that raggs writes."""
     return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _content(data: bytes, path: Path) -> JsonObject:
-    """Parse a manifest. Values that are not valid JSON are rejected, such as NaN or lone surrogates.
+    """Parse a manifest. Values that the JSON standard does not allow, such as NaN and lone surrogates, are rejected.
 
     Raises:
-        DataError: the content is not a JSON object, or nested deeper than raggs ever writes.
+        DataError: the content is not a JSON object, or is nested more than `MAX_NESTING` levels deep.
     """
     try:
         found: Json = STRICT.decode(data.decode())
@@ -678,7 +693,7 @@ def _content(data: bytes, path: Path) -> JsonObject:
 
 
 def _depth(value: Json) -> int:
-    """Return the nesting depth of a value, counted level by level."""
+    """Return the nesting depth of a value. The loop needs no recursion, so any depth is safe."""
     depth, level = 0, [value]
     while level:
         depth += 1

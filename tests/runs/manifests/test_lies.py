@@ -224,7 +224,7 @@ def test_lies_told_together_are_found_one_by_one_under_a_mended_seal(lied: Proje
 
 def test_a_seal_that_was_taken_away_is_missed(lied: Project) -> None:
     edit_manifest(lied.run, drop("seal"))
-    assert "manifest.json: the seal was removed, but its traces remain" in told(lied)
+    assert "manifest.json: the seal was removed, but the chains of the locks remain" in told(lied)
 
 
 @pytest.mark.nightly(keep=2)
@@ -461,7 +461,7 @@ def test_an_edit_of_the_ledger_is_named_with_its_line(lied: Project, name: str) 
     path.write_bytes(edit(data))
     number = len(data.splitlines()) if line < 0 else line
     found = [each for each in told(lied) if each.startswith(LEDGER)]
-    assert found[0].startswith(f"{LEDGER}:{number}: differs from the booked calls") or name == "a line twice", found
+    assert found[0].startswith(f"{LEDGER}:{number}: was changed") or name == "a line twice", found
     assert found[0].startswith(f"{LEDGER}:")
 
 
@@ -475,7 +475,7 @@ def test_lines_that_were_added_to_a_ledger_are_named(lied: Project) -> None:
     rows = len(path.read_bytes().splitlines())
     path.write_bytes(path.read_bytes() + path.read_bytes())
     assert (
-        f"{LEDGER}:{rows + 1}: {rows} lines from here on were added after the last call of the run was booked"
+        f"{LEDGER}:{rows + 1}: {rows} lines from here on were added after the run had recorded its last call"
         in told(lied)
     )
 
@@ -485,7 +485,7 @@ def test_a_ledger_in_a_run_that_called_no_model_is_a_finding_and_stays_one(tmp_p
     run(project.config)
     shutil.copy(finished.run / LEDGER, project.run / LEDGER)
     rows = len((project.run / LEDGER).read_bytes().splitlines())
-    planted = f"{LEDGER}:1: {rows} lines from here on were added after the last call of the run was booked"
+    planted = f"{LEDGER}:1: {rows} lines from here on were added after the run had recorded its last call"
     assert planted in told(project)
     project.change(rank={"max_calls": 4})
     run(project.config)
@@ -504,7 +504,7 @@ def test_an_altered_ledger_is_not_marked_anew(tmp_path: Path, monkeypatch: pytes
         project.change(rank={"max_calls": 4})
         run(project.config)
     assert project.manifest()["seal"]["ledger"] == mark
-    assert any(each.startswith(f"{LEDGER}:1: differs from the booked calls") for each in told(project))
+    assert any(each.startswith(f"{LEDGER}:1: was changed") for each in told(project))
 
 
 def test_a_ledger_of_a_version_with_fewer_fields_is_no_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,17 +72,25 @@ def grade(line: bytes) -> bytes:
         (
             "judge",
             lambda lines: [grade(lines[0]), *lines[1:]],
-            "judge.partial.jsonl:1: does not follow from the earlier records",
+            "judge.partial.jsonl:1: differs from the record that the earlier artifacts imply",
         ),
         ("judge", lambda lines: [lines[1], lines[0], *lines[2:]], "judge.partial.jsonl:2: is not sorted by"),
         ("judge", lambda lines: [lines[0][:-1] + b" \n", *lines[1:]], "judge.partial.jsonl:1: its bytes differ"),
-        ("prune", lambda lines: lines[1:], "prune.partial.jsonl:1: does not follow from the earlier records"),
-        ("rank", lambda lines: lines[1:], "rank.partial.jsonl: query q00: its order does not follow from the journal"),
+        (
+            "prune",
+            lambda lines: lines[1:],
+            "prune.partial.jsonl:1: differs from the record that the earlier artifacts imply",
+        ),
+        (
+            "rank",
+            lambda lines: lines[1:],
+            "rank.partial.jsonl: query q00: its ranking differs from the one that the journal implies",
+        ),
         ("rank", lambda lines: [b"no\n", *lines], "rank.partial.jsonl:1: "),
         (
             "rank.queries",
             lambda lines: [lines[0].replace(b'"skipped":0', b'"skipped":1'), *lines[1:]],
-            "rank.queries.partial.jsonl: query q00: does not follow from the journal",
+            "rank.queries.partial.jsonl: query q00: differs from the record that the journal implies",
         ),
     ],
     ids=["grade", "order", "bytes", "pool", "ranking", "form", "why it ended"],
@@ -110,7 +118,9 @@ def test_a_grade_of_a_part_is_what_the_votes_of_a_cascade_come_to(
     place, line = next(item for item in enumerate(lines) if len(item[1]["votes"]) == 1 + asked)
     line["votes"] = {name: [line["grade"] % 3 + 1 if name == "another" else line["grade"]] for name in said}
     part.write_text("".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines))
-    assert told(cascade)[0].startswith(f"judge.partial.jsonl:{place + 1}: does not follow from the earlier records")
+    assert told(cascade)[0].startswith(
+        f"judge.partial.jsonl:{place + 1}: differs from the record that the earlier artifacts imply"
+    )
 
 
 def test_a_journal_in_progress_is_read(project: Project) -> None:

@@ -32,13 +32,13 @@ def test_each_number_says_what_it_means() -> None:
     assert lines[0] == (
         "judge: the passage shown first wins 50% of the batches (33% without bias), "
         "67% of 3 close pairs flip when judged again (50% for random answers), "
-        "1 of 3 batches without an order"
+        "1 of 3 batches without a valid order"
     )
     assert lines[1] == (
         "judge: sharpness 3.0 (prefers the better of two passages one grade apart in 95% of cases), "
         "test-retest error correlation 0.10 (repeated calls are independent)"
     )
-    assert lines[2] == "4.2 discordant pairs expected per query in the top (mean)"
+    assert lines[2] == "4.2 discordant pairs expected in the top of a query (mean over queries)"
 
 
 def test_an_engine_without_estimates_and_an_older_run_tell_what_they_have() -> None:
@@ -48,7 +48,7 @@ def test_an_engine_without_estimates_and_an_older_run_tell_what_they_have() -> N
     del older["sharpness"], older["echo"], older["position_bias"]
     assert [line.text.partition(":")[0] for line in health_lines(RankHealth(**older)) if not line.warning] == [
         "judge",
-        "4.2 discordant pairs expected per query in the top (mean)",
+        "4.2 discordant pairs expected in the top of a query (mean over queries)",
     ]
 
 
@@ -77,7 +77,10 @@ def test_a_question_is_told_its_part_of_the_whole_and_why_others_got_more() -> N
     )
     why = [list(share_words(mine, shares))[1].rpartition(": ")[2] for mine in (4, 9)]
     assert [line.split(" had ")[0] for line in why] == ["queries with more calls", "this query"]
-    assert list(share_words(6, (6, 6)))[1] == "each call goes to the query where it is expected to correct most pairs"
+    assert (
+        list(share_words(6, (6, 6)))[1]
+        == "each call goes to the query in which it is expected to correct the most pairs"
+    )
 
 
 def test_every_end_that_the_stage_gives_a_ranking_has_a_sentence() -> None:
