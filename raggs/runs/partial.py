@@ -170,7 +170,7 @@ def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
     """Run the selected stages (see `Runner.run`). If the budget is used up, complete what is paid for.
 
     Raises:
-        BudgetSpent: the budget is used up. What was paid for is complete, and can be evaluated and exported.
+        BudgetSpent: the budget is used up. The results of the paid calls can be evaluated and exported.
         RaggsError: see `Runner.run`.
     """
     if (ended := _still_spent(runner, selection)) is None:

@@ -164,7 +164,7 @@ def as_locked(stage: AnyStage, lock: StageLock, inputs: Mapping[str, str]) -> Ma
 
 @dataclass
 class RunState:
-    """Compares a run directory with what its results currently depend on.
+    """Compares a run directory with the current settings, inputs and code.
 
     Args:
         store: the run directory.

@@ -83,7 +83,7 @@ class RecordWatch:
 
 
 class RunnerServices(Services, Protocol):
-    """What a runner needs from its caller, in addition to the services of the stages."""
+    """Services that a runner needs in addition to those of its stages."""
 
     def check(self, stages: Collection[str]) -> None:
         """Check the inputs of these stages before any call is paid for."""
@@ -404,8 +404,8 @@ class Runner:
         """Return whether the manifest must be written again although no stage ran: it has other facts, another format,
         or an edited configuration.
 
-        A different way, place or budget of the call is no reason to write the manifest. Signatures and golden.lock
-        files therefore stay valid after such a run.
+        If only the command line, the working directory or the budget differs, the manifest is not written again.
+        Signatures and golden.lock files therefore stay valid.
         """
         content = self.store.content()
         if edited := {each.path for each in breaks(content)}:

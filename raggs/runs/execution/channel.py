@@ -71,7 +71,7 @@ class ShardJob(Frozen):
     asks: str | None  # name of a judge that only the client may call
     embedder: str  # identity of the embedder; empty if the run has none
     dims: int
-    # what results depend on: settings of the judge by task, of queries, corpus and retrievers
+    # settings that results depend on: of the judge by task, of queries, corpus and retrievers
     causes: Mapping[str, Any]
     versions: Mapping[str, str | None]  # versions of raggs and of packages on the client
 

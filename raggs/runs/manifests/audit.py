@@ -488,7 +488,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
 
 
 def _at_lock_line(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
-    """Add the line at which the lock starts to a finding about a lock."""
+    """Return a finding about a lock with the number of the line at which the lock starts."""
     if finding.file != MANIFEST or finding.line is not None:
         return finding
     path = ("config", stage) if finding.message.startswith("config") else ("stages", stage)

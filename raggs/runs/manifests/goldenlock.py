@@ -3,7 +3,7 @@
 A lock contains the hash of the manifest's content, and the hash and line count of each artifact. It also contains a
 hash and counts of the judgments, which identify exported files, too. It contains the definition of each measure, so
 that scores with different definitions are not compared. The lock shows whether a copy of a set is the intended one. You
-can rely on the lock only if others cannot change the place where it is stored.
+can rely on the lock only if others cannot change it.
 
 A signature of a manifest (ed25519, made by the package `cryptography`) proves whose key signed a golden set.
 
@@ -187,8 +187,8 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
 def meaning_findings(
     found: LockDefinitions, path: Path, measures: Container[str] | None = None
 ) -> Iterator[AuditFinding]:
-    """Yield the differences between judgments and measures and those in a lock. What the lock does not contain is not
-    compared.
+    """Yield the differences between judgments and measures and those in a lock. Fields that the lock does not contain
+    are not compared.
 
     Args:
         found: the judgments and measures to compare with the lock.

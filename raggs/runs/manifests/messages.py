@@ -93,7 +93,7 @@ def _cascadewords_agreement(grade: str, found: CascadeGrade) -> str:
 
 CONTEXT_EFFECTS = {
     "neighbours": "next to good passages rather than bad ones",
-    "incited": "next to a passage that tells the judge to give grade 5 to all",
+    "incited": "next to a passage that demands grade 5 for all",
     "place": "if it is shown first in a call rather than last",
     "samples": "for each grade by which the mean of the other passages in the call is higher",
 }
@@ -185,7 +185,7 @@ def lock_lines(lock: StageLock) -> Iterator[SummaryLine]:
 
 
 def _noise(lock: StageLock) -> Iterator[SummaryLine]:
-    """If the judge adds simulated noise, yield a warning with the share of grades that the noise changed."""
+    """Yield a warning if the judge adds simulated noise, with the share of grades that the noise changed."""
     noises = [f"{noise:g}" for noise in grade_noises(lock.components.get("judge"))] if lock.stage == "judge" else []
     if not noises:
         return

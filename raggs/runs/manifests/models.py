@@ -303,7 +303,7 @@ def misfits_as_data_errors(what: str) -> Iterator[None]:
     """Convert the errors of a computation whose input records may be from different runs.
 
     Args:
-        what: what is computed, such as a stage, for the error message.
+        what: name of the computed item, such as a stage, for the error message.
 
     Raises:
         DataError: the records are inconsistent.
@@ -333,8 +333,8 @@ class AuditFinding:
 
     Attributes:
         cure: how to resolve the finding. "run": run again. "copy": restore the file from a copy, because a run cannot
-            restore it. "lock" and "sign": make a new lock or signature, if the set is as intended. "told": do what the
-            message says.
+            restore it. "lock" and "sign": make a new lock or signature, if the set is as intended. "told": follow the
+            message.
     """
 
     file: str

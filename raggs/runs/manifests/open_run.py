@@ -402,7 +402,7 @@ class BudgetCoverage:
     def sentence(self) -> str:
         """A sentence about the progress, and how to continue."""
         return (
-            f"the budget is used up ({self.cap}): {self}; paid answers are kept; to continue the run, set a higher cap"
+            f"the budget is used up ({self.cap}): {self}. Paid answers are kept. To continue the run, set a higher cap"
         )
 
     def __str__(self) -> str:

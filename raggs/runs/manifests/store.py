@@ -317,7 +317,7 @@ class LedgerReader:
         return self._read().bytes
 
     def expect(self, known: LedgerMark) -> None:
-        """If the ledger has lines after the mark `known`, never mark them: raggs did not write them.
+        """Mark no lines after `known`, because raggs did not write them.
 
         Raises:
             OSError: the ledger cannot be read.
@@ -374,7 +374,7 @@ def fits_mark(path: Path, mark: LedgerMark) -> bool:
 
 
 def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
-    """If a ledger does not match its mark, yield the problem, with the first changed line if checksums are stored."""
+    """Yield a problem if a ledger does not match its mark, with the first changed line if checksums are stored."""
     if fits_mark(path, mark):
         return
     if not path.is_file():
@@ -492,8 +492,7 @@ class RunStore:
         write_atomic(self.folder / MANIFEST, data, durable=self._durable())
 
     def seal_ledger(self) -> None:
-        """If the ledger has new lines since the manifest was written, write the manifest again with a seal that covers
-        them.
+        """Write the manifest again if the ledger has new lines, with a seal that covers them.
 
         Raises:
             RaggsError, OSError: the manifest cannot be read or written.
