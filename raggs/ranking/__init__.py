@@ -1,22 +1,22 @@
-"""Ranking of a pool from small judged batches: engines by name, behind one interface.
+"""Rank a pool of passages from small judged batches. Every engine has a name, and all have the same interface.
 
 A pure library: identifiers and grades in, batches out, orders in, a `Ranking` out. It reads no file, clock or
 environment variable, writes no log, and does not depend on judges. The state of a ranker depends only on the observed
-answers, so replaying the same observations gives the same bits.
+answers, so replaying the same observations gives a bit-identical ranking.
 
     ranker = make_ranker("online", ids, grades, top=20, batch_size=5, seed=1, max_calls=80)
     while not ranker.done:
         for batch in ranker.next_batches(4):
-            ranker.observe(order_of(batch))      # best first; ranker.skip(batch) when the judge failed
+            ranker.observe(order_of(batch))      # best first; call ranker.skip(batch) if the judge failed
     ranking = ranker.ranking()
 
 base                types that callers need: `Ranker`, `Ranking`, `Lock`
-bayes, online       the engines; `rounds`: input checks, rounds and the order of answers, shared by both
+bayes, online       the engines; `rounds`: input checks, rounds and the order of processing, shared by both engines
 posterior, profile  Plackett-Luce posterior of one query; judge parameters estimated from several queries
 locks               settled pairs: when they are locked and released, and the orders that respect them
-fusion, pruning     fusion of ranked lists to one pool, and selection of the candidates to rank
+fusion, pruning     fusion of ranked lists into one pool, and selection of the candidates to rank
 
-Importing this module is cheap: numpy, scipy and networkx are imported with the first engine.
+Importing this module is cheap: numpy, scipy and networkx are imported only when an engine is created.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ REGISTRY: Registry[Ranker] = Registry(
 
 
 def engine_options(engine: str) -> list[str]:
-    """Return the keyword arguments of an engine in addition to those of `make_ranker`.
+    """Return the names of the options of an engine, without the arguments that all engines share.
 
     Raises:
-        UsageError: unknown engine.
+        UsageError: no engine has this name.
     """
     common = inspect.signature(make_ranker).parameters
     return [name for name in inspect.signature(REGISTRY.load(engine)).parameters if name not in common]
 
 
 def engine_switches(engine: str) -> list[str]:
-    """Return the options of an engine that are true or false.
+    """Return the names of the boolean options of an engine.
 
     Raises:
-        UsageError: unknown engine.
+        UsageError: no engine has this name.
     """
     known = inspect.signature(REGISTRY.load(engine)).parameters
     return [name for name in engine_options(engine) if isinstance(known[name].default, bool)]
@@ -78,23 +78,24 @@ def make_ranker(
     max_calls: int = 80,
     **options: float,
 ) -> Ranker:
-    """Return a new ranker over `ids`, started from `grades`.
+    """Return a new ranker for the passages `ids`, whose first scores are the `grades`.
 
     Args:
         engine: a name in `REGISTRY`.
-        ids: the pool; distinct. Their order only decides the order of passages that have hardly any gain.
-        grades: one per id, 1 (worst) to 5; NaN or None if the judge gave none.
+        ids: ids of the passages of the pool, all different. Their order matters only for passages that have hardly any
+            gain.
+        grades: one grade per id, from 1 (worst) to 5; NaN or None if the judge gave no grade.
         top: number of leading positions that matter.
-        batch_size: passages per call; smaller pools are shown completely. None: the engine chooses the size with the
-            most information for its price, if it supports that.
-        seed: random seed of the choice of batches and the order of presentation. Derive one for each query.
-        max_calls: maximum number of batches, including failed ones. If the batch size is open, the cost of that many
-            batches of five.
+        batch_size: passages per call; a smaller pool is shown as a whole. If None, the engine chooses the size with the
+            most information per cost. Only some engines support None.
+        seed: random seed for the choice of batches and the order of presentation. Derive another seed for each query.
+        max_calls: maximum number of batches, including failed ones. If `batch_size` is None, the budget is the cost of
+            this many batches of five.
         **options: settings of the engine (see its class).
 
     Raises:
-        UsageError: unknown engine.
-        ValueError: an argument is out of range; the message states which and why.
+        UsageError: no engine has this name.
+        ValueError: an argument is out of range; the message names it and the reason.
         TypeError: the engine has no such option.
     """
     kind = REGISTRY.load(engine)

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Flags, Floats
     from raggs.ranking.posterior import JudgedOrders
 
-TYPICAL_LENGTH = 5  # list length for which sharpness is stated, and whose cost is one call
-# half as many lists would give a quarter of the information: attention shows only once utilities are known
+TYPICAL_LENGTH = 5  # list length to which a stated sharpness refers; the cost of such a list is one call
+# Half as many lists would give a quarter of the information, because the judge's attention can be estimated only once
+# the utilities are known.
 PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2
-PILOT_AGAIN = {10: 1, 11: 3, 13: 4}  # by index of a pilot list: the earlier list whose passages it shows again
+PILOT_AGAIN = {10: 1, 11: 3, 13: 4}  # index of a pilot list: index of the earlier list whose passages it shows again
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,11 @@ class Lock:
     """A settled pair: `winner` ranks above `loser`.
 
     Attributes:
-        z: difference of the scores in standard errors when the lock was made; negative if only confirmations made it.
-        evidence: number of judged batches that had ranked the winner above the loser by then.
-        call: number of the observed call that made it, from 1.
+        z: difference of the scores when the lock was made, in standard errors. It can be negative if the engine locks
+            pairs by confirmations.
+        evidence: number of judged batches and of orders given beforehand that had ranked the winner above the loser by
+            then.
+        call: number of the observed call after which the lock was made, counted from 1.
     """
 
     winner: str
@@ -39,32 +42,32 @@ class Lock:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Result of a ranker. All tuples except the locks are aligned with `order`.
+    """Result of a ranker. The tuples with one value per passage are aligned with `order`.
 
     Attributes:
         order: the complete pool, best first; a topological order of the locks.
         scores: scores on the scale of the grades.
         sigma: standard errors of the scores, > 0.
-        exposures: number of observed batches that showed each passage.
+        exposures: number of observed batches and of orders given beforehand that contain each passage.
         position_confidence: probability that the passage truly ranks above the next one; 1 for the last.
-        rank_low, rank_high: 95% interval of the rank, from 1; it always contains the actual rank.
-        membership: probability of truly belonging to the top.
+        rank_low, rank_high: 95% interval of the rank, counted from 1. It always contains the passage's rank in `order`.
+        membership: probability that the passage truly belongs to the top.
         locks: locks in the order in which they were made.
         released: locks released because of contrary evidence.
         expected_inversions: expected number of discordant pairs within the top.
         expected_loss: expected gain-weighted loss of the order, in grades: the gain lost by discordant pairs.
-        agreement: expected share of the top that another ranking with as many answers would also have; None if the
-            engine does not estimate it.
+        agreement: expected share of the top that would also be in the top of another ranking with as many answers; None
+            if the engine does not estimate it.
         calls: number of observed batches.
         skipped: number of batches on which the judge failed.
-        stop_reason: why no more calls are needed; None if more calls would be made.
+        stop_reason: why the ranking has ended; None if it needs more calls.
         sharpness: sharpness of the judge, if the engine estimates it.
-        echo: correlation of the judge's errors when it judges a pair again, if the engine estimates it. 0: repeats are
-            independent, as the model assumes. Above 0.2, the judge deviates from the model.
-        favour: position bias: what each position of the list, first to last, adds to the log-odds of being picked, if
-            the engine estimates it. The order is corrected for it.
+        echo: correlation of the judge's errors when it judges a pair again, if the engine estimates it. At 0, repeated
+            judgments are independent, as the model assumes. Above 0.2, the judge deviates clearly from the model.
+        favour: position bias, if the engine estimates it: the log-odds of being picked that each position of a list
+            adds, from first to last. The order is corrected for it.
         unordered: number of passages at the end of `order` that were not ranked, because their grades are below a
-            floor.
+            limit.
     """
 
     order: tuple[str, ...]
@@ -90,7 +93,7 @@ class Ranking:
 
     @property
     def position_bias(self) -> float | None:
-        """Gain of a passage with this judge by being shown first instead of last, in grades; None if not estimated."""
+        """Number of grades that a passage gains by being shown first instead of last; None if not estimated."""
         return (self.favour[0] - self.favour[-1]) / self.sharpness if self.favour and self.sharpness else None
 
 
@@ -99,9 +102,9 @@ class Pilot:
     """Evidence about the judge from the lists of one query.
 
     Attributes:
-        grades, graded: grades of the pool, and which of them the judge gave.
-        judged: all answers.
-        biased: whether the judge may have a position bias.
+        grades, graded: start scores of the pool, and for each of them whether it is a grade of the judge.
+        judged: all answers of the judge to this query.
+        biased: whether a position bias of the judge is to be estimated.
     """
 
     grades: Floats
@@ -112,17 +115,19 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Profile:
-    """Parameters of a judge, as in `raggs.ranking.posterior.JudgeModel`, and the price of a call.
+    """Estimated parameters of a judge (see `raggs.ranking.posterior.JudgeModel`), and the fixed cost of a call.
 
     Attributes:
-        sharpness, doubt: for lists of five: point estimate, and standard error of its logarithm.
-        left: share of the sharpness that remains at each pick of a list, from 1; empty if it does not decrease.
-        strain: how the sharpness decreases with the length of a list; 0 without evidence for a decrease.
+        sharpness, doubt: sharpness for lists of five, and the standard error of its logarithm.
+        left: share of the sharpness that remains at each pick of a list, 1 at the first pick; empty if the sharpness
+            does not decrease.
+        strain: exponent by which the sharpness decreases with the length of a list; 0 if there is no evidence for a
+            decrease.
         overhead: fixed cost of a call, in passages, in addition to the passages shown.
         sigma: standard deviation of the utilities around the deserved grade, in grades.
-        slip: probability that a given grade is one off the deserved one.
-        favour: position bias: log-odds that positions from first to last add; empty for none.
-        favour_doubt: standard error of each of these; None if position bias was not estimated.
+        slip: probability that a grade differs by one from the grade that the passage deserves.
+        favour: position bias: log-odds that each position adds, from first to last; empty if there is no bias.
+        favour_doubt: standard error of the position bias, per position; None if it was not estimated.
         echo: correlation of the judge's errors when it judges a pair again, 0 to 0.9.
     """
 
@@ -141,13 +146,14 @@ class Profile:
 class Ranker(ABC):
     """Requests orders of small batches and combines the answers into a ranking.
 
-    `VERSION` is raised whenever the same observations would give another ranking or other batches.
+    `VERSION` is increased whenever a change of the code would give other batches or another ranking for the same
+    observations.
     """
 
     VERSION: ClassVar[int]
-    INFORMED: ClassVar[bool] = False  # whether it accepts orders given before its first round
-    # Whether it exchanges judge parameters with other queries. The number is raised like `VERSION` if only rankings
-    # with lists of open length would change.
+    INFORMED: ClassVar[bool] = False  # whether the engine accepts orders before its first round
+    # Above 0 if the engine exchanges judge parameters with other queries. Like `VERSION`, it is increased by changes of
+    # the code, but by those that affect only rankings in which the engine chooses the list length.
     LEARNS: ClassVar[int] = 0
 
     @abstractmethod
@@ -162,8 +168,8 @@ class Ranker(ABC):
         max_calls: int,
         **options: float,
     ) -> None:
-        """Take the arguments of `raggs.ranking.make_ranker`; an engine names each of its options, each with a
-        default.
+        """Create a ranker from the arguments of `raggs.ranking.make_ranker`. An engine declares its options as
+        keyword arguments with defaults.
         """
 
     @property
@@ -173,20 +179,20 @@ class Ranker(ABC):
 
     @abstractmethod
     def next_batches(self, count: int) -> tuple[tuple[str, ...], ...]:
-        """Return the next round: up to `count` batches in their order of presentation; none if `done`.
+        """Return the next round: up to `count` batches in their order of presentation; an empty tuple if `done`.
 
         All batches are chosen before any is judged, so they may be judged concurrently.
 
         Raises:
-            ValueError: `count` < 1, or a batch of the last round is neither observed nor skipped.
+            ValueError: `count` < 1, or a batch of the last round was neither observed nor skipped.
         """
 
     @abstractmethod
     def observe(self, order: Sequence[str]) -> None:
-        """Record a judged batch, best first.
+        """Record the judge's order of a batch, best first.
 
-        Answers may arrive in any order within a round; they are processed in the round's order. Batches of the same
-        passages are distinguished only by their order of arrival.
+        Answers may arrive in any order within a round; they are processed in the order of the round's batches. If two
+        batches of a round have the same passages, the first answer counts for the first batch.
 
         Raises:
             ValueError: `order` is not a permutation of an outstanding batch.
@@ -194,7 +200,7 @@ class Ranker(ABC):
 
     @abstractmethod
     def skip(self, batch: Sequence[str]) -> None:
-        """Discard an outstanding batch: it counts as a call and changes nothing else.
+        """Discard an outstanding batch. The batch counts towards the budget and changes nothing else.
 
         Raises:
             ValueError: `batch` is not outstanding.
@@ -204,8 +210,9 @@ class Ranker(ABC):
         """Record an order from another source before the first round; only for engines with `INFORMED`.
 
         Args:
-            groups: passages of the pool, best group first; the order within a group is open.
-            sharpness: sharpness of the source: 3 orders passages one grade apart correctly 19 times in 20.
+            groups: groups of passages of the pool, best group first; the order within a group is unknown.
+            sharpness: sharpness of the source; a source with a sharpness of 3 orders passages one grade apart correctly
+                19 times in 20.
 
         Raises:
             ValueError: a passage is not in the pool or occurs twice, a round has started, or there are fewer than two
@@ -218,19 +225,19 @@ class Ranker(ABC):
         """Return a first round that shows how the judge orders lists of several lengths; only for engines with
         `LEARNS`.
 
-        It is empty, and no round is opened, if there is nothing to order or the budget does not cover a list.
+        The round is empty, and no round is opened, if there is nothing to order or the budget does not cover a list.
 
         Raises:
             ValueError: a round has started.
-            TypeError: the engine does not learn.
+            TypeError: the engine has no `LEARNS`.
         """
         raise TypeError("the engine does not use judge parameters from other queries")
 
     def pilot(self) -> Pilot:
-        """Return what all answers so far show about the judge; only for engines with `LEARNS`.
+        """Return the evidence about the judge from all answers so far; only for engines with `LEARNS`.
 
         Raises:
-            TypeError: the engine does not learn.
+            TypeError: the engine has no `LEARNS`.
         """
         raise TypeError("the engine does not use judge parameters from other queries")
 
@@ -239,28 +246,28 @@ class Ranker(ABC):
 
         Raises:
             ValueError: a round is open.
-            TypeError: the engine does not learn.
+            TypeError: the engine has no `LEARNS`.
         """
         raise TypeError("the engine does not use judge parameters from other queries")
 
     @property
     def told_by_length(self) -> Mapping[int, float]:
-        """Expected information per price of a list of each length, averaged over all lists whose length was chosen.
+        """Expected benefit per cost of a list of each length, averaged over the choices of a length.
 
-        Empty if no length was chosen. Only the ratios are meaningful.
+        It is empty if the engine never chose a length. Only the ratios between the values are meaningful.
         """
         return {}
 
     @property
     def doubt(self) -> float:
-        """Expected gain-weighted loss of the order, by all answers processed so far."""
+        """Expected gain-weighted loss of the order, given all answers processed so far."""
         found = self.ranking()
         return found.expected_inversions if found.expected_loss is None else found.expected_loss
 
     def price(self, batches: Sequence[Sequence[str]]) -> float:
-        """Return the cost of some batches in calls, as `max_calls` counts them."""
+        """Return the cost of the batches in calls, the unit of `max_calls`."""
         return float(len(batches))
 
     @abstractmethod
     def ranking(self) -> Ranking:
-        """Return the ranking by all answers processed so far; may be called at any time."""
+        """Return the ranking given all answers processed so far. This method may be called at any time."""

@@ -1,26 +1,28 @@
-"""Engine `bayes`: the joint posterior of all utilities, with calls where the order of the top is uncertain.
+"""Engine `bayes`: the joint posterior of all utilities, with calls for the passages whose order in the top is
+uncertain.
 
-Every answer refits a Plackett-Luce posterior over all stored orders, with the grades as prior. Its covariance shows
-which pairs are uncertain, which are settled, and when to stop. Batches are chosen to reduce the uncertainty of the
-order of the top most. The judge's sharpness, position bias and repeat correlation are estimated along the way. The
-order is a topological order of the locks, ties by score.
+After every answer, a Plackett-Luce posterior is fitted to all orders so far, with the grades as prior. Its covariance
+shows which pairs are uncertain, which pairs are settled, and when to stop. Each batch is chosen to reduce the
+uncertainty about the order of the top as much as possible. The judge's sharpness, position bias and repeat correlation
+are estimated from the same answers. The order is a topological order of the locks. Passages that no lock orders are
+sorted by score.
 
-Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter.
-Each pair has a weight w_ij such that w_ij v_ij is the expected loss of gain by its order (see
-`raggs.ranking.rounds.pair_losses`). That loss is multiplied by the probability that one of the two belongs to the top.
-The worth of a batch is the exact decrease of the weighted sum of the variances of differences, sum w_ij v_ij, under the
-model's expected information (A-optimality: Chernoff 1953). A batch grows greedily from the best pair. Exchanging
-members afterwards, or starting from more pairs, had no measurable benefit. The batches of a round are chosen before any
-is judged. So each choice updates the covariance by its expected information, and later choices take it into account. No
-randomness is used.
+Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter. Each
+pair has a weight w_ij such that w_ij v_ij, with v_ij the variance of the pair's difference, is the expected loss of
+gain by its order (see `raggs.ranking.rounds.pair_losses`). This loss is multiplied by the probability that one of the
+two belongs to the top. The worth of a batch is the exact decrease of the weighted sum of the variances of differences,
+sum w_ij v_ij, under the model's expected information (A-optimality: Chernoff 1953). A batch starts with the best pair
+and is extended greedily. Exchanging members afterwards, or trying several first pairs, had no measurable benefit. The
+batches of a round are chosen before any is judged. So each choice updates the covariance by its expected information,
+and later choices take it into account. No randomness is used.
 
 Shared budget (`next_wave`): which of many rankings gets the next round, by expected benefit per price. The expected
-loss decreases roughly as a power of the information so far. So the next call removes the current expected loss divided
-by the information so far, with the grades counted as some calls (`expected_loss_reduction`). This works as well as the
-planned decrease of the variances, at no cost (benchmarks/results/setbudget.md). Each ranking gets one round first. Then
-come
-waves: the best offers within the remaining budget, for a tenth of the rankings at a time (for few rankings up to a
-quarter). A wave depends only on the results of earlier waves, not on the latency of answers.
+loss decreases roughly as a power of the information so far. So the expected decrease by the next call is the current
+expected loss divided by the information so far. The grades count as some calls (`expected_loss_reduction`). This works
+as well as the planned decrease of the variances, and needs no computation (benchmarks/results/setbudget.md). Each
+ranking first gets one round. Then come waves: the best offers within the remaining budget, for a tenth of the rankings
+at a time (for few rankings, up to a quarter). A wave depends only on the results of earlier waves, not on the latency
+of answers.
 """
 
 from __future__ import annotations
@@ -66,26 +68,27 @@ from raggs.ranking.rounds import (
 )
 from raggs.ranking.rounds import ROUNDING as rounds_ROUNDING
 
-# size of a batch from which only the most promising candidates are tried, and their number
+# from this batch size on, only this number of the most promising candidates is tried
 GREEDY_FROM, GREEDY_CANDIDATES = 5, 14
-OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair if gains are ignored
-# interest of a pair with no item, or exactly one, in the top, if gains are ignored
+OPENNESS = 4  # exponent of 4 P (1 - P) in the weight of a pair if gains are ignored
+# If gains are ignored: weight of a pair outside the top, and of a pair with exactly one item in the top.
 OUTSIDE_INTEREST, BOUNDARY = 0.05, 0.4
 
 
 class Planner:
-    """Chooses batches one after the other, each as if the earlier ones had been judged.
+    """Choose batches one after the other, each as if the earlier batches had already been judged.
 
     Args:
         posterior: posterior of the utilities.
-        worth: shape (size, size): information of showing each pair, 1 for an independent showing.
+        worth: shape (size, size): information gained by showing each pair; 1 if the judge's errors are independent of
+            earlier showings.
         top: number of leading positions that matter.
         manner: model of the judge; its position bias is irrelevant, since lists are shuffled.
-        by_gain: whether pairs are weighted by the expected loss of gain. Otherwise the order of every uncertain pair
-            counts, as for lists that measure the judge's errors.
+        by_gain: whether pairs are weighted by the expected loss of gain. If not, every uncertain pair counts; this is
+            used for pilot lists, which measure the judge's errors.
 
     Attributes:
-        told: for each choice among several sizes, the expected benefit per price of a round of each size.
+        told: one mapping for each choice among several sizes: size to the expected benefit per cost of a round.
     """
 
     def __init__(
@@ -96,7 +99,8 @@ class Planner:
         self.top = top
         self.told: list[Mapping[int, float]] = []
         self._worth, self._by_gain = worth, by_gain
-        self._fresh = bool((worth + np.eye(len(worth)) == 1.0).all())  # every showing is independent
+        # the judge's errors are independent in every showing
+        self._fresh = bool((worth + np.eye(len(worth)) == 1.0).all())
         self._manner = manner
         self._line = np.argsort(-self.mean, kind="stable")
         self._rank = np.argsort(self._line)
@@ -105,22 +109,22 @@ class Planner:
         self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
 
     def pick(self, size: int) -> Ints:
-        """Return the next batch, in no particular order, and update by its expected information."""
+        """Return the next batch, in no particular order, and update the covariance by its expected information."""
         batch = self._best(*self._stakes(), size)
         self.expect(batch)
         return batch
 
     def pick_round(self, plans: Sequence[tuple[int, int]], overhead: float) -> list[Ints]:
-        """Return the round of batches of one size that corrects the most pairs per price, among several plans.
+        """Return the best of several planned rounds: the one expected to correct the most pairs per cost.
 
-        Rounds are compared instead of single batches, because per batch, short lists look better than they are: later
-        batches of a round have less information.
+        Rounds are compared instead of single batches, because later batches of a round have less information. Compared
+        by single batches, short lists would look better than they are.
 
         Args:
-            plans: each a size and a number of batches.
+            plans: for each round, the size and the number of its batches.
             overhead: fixed cost of a call, in passages.
         """
-        # shorter batches start with the same passages
+        # shorter batches start with a part of the same passages
         first = self._best(*self._stakes(), max(size for size, _ in plans))
         rounds = [self._round_from(first[:size], count) for size, count in plans]
         prices = [count * (size + overhead) for size, count in plans]
@@ -135,16 +139,18 @@ class Planner:
         return membership(self.mean, np.sqrt(self.covariance.diagonal()), self.top, near_threshold)
 
     def _round_from(self, first: Ints, count: int) -> tuple[list[Ints], Floats]:
-        """Return `count` batches of the same length as `first`, and the covariance expected after them."""
+        """Return a round of `count` batches that starts with `first`, and the covariance expected after the round."""
         ahead = copy(self)
         ahead.covariance = self.covariance.copy()
         ahead.expect(first)
         return [first, *(ahead.pick(first.size) for _ in range(count - 1))], ahead.covariance
 
     def _righted(self, afters: Sequence[Floats]) -> list[float]:
-        """Return the expected decrease of discordant pairs for each future covariance, weighted by interest.
+        """Return for each future covariance how many discordant pairs are expected to be corrected, weighted by
+        interest.
 
-        The future mean difference is normal around the current one, with the variance that the answers remove.
+        The future mean difference is normal around the current one, and its variance is what the answers remove from
+        the variance of the difference.
         """
         upper = np.triu_indices(self.mean.size, k=1)
         interest, gaps, now = self._interest()[upper], np.abs(self._gaps[upper]), _spread(self.covariance)[upper]
@@ -155,19 +161,23 @@ class Planner:
         return found
 
     def _interest(self) -> Floats:
-        """Return how much the order of each pair matters: one of the two is in the top, and useful."""
+        """Return how much the order of each pair matters: the probability that one of the two is in the top, times
+        the probability that the pair affects the gain.
+        """
         outside = 1.0 - self._inside()
         return np.asarray((1.0 - outside[:, None] * outside) * useful_chances(self.mean, self.covariance))
 
     def pick_among(self, batches: Ints) -> int:
-        """Return the index of the best of some batches, shape (c, m), and update by its expected information."""
+        """Return the index of the best of the given batches, shape (c, m), and update the covariance by its expected
+        information.
+        """
         stakes, _ = self._stakes()
         place = int(np.argmax(self._gains(batches, stakes)))
         self.expect(batches[place])
         return place
 
     def expect(self, batch: Ints) -> None:
-        """Update by the expected information of a batch: C becomes (C^-1 + F)^-1 (Woodbury)."""
+        """Update the covariance by the expected information F of a batch: C becomes (C^-1 + F)^-1 (Woodbury)."""
         batch = self._by_score(batch[None])[0]
         information = self._information(batch[None])[0]
         columns = self.covariance[:, batch]
@@ -176,7 +186,9 @@ class Planner:
         self.covariance = (self.covariance + self.covariance.T) / 2
 
     def _stakes(self) -> tuple[Floats, Floats]:
-        """Return M = C L C, with L the Laplacian of the pair weights, and the variances of the differences."""
+        """Return M = C L C, where L is the Laplacian of the pair weights, and the variances of all pairs'
+        differences.
+        """
         variances = _spread(self.covariance)
         np.fill_diagonal(variances, 1.0)
         deviations = np.sqrt(variances)
@@ -192,7 +204,7 @@ class Planner:
         return self.covariance @ laplacian @ self.covariance, variances
 
     def _best(self, stakes: Floats, variances: Floats, length: int) -> Ints:
-        """Return the batch grown from the best pair by the best further item each time."""
+        """Return the batch that starts with the best pair and is extended by the best further item at each step."""
         values = self._pair_values(stakes, variances)
         np.fill_diagonal(values, -np.inf)
         batch = np.array(np.unravel_index(np.argmax(values), values.shape))
@@ -204,8 +216,8 @@ class Planner:
         return batch
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:
-        """Return the candidates to join a batch: all for a short one, else those whose pairs with its members are
-        worth most.
+        """Return the candidates for the next item of a batch. For a short batch, all items are candidates.
+        Otherwise, they are the items whose pairs with its members are worth most.
         """
         free = np.ones(self.mean.size, dtype=np.bool_)
         free[batch] = False
@@ -229,17 +241,17 @@ class Planner:
         return np.asarray(np.einsum("cij,cji->c", information, np.linalg.solve(inner, stakes.ravel()[cells])))
 
     def _cells(self, batches: Ints) -> Ints:
-        """Return the flat indices of each batch's pairs in a matrix of all pairs."""
+        """Return the indices of each batch's pairs in the flattened matrix of all pairs."""
         return np.asarray(batches[:, :, None] * self.mean.size + batches[:, None, :])
 
     def _by_score(self, batches: Ints) -> Ints:
-        """Return the batches with members in the order of the scores."""
+        """Return the batches with their members sorted by score."""
         return np.asarray(self._line[np.sort(self._rank[batches], axis=1)])
 
     def _information(self, batches: Ints) -> Floats:
         """Return the expected information of each batch: b^2 sum (diag p - p p^T) over its stages, in the given order.
 
-        The members come in the order of the scores.
+        The members must be sorted by score.
         """
         length = batches.shape[1]
         sharp = self.sharpness * self._manner.attention(length)
@@ -255,15 +267,15 @@ class Planner:
 
 
 def _spread(covariance: Floats) -> Floats:
-    """Return the variances of the differences."""
+    """Return the variance of the difference of each pair."""
     own = covariance.diagonal()
     return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, MIN_VARIANCE))
 
 
 def pair_interest(inside: Floats) -> Floats:
-    """Return om_ij = outside + (1 - outside) T - (1 - boundary) B.
+    """Return the weight of each pair's order if gains are ignored: outside + (1 - outside) T - (1 - boundary) B.
 
-    T: probability that at least one is in the top. B: probability that exactly one is.
+    T is the probability that at least one of the two is in the top. B is the probability that exactly one of them is.
     """
     either = 1.0 - (1.0 - inside)[:, None] * (1.0 - inside)[None, :]
     one = inside[:, None] * (1.0 - inside)[None, :]
@@ -272,21 +284,22 @@ def pair_interest(inside: Floats) -> Floats:
 
 
 WAVE_SHARE = 0.1  # share of all rankings that get a round in a wave
-MIN_WAVE_RANKINGS = 16  # minimum rankings per wave, so that many calls run concurrently; at most a quarter of all
+# minimum number of rankings per wave, so that many calls run concurrently; but at most a quarter of all rankings
+MIN_WAVE_RANKINGS = 16
 QUARTER = 0.25
-GRADED = 0.25  # calls of five that the grade of one passage is worth
-TOP_SIZE_POWER = 1.5  # power of the size of a top by which its discordant pairs are divided
+GRADED = 0.25  # information of one passage's grade, in calls with five passages
+TOP_SIZE_POWER = 1.5  # discordant pairs are divided by the size of the top to this power
 ROUNDING = 1e-9
 
 
 class NextRound(NamedTuple):
-    """The next round of a ranking.
+    """Offer of a ranking for its next round in a shared budget.
 
     Attributes:
         name: name of the ranking.
         gain: expected benefit of the round, >= 0 (see `expected_loss_reduction`).
         price: cost, > 0, in any unit.
-        asked: whether the ranking has had a round before.
+        asked: whether the ranking has already had a round.
     """
 
     name: str
@@ -296,14 +309,15 @@ class NextRound(NamedTuple):
 
 
 def expected_loss_reduction(loss: float, calls: float, size: int, top: int) -> float:
-    """Return the expected decrease of the loss by the next call of five; comparable between pools.
+    """Return the expected decrease of the loss by the next call with five passages, on a scale that is comparable
+    between pools.
 
-    A discordant pair counts more in a small top. The weighting is half-way between counting pairs per passage and per
-    pair.
+    A discordant pair counts more in a small top. The divisor is half-way between the number of passages and the number
+    of pairs of the top, on a logarithmic scale.
 
     Args:
         loss: expected gain-weighted loss now.
-        calls: calls of five so far.
+        calls: cost of the calls so far, in calls with five passages.
         size: number of passages in the pool.
         top: number of leading positions that matter.
     """
@@ -312,10 +326,10 @@ def expected_loss_reduction(loss: float, calls: float, size: int, top: int) -> f
 
 
 def next_wave(offers: Iterable[NextRound], left: float, rankings: int) -> tuple[NextRound, ...]:
-    """Return the offers of the next wave, best first; empty if none is affordable.
+    """Return the offers of the next wave, best first; an empty tuple if no offer is affordable.
 
     Args:
-        offers: rankings that have a next round, in any order; names are distinct.
+        offers: the next rounds of the unfinished rankings, in any order; names are distinct.
         left: remaining budget, in the unit of the prices.
         rankings: number of rankings, including finished ones.
     """
@@ -332,12 +346,13 @@ def next_wave(offers: Iterable[NextRound], left: float, rankings: int) -> tuple[
 
 
 def wave_size(rankings: int) -> int:
-    """Return the number of rankings in a wave."""
+    """Return the number of rankings that get a round in each wave."""
     return math.ceil(max(WAVE_SHARE * rankings, min(MIN_WAVE_RANKINGS, QUARTER * rankings)))
 
 
 HIGHEST_SLIP = 0.9
-SIGMAS = 0.01, 2.0  # outside, the answers have no influence, or the grades have no information and fits diverge
+# outside this range, either the answers have no influence, or the grades have no information and fits diverge
+SIGMAS = 0.01, 2.0
 
 
 def check_options(
@@ -350,10 +365,10 @@ def check_options(
     echo: float,
     overhead: float,
 ) -> None:
-    """Check the options of `raggs.ranking.bayes.BayesRanker`.
+    """Check the options of `BayesRanker`.
 
     Raises:
-        ValueError: a value is out of its range; the message states which and the range.
+        ValueError: a value is out of its range; the message names the option and the range.
     """
     if not (z > 0 and math.isfinite(z)):
         raise ValueError(f"z must be a finite number above 0, not {z}")
@@ -375,29 +390,31 @@ def check_options(
 
 
 SIZES = (5, 10, 20)  # batch sizes to choose from
-PILOT_SHARE = 0.5  # maximum share of a ranking's budget
+PILOT_SHARE = 0.5  # maximum share of a ranking's budget for pilot lists
 STUDY_EVERY = 4  # calls between two estimates of the judge's position bias, sharpness and repeat correlation
 FIRST_SHARPNESS = 3.0
-POSTERIOR_DRAWS = 2000  # draws of the posterior, for ranks and membership
+POSTERIOR_DRAWS = 2000  # number of draws from the posterior, for ranks and membership
 SAVES_LITTLE = "a further call saves little"
 
 
 class BayesRanker(RoundRanker):
-    """Joint Plackett-Luce posterior, with calls where the order of the top is uncertain; the default.
+    """Rank by a joint Plackett-Luce posterior, with calls for passages whose order in the top is uncertain. Default
+    engine.
 
     Common arguments as for `raggs.ranking.make_ranker`.
 
     Args:
         sigma: standard deviation of the utilities around the grade that a passage deserves, in grades, 0.01 to 2.
-        slip: probability that a given grade is one off the deserved one, 0 to 0.9.
-        saving: ends the ranking if the next call is expected to remove less gain-weighted loss than this, >= 0, in
-            grades (see `raggs.ranking.rounds.gain_loss`). 0 disables the rule.
-        stability: number of calls without a change of the ordered top that end the ranking; 0 disables the rule.
-        repeats: share of the calls that show a judged batch again in another order, to audit the judge, 0 to 0.5.
-        z: half-width of the bounds that lock a pair, in standard errors, > 0.
-        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None estimates it.
+        slip: probability that a grade differs by one from the grade that the passage deserves, 0 to 0.9.
+        saving: minimum decrease of the gain-weighted loss that is expected from the next call, in grades, >= 0. Below
+            it, the ranking ends (see `raggs.ranking.rounds.gain_loss`). 0 disables the rule.
+        stability: number of consecutive calls without a change in the order of the top after which the ranking ends. 0
+            disables the rule.
+        repeats: share of the calls, 0 to 0.5, that show a judged batch again in another order, to audit the judge.
+        z: half-width of the confidence bounds, in standard errors, > 0. A pair is locked if the bounds exclude 0.
+        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9. If None, it is estimated.
         favour: whether the judge's position bias is estimated and corrected; otherwise it is assumed to be 0.
-        overhead: fixed cost of a call, in passages, >= 0. Used if the batch size is open.
+        overhead: fixed cost of a call, in passages, >= 0. It is used only if `batch_size` is None.
 
     Raises:
         ValueError: an argument is out of range.
@@ -442,7 +459,7 @@ class BayesRanker(RoundRanker):
         self._sizes = tuple(sorted({min(each, self.size) for each in SIZES})) if self._open_size else (self.size,)
         self._manner = JudgeModel(np.zeros(min(self.size, TYPICAL_LENGTH) if self._open_size else self.size))
         self._known: KnownPicks | None = None
-        # number of orders given beforehand that contain each passage
+        # by passage: number of orders given beforehand that contain the passage
         self._told = np.zeros(len(self.ids), dtype=np.int64)
         self._orders: list[Ints] = []
         self._places: list[Ints] = []
@@ -468,7 +485,7 @@ class BayesRanker(RoundRanker):
         return self._open(list(chosen.values())) if chosen else ()
 
     def pilot(self) -> Pilot:
-        """Return what all answers show about the judge; see `Ranker.pilot`."""
+        """Return the evidence about the judge; see `Ranker.pilot`."""
         return Pilot(self.prior, self._given, self._judged(), self._biased)
 
     @one_blas_thread
@@ -490,12 +507,12 @@ class BayesRanker(RoundRanker):
 
     @property
     def posterior(self) -> Posterior:
-        """Posterior of the utilities, by all answers processed so far."""
+        """Posterior of the utilities, given all answers processed so far."""
         return self._posterior
 
     def _price(self, size: int) -> float:
-        """Return the cost of a batch in calls. If the size is open, a batch of five is one call, and shorter ones
-        cost no less.
+        """Return the cost of a batch in calls. If the engine chooses the size, a batch of five costs one call, and
+        shorter batches cost no less.
         """
         return max(1.0, (size + self.overhead) / (TYPICAL_LENGTH + self.overhead)) if self._open_size else 1.0
 
@@ -517,8 +534,8 @@ class BayesRanker(RoundRanker):
         return batches
 
     def _open_round(self, planner: Planner, count: int) -> list[Ints]:
-        """Return batches of the best size, with as many passages as `count` batches of five; first an audit if one
-        is due.
+        """Return batches of the best size that show about as many passages as `count` batches of five. If an audit
+        is due, it is the first batch.
         """
         left = self.max_calls - self.spent + rounds_ROUNDING
         fresh = [self._price(order.size) for call, order in enumerate(self._orders) if call not in self._repeated]
@@ -533,12 +550,16 @@ class BayesRanker(RoundRanker):
         return batches
 
     def _audits(self, asked: int) -> bool:
-        """Return whether the batch after `asked` others is an audit; audits are spread evenly over the calls."""
+        """Return whether the batch after the first `asked` batches is an audit. Audits are spread evenly over the
+        calls.
+        """
         due = math.floor((asked + 1) * self.repeats)
         return due > math.floor(asked * self.repeats) and len(self._repeated) < len(self._orders)
 
     def _again(self, planner: Planner) -> Ints:
-        """Return the judged batch whose repetition has most information, among the shortest ones not audited yet."""
+        """Return a judged batch to repeat: the one with the most expected information among the shortest batches not
+        audited yet.
+        """
         fresh = [call for call in range(len(self._orders)) if call not in self._repeated]
         shortest = min(self._orders[call].size for call in fresh)
         fresh = [call for call in fresh if self._orders[call].size == shortest]
@@ -548,8 +569,8 @@ class BayesRanker(RoundRanker):
 
     @one_blas_thread
     def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
-        """Record an order given beforehand; see `Ranker.inform`. It has full weight and does not affect the judge's
-        parameters.
+        """Record an order given beforehand; see `Ranker.inform`. The order has full weight and does not affect the
+        judge's parameters.
         """
         numbered = self._numbered(groups)
         self.informed += 1
@@ -570,18 +591,21 @@ class BayesRanker(RoundRanker):
         self._stable = self._stable + 1 if self._by_utility[: self.top] == before else 0
 
     def _settle(self) -> None:
-        """Update locks and order by the current posterior."""
+        """Update the locks and the order from the current posterior."""
         self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
         self._order, self._by_utility = self._sorted(), self._sorted_by_utility()
 
     def _sorted_by_utility(self) -> list[int]:
-        """Return a topological order of the locks that ignores the listing of the pool. It decides when to end."""
+        """Return a topological order of the locks that ignores the listing of the pool. This order decides when the
+        ranking ends.
+        """
         return self._pairs.graph.order(self._posterior.mean.tolist())
 
     def _sorted(self) -> list[int]:
         """Return a topological order of the locks."""
         mean, deviation = self._posterior.mean, np.sqrt(self._posterior.covariance.diagonal())
-        named = np.flatnonzero(self._told)  # passages in orders given beforehand, which also determine their prior keys
+        # passages of orders given beforehand; these orders also determine the prior keys
+        named = np.flatnonzero(self._told)
         keys = self._known_keys.copy()
         keys[named[np.argsort(-mean[named], kind="stable")]] = -np.sort(-keys[named])
         self._beforehand = rounds.PassageKeys(keys, self._exposures() > 0)
@@ -623,7 +647,7 @@ class BayesRanker(RoundRanker):
         return rounds.expected_loss(rounds.pair_losses(mean, covariance), self.top)
 
     def _agreement(self) -> float:
-        """Return the expected agreement with another ranking; see `raggs.ranking.rounds.agreement`."""
+        """Return the expected agreement with another ranking; see `agreement` in `raggs.ranking.rounds`."""
         found = self._posterior
         return rounds.agreement(
             np.array(self._order[: self.top]),

@@ -1,11 +1,12 @@
-"""Fusion of ranked lists, near-duplicates in a pool, and consensus of several orders.
+"""Fuse ranked lists, group near-duplicates of a pool, and find the consensus of several orders.
 
-Fusion: a method gives points to each hit of a list (see `Fusion`); the score of a passage is the weighted sum over the
-lists. Equal inputs give equal bytes: lists are summed in the order of their names, and ties go to the smaller doc_id.
+Fusion: a method gives points to each hit of a list (see `Fusion`); the score of a passage is the weighted sum of its
+points over the lists. Equal inputs give bit-identical scores: lists are summed in the order of their names, and tied
+passages are sorted by doc_id.
 
 - CombSUM: sum of normalised scores. Fox and Shaw, "Combination of multiple searches", TREC-2, 1994. Scores are min-max
-  normalised within each list, because retrievers have different units. A list whose scores are all equal gives 1 to
-  each.
+  normalised within each list, because retrievers have different units. If all scores of a list are equal, each becomes
+  1.
 - CombMNZ: CombSUM times the number of lists that found the passage. Fox and Shaw, 1994.
 - Reciprocal rank fusion: Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
   rank learning methods", SIGIR 2009, with k = 60.
@@ -14,15 +15,15 @@ Near-duplicates (`group_duplicates`): the similarity of two texts is 2 * L / (m 
 words, and L is the length of the longest common subsequence of words. A word is a run of letters or digits; case, the
 encoding of accents and punctuation are ignored. At a threshold of 0.95, two passages of 200 words may differ in ten
 words. A passage joins the first group whose representative it is similar to. It is not compared with other members, so
-a chain of small differences cannot join dissimilar texts. All pairs are compared, but only few of them word by word. A
-histogram of hashed words gives an upper bound of the similarity. rapidfuzz's bit-parallel algorithm does the rest, on
-texts with one character per distinct word.
+a chain of small differences cannot join dissimilar texts. A text is compared with all representatives, but only with
+few of them word by word. For the others, a histogram of hashed words shows that they cannot be similar enough. The
+word-by-word comparison uses rapidfuzz's bit-parallel algorithm, on texts in which each distinct word is one character.
 
-Consensus (`consensus_order`): Kemeny's rule: the order with the fewest disagreements with the given ones. A
-disagreement is a pair that two orders rank differently, times the weight of the given order (Kemeny 1959; Young and
-Levenglick 1978: the only rule that is neutral, consistent and Condorcet). Up to `EXACT` items it is exact, by dynamic
-programming over sets with 2^n steps. With more items, Borda's mean ranks are used. Ties go to the order that agrees
-most with the first given one; the numbering of the items has no influence.
+Consensus (`consensus_order`): Kemeny's rule finds the order with the least total disagreement with the given orders.
+Each pair that a given order ranks differently adds the weight of this order (Kemeny 1959; Young and Levenglick 1978:
+the only rule that is neutral, consistent and Condorcet). For up to `EXACT` items, it is found exactly, by dynamic
+programming over the 2^n sets of items. For more items, they are sorted by mean rank (Borda). Of tied orders, the one
+that agrees most with the first given order is chosen. The numbering of the items has no influence.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ ScoredList = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True)
 class FusedPassage:
-    """A passage of the fused list. `sources`: (rank from 1, score) by the lists that found it."""
+    """A passage of the fused list. `sources` maps each list that found the passage to its rank there, counted from
+    1, and its score.
+    """
 
     doc_id: str
     score: float
@@ -58,10 +61,11 @@ class FusedPassage:
 class Fusion(ABC):
     """A fusion method. The first line of its docstring is its description in `raggs list fusions`.
 
-    The keyword arguments of its constructor are its options, each with a default and checked there (ValueError).
+    The options of a method are the keyword arguments of its constructor. Each has a default. The constructor raises a
+    ValueError for an invalid value.
     """
 
-    VERSION: ClassVar[int] = 1  # raised if equal lists would be fused differently
+    VERSION: ClassVar[int] = 1  # increased by a change of the code after which equal lists are fused differently
 
     def __init__(self, **options: float) -> None:
         if options:
@@ -69,11 +73,11 @@ class Fusion(ABC):
 
     @abstractmethod
     def points(self, hits: ScoredList) -> list[float]:
-        """Return the points of each hit of a list, best first; 0 or more."""
+        """Return the points of each hit of a list, 0 or more. The hits are sorted best first."""
 
     def total(self, points: float, lists: int) -> float:
-        """Return the score of a passage; `points` is the weighted sum over the `lists` lists of positive weight that
-        found it.
+        """Return the score of a passage. `points` is the weighted sum of its points over the lists that found it.
+        `lists` is the number of these lists, without those of weight 0.
         """
         return points
 
@@ -91,21 +95,21 @@ REGISTRY: Registry[Fusion] = Registry(
 
 
 def fusion_options(method: str) -> list[str]:
-    """Return the options of a method.
+    """Return the names of the options of a method.
 
     Raises:
-        UsageError: unknown method.
+        UsageError: no method has this name.
     """
     parameters = inspect.signature(REGISTRY.load(method)).parameters.values()
     return [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
 
 
 def make_fusion(method: str, **options: float) -> Fusion:
-    """Return the method with its options.
+    """Return the named fusion method, with these options.
 
     Raises:
-        UsageError: unknown method.
-        ValueError: the method has no such option, or the value is out of range.
+        UsageError: no method has this name.
+        ValueError: the method has no such option, or a value is out of range.
     """
     known = fusion_options(method)
     if unknown := sorted(options.keys() - set(known)):
@@ -119,13 +123,13 @@ def fuse(
     """Return the `depth` best passages over all lists.
 
     Args:
-        lists: (doc_id, score) by retriever, best first, each doc_id once.
-        method: gives the points of each hit.
-        weights: by retriever, 0 or more; 1 if missing. A list of weight 0 contributes no passages.
-        depth: number of passages to keep, at least 1.
+        lists: for each retriever, its (doc_id, score) pairs, best first; each doc_id occurs once.
+        method: fusion method.
+        weights: weight of each retriever, 0 or more; 1 if missing. A list of weight 0 adds no passages and no points.
+        depth: maximum number of passages to return, at least 1.
 
     Returns:
-        Passages by descending score, then ascending doc_id.
+        Passages by descending score; ties by ascending doc_id.
 
     Raises:
         ValueError: a doc_id occurs twice in a list, a score or weight is not finite, or a weight is negative.
@@ -165,17 +169,18 @@ def _checked_hits(name: str, hits: ScoredList) -> ScoredList:
 
 
 class CombSum(Fusion):
-    """Sum of scores, each list scaled to 0..1."""
+    """Sum of scores, after the scores of each list are scaled to 0..1."""
 
     def points(self, hits: ScoredList) -> list[float]:
-        """Return the scores min-max normalised within the list; 1 each if all are equal."""
+        """Return the scores, min-max normalised within the list. If all scores are equal, each becomes 1."""
         if not hits:
             return []
         scores = [score for _, score in hits]
         low, high = min(scores), max(scores)
         if low == high:
             return [1.0] * len(scores)
-        unit = 1.0 if math.isfinite(high - low) else 0.5  # halves huge scores, so that their difference stays finite
+        # halves huge scores, so that their difference does not overflow
+        unit = 1.0 if math.isfinite(high - low) else 0.5
         return [(score * unit - low * unit) / (high * unit - low * unit) for score in scores]
 
 
@@ -183,7 +188,7 @@ class CombMnz(CombSum):
     """CombSUM times the number of lists that found the passage."""
 
     def total(self, points: float, lists: int) -> float:
-        """Return the sum multiplied by the number of lists that found the passage."""
+        """Return `points` times the number of lists that found the passage."""
         return points * lists
 
 
@@ -191,10 +196,11 @@ class Rrf(Fusion):
     """Reciprocal rank fusion: the sum of 1 / (k + rank).
 
     Args:
-        k: >= 1; a larger k gives less weight to the first ranks. Set by `merge.k`.
+        k: constant of the formula, >= 1. A larger k gives less weight to the first ranks. The configuration sets it as
+            `merge.k`.
 
     Raises:
-        ValueError: k is below 1.
+        ValueError: `k` is below 1.
     """
 
     def __init__(self, k: float = 60) -> None:
@@ -203,7 +209,7 @@ class Rrf(Fusion):
         self.k = k
 
     def points(self, hits: ScoredList) -> list[float]:
-        """Return 1 / (k + rank), ranks from 1."""
+        """Return 1 / (k + rank) for each hit, with ranks from 1."""
         return [1 / (self.k + rank) for rank in range(1, len(hits) + 1)]
 
 
@@ -212,11 +218,11 @@ BUCKETS = 256
 
 
 def group_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
-    """Return for each text the position of its group's representative: the first text of the group, possibly itself.
+    """Return for each text the position of its group's representative, which is the first text of the group.
 
     Args:
-        texts: best first; at most 1,114,112 different words in total.
-        threshold: similarity (see module docstring) from which two texts are near-duplicates, above 0 and at most 1.
+        texts: texts, best first, with at most 1,114,112 different words in total.
+        threshold: minimum similarity of near-duplicates (see module docstring), above 0 and at most 1.
 
     Raises:
         ValueError: the threshold is out of range.
@@ -230,7 +236,7 @@ def group_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     leader_of: dict[str, int] = {}
     heads: list[int] = []
     for position, text in enumerate(coded):
-        if text in leader_of:  # equal to an earlier text, word for word
+        if text in leader_of:  # the words are the same as in an earlier text
             continue
         leader_of[text] = position
         for head, limit in _plausible(histograms[position], histograms, heads, threshold):
@@ -257,7 +263,7 @@ def _encode(texts: Sequence[str]) -> list[str]:
 
 
 def _histograms(coded: Sequence[str]) -> SmallInts:
-    """Return the words by bucket, shape (len(coded), BUCKETS)."""
+    """Return the number of words of each text in each hash bucket, shape (len(coded), BUCKETS)."""
     table = np.zeros((len(coded), BUCKETS), dtype=np.int32)
     for row, text in zip(table, coded, strict=True):
         words = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
@@ -268,10 +274,10 @@ def _histograms(coded: Sequence[str]) -> SmallInts:
 def _plausible(
     histogram: SmallInts, histograms: SmallInts, heads: Sequence[int], threshold: float
 ) -> Iterator[tuple[int, int]]:
-    """Yield the representatives that may be similar enough by their words, and the number of words that may differ."""
+    """Yield each representative that may be similar enough by its histogram, and how many words may differ."""
     others = histograms[list(heads)]
     total = others.sum(axis=1) + histogram.sum()
-    # of m + n - 2 L; whole numbers, so rounding is harmless
+    # Limits of m + n - 2 L. The small summand is harmless, because m + n - 2 L is a whole number.
     limits = np.floor((1 - threshold) * total + 1e-9).astype(np.int64)
     apart = total - 2 * np.minimum(others, histogram).sum(axis=1)
     for place in np.flatnonzero(apart <= limits).tolist():
@@ -284,18 +290,18 @@ Cost = tuple[float, int]
 
 
 def consensus_order(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> tuple[int, ...]:
-    """Return the Kemeny order of `orders`.
+    """Return the consensus of `orders`, by Kemeny's rule or, for many items, by Borda's (see module docstring).
 
     Args:
-        orders: at least one; each a permutation of 0..n-1, best first.
-        weights: one per order, above 0.
+        orders: at least one order; each is a permutation of 0..n-1, best first.
+        weights: one weight per order, above 0.
 
     Raises:
         ValueError: no order is given, or the numbers of orders and weights differ.
     """
     if not orders:
         raise ValueError("a consensus needs at least one order")
-    # Items are renumbered by their rank in the first order, so that ties are resolved as it has them.
+    # Items are renumbered by their rank in the first order, so that ties are resolved as in the first order.
     names = orders[0]
     name = {thing: place for place, thing in enumerate(names)}
     renamed = [[name[thing] for thing in order] for order in orders]
@@ -307,7 +313,7 @@ def _kemeny(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[i
     size = len(orders[0])
     worse = _disagreements(orders, weights)
     everything = (1 << size) - 1
-    # for each set: how to order its items below all others
+    # for each set of items ranked below all others: the least cost of ordering them, and the item on top
     best: list[tuple[Cost, int]] = [((0.0, 0), -1)] * (everything + 1)
     for members in range(1, everything + 1):
         best[members] = min(
@@ -324,8 +330,8 @@ def _kemeny(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[i
 
 
 def _disagreements(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[list[Cost]]:
-    """Return the cost of ranking i above j: the weight of the orders that disagree; among equals, the first order
-    decides.
+    """Return for each pair the cost of ranking i above j: the total weight of the orders that disagree, and for
+    ties, 1 if the first order disagrees.
     """
     size = len(orders[0])
     worse = [[(0.0, int(i > j)) for j in range(size)] for i in range(size)]
@@ -338,16 +344,18 @@ def _disagreements(orders: Sequence[Sequence[int]], weights: Sequence[float]) ->
 
 
 def _added(cost: Cost, worse: Sequence[Cost], below: int) -> Cost:
-    """Return the cost of a set whose best item ranks above the items in `below`."""
+    """Return the cost of the order of `below`, with an item ranked above all of them. `worse` has the costs of this
+    item's pairs.
+    """
     total, casting = cost
     for thing, (more, against) in enumerate(worse):
         if below >> thing & 1:
             total, casting = total + more, casting + against
-    return round(total, 9), casting  # so that sums in another order still tie
+    return round(total, 9), casting  # rounded, so that equal sums tie whatever the order of summation
 
 
 def _borda(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[int]:
-    """Return the order by weighted sum of ranks; ties as in the first order."""
+    """Return the items sorted by their weighted sum of ranks. Ties are resolved as in the first order."""
     ranks = [0.0] * len(orders[0])
     for order, weight in zip(orders, weights, strict=True):
         for rank, thing in enumerate(order):

@@ -1,12 +1,13 @@
-"""The graph of locked pairs, the orders that respect it, and the rules for locking and releasing.
+"""The graph of locked pairs, the orders that respect the locks, and the rules for locking and releasing pairs.
 
-The graph is always acyclic, because a lock whose reverse path exists is refused. The transitive closure is stored as a
-boolean matrix, so that looking up a path is one access.
+The graph is always acyclic: a lock is refused if the graph has a path from its loser to its winner. The transitive
+closure is stored as a boolean matrix, so that one look-up shows whether a path exists.
 
-A pair is locked if the bounds of its difference exclude zero on consecutive updates and judged batches support it. A
-batch supports it if the winner beat the loser, or beat an item that beat the loser. Locks never close a cycle and are
-not made if other locks imply them. A lock whose pair is now estimated the other way round is released. Locks explain
-and audit an order; they must not preserve an error.
+A pair is locked if two conditions hold: the bounds of its difference exclude zero on consecutive updates, and a judged
+batch supports the lock. A batch supports a lock if it ranks the winner above the loser. Two batches support it together
+if the winner beat some item in one, and this item beat the loser in the other. A lock never closes a cycle, and none is
+made for a pair that other locks imply. A lock is released if the posterior now ranks its pair the other way round.
+Locks explain an order and make it possible to audit it. They must not preserve an error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class LockGraph:
 
     Attributes:
         edges[w, l]: w is locked above l.
-        reach[w, l]: a path of locks leads from w down to l; never reflexive.
+        reach[w, l]: a path of locks leads from w down to l; False on the diagonal.
     """
 
     def __init__(self, size: int) -> None:
@@ -49,10 +50,10 @@ class LockGraph:
         self._connect(winner, loser)
 
     def remove(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Release locks; pairs that only they implied are no longer reachable.
+        """Release locks, and with them the implied pairs that no other locks imply.
 
         Raises:
-            ValueError: no such lock.
+            ValueError: a pair is not locked.
         """
         for winner, loser in pairs:
             if not self.edges[winner, loser]:
@@ -63,7 +64,7 @@ class LockGraph:
             self._connect(winner, loser)
 
     def _connect(self, winner: int, loser: int) -> None:
-        """Connect every item that reaches `winner` to everything that `loser` reaches."""
+        """Record paths from every item that reaches `winner` to every item that `loser` reaches."""
         if not self.reach[winner, loser]:
             above, below = self.reach[:, winner].copy(), self.reach[loser].copy()
             above[winner] = below[loser] = True
@@ -72,13 +73,13 @@ class LockGraph:
     def twice_implied(self, winner: int, loser: int) -> bool:
         """Return whether two paths without a common inner item lead from `winner` to `loser`, each through other items.
 
-        By Menger's theorem, this holds unless one item is on every path. With the inner items in topological order,
-        an item is on every path exactly when no edge jumps over it.
+        By Menger's theorem, two such paths exist exactly if no inner item is on every path. With the inner items in
+        topological order, an item is on every path exactly if no edge jumps over the item.
         """
         between = np.flatnonzero(self.reach[winner] & self.reach[:, loser])
         if between.size < 2:
             return False
-        heights = self.reach[:, between].sum(axis=0)  # the number of ancestors strictly increases along every edge
+        heights = self.reach[:, between].sum(axis=0)  # along every edge, the number of ancestors increases
         line = np.concatenate(([winner], between[np.argsort(heights, kind="stable")], [loser]))
         edges = self.edges[np.ix_(line, line)].copy()
         edges[0, -1] = False
@@ -89,19 +90,21 @@ class LockGraph:
         return bool((np.cumsum(jumps)[1 : line.size - 1] > 0).all())
 
     def chains(self, order: Sequence[int], top: int) -> bool:
-        """Return whether the first `top` of an order are locked in sequence, and the last of them above all others."""
+        """Return whether locks imply the order of the first `top` items, and the last of these above all other
+        items.
+        """
         head = order[:top]
         chained = all(self.reach[above, below] for above, below in pairwise(head))
         return chained and bool(self.reach[head[-1], order[top:]].all())
 
     def order(self, scores: Sequence[float]) -> list[int]:
-        """Return a topological order: among the items that no lock holds back, the highest score comes next, ties by
-        number.
+        """Return a topological order of the locks. An item may come next if every item locked above it is already
+        placed. Of these items, the one with the highest score comes next. Ties are sorted by number.
         """
         line = np.argsort(-np.asarray(scores), kind="stable")
         place = np.argsort(line)
         winners, losers = np.nonzero(self.edges)
-        if (place[winners] < place[losers]).all():  # usually the case, and many times faster
+        if (place[winners] < place[losers]).all():  # usually true, and this path is many times faster
             return [int(item) for item in line]
         import networkx as nx  # imported lazily: takes an eighth of a second and is rarely needed
 
@@ -113,7 +116,7 @@ class LockGraph:
 
 @dataclass(frozen=True)
 class LockRule:
-    """When to lock and when to release a pair.
+    """Rule for locking and releasing a pair.
 
     Attributes:
         z: half-width of the bounds of a difference, in standard errors, > 0.
@@ -127,12 +130,12 @@ class LockRule:
 
 
 class SettledPairs:
-    """The locks over passages 0..size-1.
+    """The locks over passages, which are numbered from 0, with the evidence for them.
 
     Attributes:
         graph: the current locks.
         wins[w, l]: number of judged batches that ranked w above l.
-        told[w, l]: number of orders given beforehand that did so.
+        told[w, l]: number of orders given beforehand that ranked w above l.
     """
 
     def __init__(self, names: Sequence[str], rule: LockRule) -> None:
@@ -172,7 +175,7 @@ class SettledPairs:
             self.told[np.ix_(group, below)] += 1
 
     def update(self, mean: Floats, covariance: Floats, call: int) -> None:
-        """Update streaks, releases and locks by the posterior of all counted batches."""
+        """Update the streaks, release locks and make new locks, given the posterior of all counted batches."""
         gaps = standard_gaps(mean, covariance)
         self._streaks = np.where(gaps > self._rule.z, self._streaks + 1, 0)
         self._release(gaps)
@@ -186,7 +189,9 @@ class SettledPairs:
             self.graph.remove(contrary)
 
     def _lock(self, gaps: Floats, mean: Floats, call: int) -> None:
-        """Lock the pairs that fulfil the rule, closest pairs first, so that distant pairs are mostly implied."""
+        """Lock the pairs that fulfil the rule. The closest pairs come first, because they imply most of the distant
+        pairs.
+        """
         graph = self.graph
         ripe = (self._streaks >= self._rule.updates) & self._backed() & ~graph.reach & ~graph.reach.T
         winners, losers = np.nonzero(ripe)

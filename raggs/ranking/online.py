@@ -1,12 +1,12 @@
 """Engine `online`: the listwise, uncertainty-aware refinement of rag-gs (Algorithm 1, stage S6).
 
 Scores start from the grades. Each judged batch moves them by a small clipped step along the Plackett-Luce gradient of
-its stages, and adds to each item's information. It locks pairs that are statistically clear or were confirmed often
-enough. The order is a topological order of the locks, ties by score. The ranking ends when the ordered top does not
-change for a number of calls.
+its stages, and adds to each item's information. Pairs that are statistically clear or were confirmed often enough are
+locked. The order is a topological order of the locks. Passages that no lock orders are sorted by score. The ranking
+ends when the order of the top has not changed for a given number of calls.
 
-This engine is the baseline for other engines, so it follows the algorithm even in its weak points. Confirmations can
-lock pairs by chance, a lock is never released, and a top may be stable only because it is locked.
+This engine is the baseline for other engines, so it also keeps the weak points of the algorithm. Confirmations can lock
+pairs by chance, a lock is never released, and a top may be stable only because it is locked.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from raggs.ranking.posterior import stage_chances
 from raggs.ranking.rounds import RoundRanker
 
 MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wider than the scale of grades
-HIGHEST_STEP = 100.0  # far beyond the scale of grades: larger steps only lose precision
+HIGHEST_STEP = 100.0  # far beyond the scale of the grades; larger steps would only lose precision
 
 
 class OnlineRanker(RoundRanker):
-    """Online Plackett-Luce updates with locks by confirmation (Dallaire 2025, Algorithm 1).
+    """Rank by online Plackett-Luce updates, with locks for confirmed pairs (Dallaire 2025, Algorithm 1).
 
     Common arguments as for `raggs.ranking.make_ranker`.
 
     Args:
         eta: step size of the score updates, above 0 to 100, divided by sqrt(call).
-        z: width of the confidence bounds in standard errors, >= 0: lock if s_w - z sigma_w > s_l + z sigma_l.
-        confirmations: net confirmations (wins minus losses) that lock a pair, >= 1.
+        z: half-width of the confidence bounds in standard errors, >= 0. A pair is locked if s_w - z sigma_w > s_l + z
+            sigma_l.
+        confirmations: number of net confirmations (wins minus losses) after which a pair is locked, >= 1.
         clip: largest change of a score in one call, above 0 to 100.
-        stability: number of calls without a change of the ordered top that end the ranking, >= 1.
+        stability: number of consecutive calls without a change in the order of the top after which the ranking ends, >=
+            1.
 
     Raises:
         ValueError: an argument is out of range.
@@ -86,8 +88,8 @@ class OnlineRanker(RoundRanker):
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
         """Return weighted samples without replacement that prefer low exposure and low information.
 
-        The probability of being picked next is proportional to 1 / ((1 + exposures)^2 (1 + I)), drawn by a race of
-        exponential clocks. Exposures include those planned in the same round.
+        The probability of being picked next is proportional to 1 / ((1 + exposures)^2 (1 + I)), and the passages are
+        drawn by comparing exponential random times. Exposures include those planned in the same round.
         """
         planned = self.exposures.astype(np.float64)
         batches = []
@@ -111,7 +113,9 @@ class OnlineRanker(RoundRanker):
         self._stable = self._stable + 1 if self._order[: self.top] == before else 0
 
     def _step(self, order: Ints) -> None:
-        """Update scores by clipped, decayed steps per stage, and the information; the mean stays that of the grades."""
+        """Update the scores by clipped steps that decrease with the number of calls, and update the information. The
+        mean of the scores remains the mean of the grades.
+        """
         picked = stage_chances(self.scores[order])
         step = self.eta / math.sqrt(self.calls) * (1.0 - picked.sum(axis=0))
         self.scores[order] += np.clip(step, -self.clip, self.clip)
@@ -119,7 +123,9 @@ class OnlineRanker(RoundRanker):
         self.scores += self._mean - self.scores.mean()
 
     def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:
-        """Lock the pair if it fulfils the rule. Implied pairs need more evidence, and contrary ones are refused."""
+        """Lock the pair if it fulfils the rule. A pair that other locks imply needs more evidence. A pair that
+        contradicts the locks is refused.
+        """
         if self.graph.reach[loser, winner] or self.graph.edges[winner, loser]:
             return
         gap = float(self.scores[winner] - self.scores[loser])

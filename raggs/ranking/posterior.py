@@ -1,27 +1,28 @@
 """Posterior of the utilities under the Plackett-Luce model, from all judged orders at once.
 
-Model: utilities x have a prior around the grades. A judge with the sharpness b orders a batch by Plackett-Luce with the
-scores b x. It picks the best item, then the best of the rest, and so on. Each pick (a stage) follows a softmax of the
-scores of the remaining items (Luce 1959, Plackett 1975). The likelihood also depends on the positions at which passages
-were shown, since a judge may have a position bias. Orders given beforehand have their own sharpness.
+Model: utilities x have a prior around the grades. A judge with the sharpness b orders a batch by the Plackett-Luce
+model with the scores b x. The judge picks the best item, then the best of the rest, and so on. Each pick (a stage)
+follows a softmax of the scores of the remaining items (Luce 1959, Plackett 1975). The likelihood also depends on the
+positions at which passages were shown, since a judge may have a position bias. Orders given beforehand have their own
+sharpness.
 
 Fit: with Gaussian priors, the log-posterior is strictly concave, so Newton's method finds its only maximum from any
-start. The curvature there gives the joint covariance (Laplace approximation). Nothing is updated in place: the fit is a
-function of the answers, the prior, b and the starting point.
+start. The curvature at the maximum gives the joint covariance (Laplace approximation). Nothing is updated in place: a
+fit depends only on the answers, the prior, b and the starting point.
 
 Mixture priors: the prior of each utility is a mixture of normals, but the likelihood of orders needs normal priors.
 Each mixture is replaced by the normal factor that gives the same mean and variance of the marginal posterior
-(expectation
-propagation: Minka 2001). The factors depend on the resulting posterior. With a warm start, one refinement per answer is
-enough. The factors are stored with the posterior that was fitted with them.
+(expectation propagation: Minka 2001). The factors depend on the resulting posterior. If the fit starts from the last
+posterior, one refinement per answer is enough. A posterior stores the factors that it was fitted with.
 
 Grades: a utility is normal around the grade that its passage deserves, which is the given grade or a neighbouring one.
-How likely the neighbours are depends on the pool: if most passages deserve a 1, many passages graded 2 are among them.
-The shares of the deserved grades are estimated from the given ones by deconvolution (expectation maximisation:
-Richardson 1972, Lucy 1974).
+How likely the neighbours are depends on the pool: if most passages deserve a 1, many of the passages graded 2 deserve a
+1, too. The shares of the deserved grades are estimated from the given grades by deconvolution (expectation
+maximisation: Richardson 1972, Lucy 1974).
 
 BLAS runs on one thread, because the matrices have only a few kilobytes. Starting a pool of threads costs more than the
-computation, up to a hundred times more on a busy machine. The limit applies only during a call.
+computation, up to a hundred times more on a busy machine. The limit applies only while a function decorated with
+`one_blas_thread` runs.
 """
 
 from __future__ import annotations
@@ -50,24 +51,26 @@ Sums3 = tuple[Floats, Floats, Floats]
 class KnownPicks:
     """Picks implied by orders of groups: each passage is preferred to all passages of lower groups.
 
-    With groups of one, these are the stages of Plackett-Luce. The order within a group is open.
+    If every group has one passage, these picks are the stages of Plackett-Luce. The order within a group is unknown.
 
     Attributes:
-        sets: for each pick, the picked passage, followed by those that it was preferred to.
-        sharpness: for each pick, the sharpness of its source.
+        sets: for each pick, the picked passage, followed by the passages that it was preferred to.
+        sharpness: for each pick, the sharpness of the source of the order.
     """
 
     sets: tuple[Ints, ...] = ()
     sharpness: tuple[float, ...] = ()
 
     def and_groups(self, groups: Sequence[Sequence[int]], sharpness: float) -> KnownPicks:
-        """Return these picks and those of another order, best group first."""
+        """Return these picks together with the picks of another order, given as groups, best group first."""
         below = [[item for group in groups[place + 1 :] for item in group] for place in range(len(groups))]
         sets = [np.array([item, *rest]) for group, rest in zip(groups, below, strict=True) for item in group if rest]
         return KnownPicks((*self.sets, *sets), (*self.sharpness, *[sharpness] * len(sets)))
 
     def add_to(self, utilities: Floats, sums: LikelihoodTerms) -> LikelihoodTerms:
-        """Return log-likelihood, gradient and negative Hessian by the utilities, added to those of `sums`."""
+        """Return `sums` with the terms of these picks added: log-likelihood, its gradient and its negative Hessian
+        by the utilities.
+        """
         loglik, gradient, curvature = sums
         for members, sharpness in zip(self.sets, self.sharpness, strict=True):
             scores = sharpness * utilities[members]
@@ -87,7 +90,7 @@ class JudgedLists:
 
     Attributes:
         orders: shape (calls, m): items of each list, best first.
-        places: shape (calls, m): position in the list, from 0, at which each of `orders` was shown.
+        places: shape (calls, m): for each item in `orders`, the position at which it was shown, counted from 0.
         weights: shape (calls,): weight of each order's log-likelihood; 1 for a full observation.
     """
 
@@ -103,16 +106,16 @@ class JudgedLists:
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """Model of a judge that orders lists, with priors of its parameters.
+    """Model of a judge that orders lists, with the priors of the model's parameters.
 
     Attributes:
-        favour: shape (knots,): position bias: log-odds that positions from first to last add; interpolated for lists of
-            another length.
-        left: share of the sharpness that remains at each pick, from 1 at the first; constant after the last. Empty:
-            all.
+        favour: shape (knots,): position bias: log-odds that each position adds, from first to last; interpolated for
+            lists of another length.
+        left: share of the sharpness that remains at each pick, 1 at the first pick. The last share also applies to all
+            later picks. If empty, the sharpness does not decrease.
         strain: how the sharpness decreases with the length m of the list, >= 0: the factor is (5 / m)^strain.
         sharpness, doubt: log-normal prior of the sharpness: median, and standard deviation of the logarithm.
-        usual, favour_doubt: normal prior of the position bias: mean, shape (knots,) or None for 0, and standard
+        usual, favour_doubt: normal prior of the position bias: mean of shape (knots,), where None is 0, and standard
             deviation.
     """
 
@@ -122,7 +125,7 @@ class JudgeModel:
     sharpness: float = 3.0
     doubt: float = 0.8
     usual: Floats | None = None
-    favour_doubt: float = 2.0  # wide: it only keeps the bias finite if one position always wins
+    favour_doubt: float = 2.0  # so wide that it only keeps the bias finite if one position always wins
 
     def care(self, length: int) -> Floats | None:
         """Return the remaining share of the sharpness at each pick of a list, shape (m,); None if it is constant."""
@@ -131,11 +134,13 @@ class JudgeModel:
         return np.array([*self.left[:length], *[self.left[-1]] * (length - len(self.left))])
 
     def attention(self, length: int) -> float:
-        """Return the share of the sharpness at the first pick of a list, relative to lists of five."""
+        """Return the sharpness at the first pick of a list, relative to the sharpness for lists of five."""
         return float((TYPICAL_LENGTH / length) ** self.strain) if self.strain else 1.0
 
     def knots(self, length: int) -> Floats | None:
-        """Return the matrix that maps `favour` to the positions of a list, shape (m, knots); None if none is needed."""
+        """Return the matrix that maps `favour` to the positions of a list, shape (m, knots); None if the list has as
+        many positions as knots.
+        """
         count = self.favour.size
         if length == count:
             return None
@@ -166,16 +171,18 @@ class JudgedOrders:
         )
 
 
-MAX_SCORE_GAP = 300.0  # larger differences of scores change nothing, and their squared exponentials would overflow
-MAX_EXPONENT = 500.0  # the same for a single exponential
+# larger differences of scores would not change the result, but their squared exponentials would overflow
+MAX_SCORE_GAP = 300.0
+MAX_EXPONENT = 500.0  # the same limit for expressions with a single exponential
 
 
 def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> LikelihoodTerms:
     """Return the log-likelihood of the answers, its gradient and its negative Hessian by the utilities.
 
     Returns:
-        The value. Shape (size,): b (1 - p) for the winner of a stage and -b p for the others, summed over stages. Shape
-        (size, size), positive semidefinite: the sum of b^2 (diag p - p p^T) over stages (Plackett 1975; Hunter 2004).
+        The log-likelihood. Its gradient, shape (size,): b (1 - p) for the winner of a stage and -b p for the others,
+        summed over stages. Its negative Hessian, shape (size, size), positive semidefinite: the sum of b^2 (diag p - p
+        p^T) over stages (Plackett 1975; Hunter 2004).
     """
     size = utilities.size
     loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
@@ -190,7 +197,7 @@ def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Likel
     """Return the log-likelihood, its gradient and its negative Hessian by the position bias.
 
     Returns:
-        The value, an array of shape (knots,), and one of shape (knots, knots).
+        The log-likelihood, its gradient of shape (knots,), and its negative Hessian of shape (knots, knots).
     """
     size = judged.manner.favour.size
     loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
@@ -216,7 +223,7 @@ def _likelihood_terms(
 
 
 def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
-    """Return the summed stages of many orders at once.
+    """Return the log-likelihoods of many orders with their derivatives, summed over the stages of each order.
 
     With e_i = exp(s_i) and the tail sums T_k = e_k + ... + e_m, item i >= k is picked at stage k with p_k(i) = e_i /
     T_k.
@@ -225,11 +232,12 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
 
     Args:
         scores: shape (c, m), each row in judged order.
-        left: shape (m,): remaining share of the sharpness at each stage, by which scores are multiplied; None: all.
+        left: shape (m,): remaining share of the sharpness at each stage, by which scores are multiplied. None if the
+            sharpness does not decrease.
 
     Returns:
-        Log-likelihoods, shape (c,). Their gradient by the scores, 1 - sum p, shape (c, m). The sums of
-        diag p - p p^T, shape (c, m, m).
+        The log-likelihoods, shape (c,); their gradients by the scores, 1 - sum p, shape (c, m); and the sums of diag p
+        - p p^T, shape (c, m, m).
     """
     if left is not None:
         return _tired_sums(scores, left)
@@ -245,7 +253,9 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
 
 
 def _tired_sums(scores: Floats, left: Floats) -> Sums3:
-    """Return the sums of `stage_sums`, computed stage by stage, each with its remaining share of the sharpness."""
+    """Return the result of `stage_sums`, computed stage by stage, for a judge whose sharpness decreases from stage
+    to stage.
+    """
     size = left.size
     stages = np.where(np.triu(np.ones((size, size), dtype=bool)), left[:, None] * scores[:, None, :], -np.inf)
     stages -= stages.max(axis=2, keepdims=True)
@@ -263,8 +273,8 @@ def stage_chances(scores: Floats) -> Floats:
     """Return p[k, j], the probability that item j of one order is picked at stage k; exact for finite scores of any
     size.
 
-    p[k, j] = exp(s_j) / T_k for j >= k, else 0, for scores s in judged order. Shape (m, m); each row sums to 1. An
-    order adds 1 - sum p to the gradient of its log-likelihood by the scores, and sum p (1 - p) to the information.
+    p[k, j] = exp(s_j) / T_k for j >= k, else 0, for scores s in judged order. Shape (m, m); each row sums to 1. For one
+    order, the gradient of the log-likelihood by the scores is 1 - sum p, and the information is sum p (1 - p).
     """
     inside = np.triu(np.ones((scores.size, scores.size), dtype=bool))
     stages = np.where(inside, scores, -np.inf)
@@ -273,8 +283,8 @@ def stage_chances(scores: Floats) -> Floats:
 
 
 def upset_chances(gaps: Floats) -> Floats:
-    """Return the probability that the passage with the lower score is ranked first of the two, by the gap of the
-    scores.
+    """Return, for each gap between two scores, the probability that the passage with the lower score is ranked
+    first.
     """
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(gaps, -MAX_EXPONENT, MAX_EXPONENT))))
 
@@ -304,16 +314,16 @@ def lapack() -> ModuleType:
 def _controller() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
-    lapack()  # loads scipy's own BLAS, which can only be limited once it is loaded
+    lapack()  # loads scipy's own BLAS, because only a loaded library can be limited
 
     return ThreadpoolController()
 
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
-NEWTON_STEPS = 40  # maximum number of Newton steps; three are enough after one more order
+NEWTON_STEPS = 40  # maximum number of Newton steps; after one more order, three steps are enough
 # largest change of a utility per step, in grades: far from the maximum the quadratic approximation overshoots
 CLIP = 0.7
-MIN_STEP_GRADES = 5e-3  # a step this small, in grades, leaves an error of b times its square
+MIN_STEP_GRADES = 5e-3  # after a step of this size, in grades, the remaining error is about b times its square
 
 
 @dataclass(frozen=True)
@@ -330,9 +340,10 @@ class Posterior:
 
     Attributes:
         mean: maximum a posteriori, in grades.
-        covariance: inverse of the curvature there, shape (size, size).
-        sharpness: the b it was fitted with.
-        evidence: log of b's evidence times its prior, up to a constant; comparable between fits of the same orders.
+        covariance: inverse of the curvature at the mean, shape (size, size).
+        sharpness: the sharpness b that the fit assumed.
+        evidence: logarithm of the evidence for b times the prior of b, up to a constant. It is comparable between fits
+            of the same orders.
         prior: the prior of the fit.
     """
 
@@ -344,7 +355,7 @@ class Posterior:
 
 
 def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, steps: int = NEWTON_STEPS) -> Posterior:
-    """Return the posterior for one sharpness, by at most `steps` damped Newton steps from `start`."""
+    """Return the posterior for the given sharpness, found by at most `steps` damped Newton steps from `start`."""
     blas, x = lapack(), start
     for _ in range(steps):
         loglik, slope, curvature = by_item(x, judged, sharpness)
@@ -352,11 +363,11 @@ def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, ste
         factor, _ = blas.dpotrf(curvature, lower=1)
         step, _ = blas.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
         largest = float(np.abs(step).max())
-        # shortened as a whole, so it still increases the log-posterior
+        # the step is scaled as a whole, so that its direction still increases the log-posterior
         x = x + step * min(1.0, CLIP / max(largest, MIN_STEP_GRADES))
         if largest < MIN_STEP_GRADES:
             break
-    inverse, _ = blas.dpotri(factor, lower=1)  # the lower triangle; zeros above it
+    inverse, _ = blas.dpotri(factor, lower=1)  # only the lower triangle is set; the entries above it are 0
     covariance = inverse + inverse.T
     np.fill_diagonal(covariance, inverse.diagonal())
     misfit = float((prior.precision * (x - prior.mean) ** 2).sum()) / 2
@@ -366,10 +377,11 @@ def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, ste
     return Posterior(x, covariance, sharpness, evidence, prior)
 
 
-MIN_FACTOR_PRECISION = 0.3  # minimum precision of a factor: between two modes, the exact one would be negative
+MIN_FACTOR_PRECISION = 0.3  # minimum precision of a factor; between two modes, the exact precision would be negative
 ROUGH_NEWTON_STEPS = 1  # Newton steps before the factors are refined
-SETTLE = 3  # refinements after a change of the sharpness
-MIN_ANSWER_PRECISION = 1e-4  # minimum precision of the answers' information about an item; an item never shown has 0
+SETTLE = 3  # number of refinements after a change of the sharpness
+# minimum precision that the answers give to an item; without a minimum, it would be 0 for an item that was never shown
+MIN_ANSWER_PRECISION = 1e-4
 
 
 @dataclass(frozen=True)
@@ -377,7 +389,7 @@ class Mixture:
     """Mixtures of normals: `centres` and `shares` have shape (size, k), each row of shares sums to 1.
 
     Attributes:
-        variance: shape (size,): variance of every normal of an item.
+        variance: shape (size,): variance that all normals of an item share.
     """
 
     centres: Floats
@@ -385,7 +397,7 @@ class Mixture:
     variance: Floats
 
     def normal(self) -> Prior:
-        """Return the normal factors with the same means and variances."""
+        """Return the normal priors with the same means and variances as the mixtures."""
         mean = (self.shares * self.centres).sum(axis=1)
         between = (self.shares * (self.centres - mean[:, None]) ** 2).sum(axis=1)
         return Prior(mean, 1.0 / (between + self.variance))
@@ -396,7 +408,7 @@ class Mixture:
         return Posterior(prior.mean, np.diag(1.0 / prior.precision), sharpness, 0.0, prior)
 
     def times(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return log-mass, mean and variance of the mixture times N(mean, variance), item by item."""
+        """Return the log-mass, mean and variance of the product of the mixture and N(mean, variance), for each item."""
         total = (self.variance + variance)[:, None]
         with np.errstate(divide="ignore"):  # a share of 0 has the logarithm -inf
             logs = np.log(self.shares) + _log_normal(self.centres - mean[:, None], total)
@@ -412,8 +424,8 @@ class Mixture:
 
 
 def fit_mixture(mixture: Mixture, judged: JudgedOrders, sharpness: float, start: Posterior) -> Posterior:
-    """Return the posterior for one sharpness, from the factors and the mean of `start`; other arguments as for
-    `fit`.
+    """Return the posterior for the given sharpness, starting from the factors and the mean of `start`. The other
+    arguments are those of `fit`.
     """
     rough = fit(start.prior, judged, sharpness, start.mean, steps=ROUGH_NEWTON_STEPS)
     factors, _ = refine(mixture, rough)
@@ -421,7 +433,9 @@ def fit_mixture(mixture: Mixture, judged: JudgedOrders, sharpness: float, start:
 
 
 def refine(mixture: Mixture, posterior: Posterior) -> tuple[Prior, float]:
-    """Return better factors, and the log-evidence of the mixtures relative to that of the factors."""
+    """Return better factors, and the logarithm of the ratio of two evidences: with the mixtures, and with the
+    current factors.
+    """
     prior, variance = posterior.prior, posterior.covariance.diagonal()
     loose = np.maximum(1.0 / variance - prior.precision, MIN_ANSWER_PRECISION)
     # information of the answers without the prior
@@ -451,24 +465,25 @@ def _log_normal(distance: Floats, variance: Floats) -> Floats:
 
 GRADE_LEVELS = np.arange(LOWEST_GRADE, HIGHEST_GRADE + 1)
 SLIP_OFFSETS = np.arange(-1.0, 2.0)
-DECONVOLUTION_STEPS = 20  # steps of the deconvolution: at full convergence it would amplify noise
-LEVEL_PSEUDOCOUNT = 0.5  # passages of each level added to the observed counts
-UNGRADED = 2.5  # standard deviation of an ungraded passage's prior, relative to that around a deserved grade
+DECONVOLUTION_STEPS = 20  # number of steps of the deconvolution, which at full convergence would amplify noise
+LEVEL_PSEUDOCOUNT = 0.5  # number of passages added to the observed count of each level
+UNGRADED = 2.5  # standard deviation of the prior of an ungraded passage, as a multiple of `sigma`
 
 
 def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mixture:
     """Return the prior of the utilities: normals around the grade and its neighbours.
 
     Args:
-        grades: shape (size,), 1 to 5; start values for ungraded passages.
-        graded: shape (size,): which grades were given by the judge.
+        grades: shape (size,), 1 to 5; for an ungraded passage, its start score.
+        graded: shape (size,): whether the judge gave the grade.
         sigma: standard deviation of the utilities around the deserved grade, in grades.
-        slip: probability that a given grade is one off, 0 to 0.9.
+        slip: probability that a grade differs by one from the deserved grade, 0 to 0.9.
     """
     centres, chances = grades[:, None] + SLIP_OFFSETS, slip_chances(slip)
     likely = np.where((centres >= LOWEST_GRADE) & (centres <= HIGHEST_GRADE), chances, 0.0)
     lowest, highest = (grades <= LOWEST_GRADE)[:, None], (grades >= HIGHEST_GRADE)[:, None]
-    likely = np.where(lowest & (likely > 0), chances[::-1].cumsum()[::-1], likely)  # slips cannot leave the scale
+    # a slip cannot lead outside the scale
+    likely = np.where(lowest & (likely > 0), chances[::-1].cumsum()[::-1], likely)
     likely = np.where(highest & (likely > 0), chances.cumsum(), likely)
     shares = likely * np.interp(centres, GRADE_LEVELS, deserved_shares(grades[graded], slip))
     shares[~graded] = SLIP_OFFSETS == 0
@@ -476,13 +491,13 @@ def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mix
 
 
 def slip_chances(slip: float) -> Floats:
-    """Return the probability of each slip in `SLIP_OFFSETS`."""
+    """Return the probability of each difference in `SLIP_OFFSETS` between given and deserved grade."""
     return np.array([slip / 2, 1 - slip, slip / 2])
 
 
 def deserved_shares(grades: Floats, slip: float) -> Floats:
-    """Return the share of each deserved grade in the pool, shape (5,); a grade between two levels is split between
-    them.
+    """Return the share of each deserved grade in the pool, shape (5,); a grade between two levels counts partly for
+    each.
     """
     counts = np.maximum(1.0 - np.abs(grades[:, None] - GRADE_LEVELS), 0.0).sum(axis=0)
     last = GRADE_LEVELS.size - 1

@@ -1,27 +1,25 @@
 """Parameters of a judge, estimated from its answers to one query or to several.
 
-Several queries (`fit_profile`): sharpness, fatigue within a list, and the effect of long lists. One query's answers
-have
-too little information: a judge whose late picks are careless looks like one with low sharpness. So the answers of
-several queries are fitted with the same parameters, and those with the best joint evidence are used (empirical Bayes:
-Efron and Morris 1973). Each fault of a judge must increase the evidence by more than chance would. The same answers
-give the same bits.
+Several queries (`fit_profile`): sharpness, fatigue within a list, and the effect of long lists. The answers to one
+query have too little information: a judge whose late picks are careless looks like one with low sharpness. So the
+answers to several queries are fitted with the same parameters, and the parameters with the best joint evidence are used
+(empirical Bayes: Efron and Morris 1973). A fault of the judge is accepted only if it increases the evidence by more
+than chance would. The same answers give bit-identical parameters.
 
-One query (`estimate_judge_model`): position bias, sharpness and repeat correlation. They depend on the utilities, and
-the utilities on them, so they are fitted in turn.
+One query (`estimate_judge_model`): position bias, sharpness and repeat correlation. These parameters depend on the
+utilities, and the utilities on the parameters, so both are fitted in turn.
 
 Position bias (`position_bias`): lists are shuffled, so a bias towards the first passage does not distort the order
-permanently, but it adds noise. Each batch shows a passage at every position, so the bias is known long before the
-utilities, and a known bias adds no noise. Estimates within the range of chance are shrunk to 0 (James and Stein 1961),
-so a judge without bias loses almost nothing.
+permanently, but it adds noise. Every batch has a passage at every position, so the bias is known long before the
+utilities, and a known bias adds no noise. Estimates that may be due to chance are shrunk to 0 (James and Stein 1961),
+so the correction costs almost nothing for a judge without bias.
 
-Repeat correlation (`repeat_correlation`): a judge that makes the same error each time it judges a pair. With the
+Repeat correlation (`repeat_correlation`): a judge may make the same error each time it judges a pair. With the
 correlation `echo` of its errors on two showings, n showings are worth n / (1 + (n - 1) echo) independent ones, and
-never more than 1 / echo (Kish's design effect). The weight of an order is the mean over its pairs. The correlation is
-estimated
-from pairs shown more than once: how much their wins deviate from the posterior's expectation, beyond independent errors
-and the fit itself (method of moments). It is shrunk in the same way, so a judge with independent errors loses almost
-nothing.
+never more than 1 / echo (Kish's design effect). The weight of an order is the mean weight of its pairs. The correlation
+is estimated from pairs shown more than once, by the method of moments: how much their wins deviate from the posterior's
+expectation, beyond independent errors and the error of the fit. The estimate is shrunk like the position bias, so it
+costs almost nothing for a judge with independent errors.
 """
 
 from __future__ import annotations
@@ -50,20 +48,22 @@ from raggs.ranking.posterior import (
     upset_chances,
 )
 
-BIAS_STEPS = 3  # Newton steps per estimate; the next estimate continues from there
-MAX_BIAS_STEP = 1.0  # largest step, as log-odds
-BIAS_THRESHOLD = 2.0  # squared deviations up to this multiple of chance are shrunk to 0, larger ones hardly
+BIAS_STEPS = 3  # Newton steps per estimate; the next estimate continues from its result
+MAX_BIAS_STEP = 1.0  # largest Newton step, in log-odds
+# squared deviations up to this multiple of their expectation by chance are shrunk to 0, much larger ones hardly
+BIAS_THRESHOLD = 2.0
 
 
 def position_bias(judged: JudgedOrders, posterior: Posterior) -> Floats:
-    """Return the position bias as log-odds, shape (knots,), with sum 0, given the posterior's utilities."""
+    """Return the position bias as log-odds, shape (knots,), given the utilities of the posterior."""
     return shared_position_bias([(judged, posterior)])[0]
 
 
 def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tuple[Floats, float]:
-    """Return one judge's position bias from several queries' answers, and its standard error per position.
+    """Return the position bias of a judge, estimated from the answers to several queries, and its standard error per
+    position.
 
-    If there is a prior mean, estimates within the range of chance are shrunk to it.
+    Estimates that may be due to chance are shrunk to the prior mean, or to 0 if there is no prior mean.
     """
     manner = fits[0][0].manner
     precision, favour = 1.0 / manner.favour_doubt**2, manner.favour
@@ -76,13 +76,15 @@ def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tupl
     # chi-squared with m - 1 degrees of freedom if the prior mean is true
     departure = float(found @ information @ found)
     told = 1.0 - (BIAS_THRESHOLD * (found.size - 1) / departure) ** 2 if departure > 0 else 0.0
-    # without the component that all positions share
+    # without the component that is equal for all positions
     spread = np.linalg.eigvalsh(information + precision * np.eye(found.size))[1:]
     return np.asarray(usual + max(0.0, told) * found), float(np.sqrt((1.0 / spread).mean()))
 
 
 def _bias_terms(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
-    """Return gradient and information by the position bias, summed over all queries."""
+    """Return the gradient of the log-likelihood by the position bias, and the information about it, summed over all
+    queries.
+    """
     each = [
         by_place(posterior.mean, replace(judged, manner=replace(judged.manner, favour=favour)), posterior.sharpness)
         for judged, posterior in fits
@@ -91,16 +93,16 @@ def _bias_terms(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) 
 
 
 HIGHEST_ECHO = 0.9
-FOLLOWED = 2.75  # the fit absorbs part of the errors: raw moments find only a third to a half of the correlation
-# an excess within this many standard errors of 0 is set to 0; larger ones are shrunk accordingly
+FOLLOWED = 2.75  # corrects for errors that the fit absorbs: without it, a third to a half of the correlation is found
+# An excess within this many standard errors of 0 is set to 0. A larger excess is shrunk.
 REPEAT_THRESHOLD = 1.0
-TOLD_BY_ALL = 2.0  # the same for all pilots together, whose estimate every query uses
+TOLD_BY_ALL = 2.0  # the same limit for the estimate from all pilots, which every query uses
 REPEAT_SHRINKAGE = 3.0  # shrinks the estimate to 0 if few pairs were repeated, in units of expected pair variance
 
 
 def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
-    """Return the weight of each order: the mean over its pairs of 1 / (1 + (n - 1) echo), n >= 1 the pair's
-    showings.
+    """Return the weight of each order: the mean of 1 / (1 + (n - 1) echo) over its pairs, where n >= 1 is how often
+    the pair was shown.
     """
     if echo == 0:
         return np.ones(len(orders))
@@ -110,21 +112,23 @@ def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
 
 
 def showing_worth(shown: Ints, echo: float) -> Floats:
-    """Return the information of one more showing of each pair, in independent showings; 0 on the diagonal."""
+    """Return the information that one more showing of each pair would add, in independent showings; 0 on the
+    diagonal.
+    """
     gain = (shown + 1) / (1.0 + shown * echo) - shown / (1.0 + np.maximum(shown - 1, 0) * echo)
     np.fill_diagonal(gain, 0.0)
     return np.asarray(gain)
 
 
 def repeat_correlation(judged: JudgedOrders, posterior: Posterior) -> float:
-    """Return the repeat correlation, 0 to 0.9, of the answers that the posterior was fitted to; near 0 without
-    repeats.
+    """Return the repeat correlation, 0 to 0.9, of the answers that the posterior was fitted to. It is near 0 if few
+    pairs were repeated.
     """
     return _shrunken_correlation(*_moments(judged, posterior), REPEAT_THRESHOLD)
 
 
 def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> float:
-    """Return one judge's repeat correlation from several queries' short lists.
+    """Return the repeat correlation of a judge, estimated from the short lists of several queries.
 
     Long lists are excluded, because repeated errors in them look like utility.
     """
@@ -138,14 +142,16 @@ def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) ->
 
 
 def _shrunken_correlation(excess: float, chancy: float, most: float, surely: float) -> float:
-    """Return the correlation, shrunk to 0 if the excess is within `surely` standard errors of 0."""
+    """Return the correlation, which is 0 if the excess is within `surely` standard errors of 0."""
     told = max(0.0, 1.0 - surely**2 * chancy / excess**2) if excess > 0 else 0.0
     found = told * FOLLOWED * excess / (most + REPEAT_SHRINKAGE)
-    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be serialised as such
+    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be serialised as "-0.0"
 
 
 def _moments(judged: JudgedOrders, posterior: Posterior) -> tuple[float, float, float]:
-    """Return three sums over repeated pairs: excess variance, its variance for independent errors, and its maximum."""
+    """Return three sums over repeated pairs: the excess variance of their wins, its variance if the errors are
+    independent, and its maximum.
+    """
     n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
     fitted = (followed * posterior.sharpness) ** 2 * spread
     excess = float((surprise**2 - variance + fitted).sum())
@@ -157,8 +163,8 @@ def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats,
 
     Returns:
         Six arrays of the same length: number of showings, wins minus expected wins, their variance and their fourth
-        cumulant for independent errors, change of the expected wins by the score difference, and posterior variance of
-        the difference. The change is 1 per unit of variance for a judge without fatigue.
+        cumulant for independent errors, derivative of the expected wins by the score difference; posterior variance of
+        the utility difference. For a judge without fatigue, the derivative equals the variance.
     """
     size = posterior.mean.size
     showings = [_showings(judged, lists, posterior) for lists in judged.lists]
@@ -175,7 +181,9 @@ def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats,
 
 
 def _showings(judged: JudgedOrders, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return winner, loser, probability of the opposite result, and remaining sharpness for each pair of each list."""
+    """Return four arrays over all pairs of all lists: winner, loser, probability of the opposite result, and
+    remaining share of the sharpness.
+    """
     scores, left = judged.scores(lists, posterior.mean, posterior.sharpness), judged.manner.care(lists.length)
     upper, lower = np.triu_indices(lists.length, k=1)
     picks = np.ones(upper.size) if left is None else left[upper]
@@ -184,26 +192,27 @@ def _showings(judged: JudgedOrders, lists: JudgedLists, posterior: Posterior) ->
     return lists.orders[:, upper].ravel(), lists.orders[:, lower].ravel(), upset_chances(gaps.ravel()), care
 
 
-CARE_STEPS = (0, 2, 4, 7, 12, 20)  # picks between which the remaining sharpness is constant
-# decrease of the logarithm of the remaining sharpness from one step to the next
+CARE_STEPS = (0, 2, 4, 7, 12, 20)  # limits, in picks, of the steps within which the remaining sharpness is constant
+# possible decreases of the logarithm of the remaining sharpness from one step to the next
 CARE_FALL_GRID = (0.0, 0.25, 0.5, 1.0, 3.0)
 STRAINS = (0.0, 0.3, 0.8)
-SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)  # less variable utilities make the judge look sharper, and vice versa
+# the lower the assumed standard deviation of the utilities, the sharper the judge looks
+SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)
 SLIPS = (0.05, 0.15, 0.25, 0.4, 0.6)
-OFF_PRIOR_PENALTY_NATS = 1.0  # nats for each grid step of these two away from the default
-FAULT_PENALTY_NATS = 2.0  # evidence in nats that each fault must add
+OFF_PRIOR_PENALTY_NATS = 1.0  # for each grid step of sigma or slip away from its default
+FAULT_PENALTY_NATS = 2.0  # evidence, in nats, that each fault must add to be accepted
 MIN_LOG_SHARPNESS_ERROR = 0.15  # minimum standard error of the logarithm of the sharpness
-ROUNDS = 4  # rounds of coordinate search
+ROUNDS = 4  # maximum number of rounds of coordinate search
 MAX_ALTERNATIONS = 8  # maximum number of alternating fits of position bias and utilities
-SHARPNESS_NEIGHBOURS = 2  # grid steps of the sharpness tried on each side
+SHARPNESS_NEIGHBOURS = 2  # number of grid steps of the sharpness that are tried on each side
 
 GridPoint = tuple[int, ...]  # grid indices: sharpness, a decrease for each step except the first, strain, sigma, slip
-FAULTS = slice(1, len(CARE_STEPS))  # part of a grid point
+FAULTS = slice(1, len(CARE_STEPS))  # slice of a grid point: the decreases of the sharpness
 STRAIN, SIGMA, SLIP = len(CARE_STEPS) - 1, len(CARE_STEPS), len(CARE_STEPS) + 1
 GRIDS = (SHARPNESS, *[CARE_FALL_GRID] * (len(CARE_STEPS) - 2), STRAINS, SIGMAS, SLIPS)
 USUAL_SHARPNESS_INDEX = SHARPNESS.index(3.0)
 UNBIASED_POSITIONS = np.zeros(TYPICAL_LENGTH)
-# faults hide each other, so the search starts at a judge without faults and at one with fatigue
+# Faults hide each other, so the search starts from two points: a judge without faults, and a judge with fatigue.
 STARTS: tuple[GridPoint, ...] = (
     (USUAL_SHARPNESS_INDEX, 0, 0, 0, 0, 0, 2, 2),
     (USUAL_SHARPNESS_INDEX, 1, 3, 1, 1, 0, 2, 2),
@@ -212,7 +221,9 @@ STARTS: tuple[GridPoint, ...] = (
 
 @one_blas_thread
 def fit_profile(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
-    """Return the profile with the best joint evidence; `overhead` is the fixed cost of a call, in passages."""
+    """Return the profile of the judge with the best joint evidence in all pilots. `overhead` is the fixed cost of a
+    call, in passages.
+    """
     land = _EvidenceSurface(pilots)
     best = max((_climb(land, start) for start in STARTS), key=land.height)
     favour, favour_doubt = UNBIASED_POSITIONS, None
@@ -241,14 +252,18 @@ def _climb(land: _EvidenceSurface, best: GridPoint) -> GridPoint:
 
 
 def _axis_neighbours(point: GridPoint, axis: int) -> Iterator[GridPoint]:
-    """Yield the points that differ on one axis; only nearby ones for the sharpness."""
+    """Yield the points that differ from this point on one axis only, and the point itself. On the sharpness axis,
+    only nearby points are included.
+    """
     far = SHARPNESS_NEIGHBOURS if axis == 0 else len(GRIDS[axis])
     places = range(max(0, point[axis] - far), min(len(GRIDS[axis]), point[axis] + far + 1))
     return ((*point[:axis], at, *point[axis + 1 :]) for at in places)
 
 
 def _diagonal_neighbours(point: GridPoint) -> Iterator[GridPoint]:
-    """Yield the point and those one step away on both the sharpness and another axis, in the same direction."""
+    """Yield the point, and the points one step away in the same direction on both the sharpness axis and another
+    axis.
+    """
     yield point
     for axis in range(1, len(GRIDS)):
         for way in (1, -1):
@@ -266,7 +281,9 @@ def _remaining_care(point: GridPoint) -> tuple[float, ...]:
 
 
 class _EvidenceSurface:
-    """The joint evidence by grid point in nats, minus penalties for faults and for steps from the defaults."""
+    """The joint evidence at each grid point, in nats, minus penalties for faults and for steps away from the
+    defaults.
+    """
 
     def __init__(self, pilots: Sequence[Pilot], favour: Floats = UNBIASED_POSITIONS) -> None:
         self._pilots = pilots
@@ -296,13 +313,13 @@ class _EvidenceSurface:
         return self._mixtures[point[SIGMA:]]
 
     def echo(self, point: GridPoint) -> float:
-        """Return the joint repeat correlation of all pilots, with the judge's other parameters at the point."""
+        """Return the joint repeat correlation of all pilots, given the judge's other parameters at the grid point."""
         fits = zip(self._priors(point), self._judged, self._begun, strict=True)
         return shared_repeat_correlation([(_with_manner(each[1], point), _fit_at_point(*each, point)) for each in fits])
 
     def favour(self, point: GridPoint) -> tuple[Floats, float]:
-        """Return the joint position bias of all pilots and its standard error, with the other parameters at the
-        point.
+        """Return the joint position bias of all pilots and its standard error, given the judge's other parameters at
+        the grid point.
         """
         judged, found = self._judged, self._begun
         for _ in range(MAX_ALTERNATIONS):
@@ -317,8 +334,8 @@ class _EvidenceSurface:
     def sharpness(self) -> tuple[float, float]:
         """Return the estimated sharpness and the standard error of its logarithm.
 
-        Each sharpness is evaluated with its best other parameters. Otherwise the error would be underestimated if a
-        strain explains the answers as well as a different sharpness.
+        Each sharpness is evaluated with the other parameters that fit it best. Otherwise, the error would be
+        underestimated if another strain explains the answers as well as another sharpness.
         """
         best: dict[int, float] = {}
         for point, height in self._known.items():
@@ -333,15 +350,15 @@ class _EvidenceSurface:
 
 
 def _with_manner(judged: JudgedOrders, point: GridPoint) -> JudgedOrders:
-    """Return the answers with the judge's parameters at the point."""
+    """Return the answers with the judge's parameters at the grid point."""
     sharpness = SHARPNESS[point[0]]
     manner = replace(judged.manner, left=_remaining_care(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
     return replace(judged, manner=manner)
 
 
 def _fit_at_point(mixture: Mixture, judged: JudgedOrders, begun: Posterior, point: GridPoint) -> Posterior:
-    """Return the posterior of a query with the judge's parameters at the point, starting from `begun` of another
-    point.
+    """Return the posterior of a query with the judge's parameters at the grid point. The fit starts from `begun`,
+    the posterior at another point.
     """
     return fit_mixture(mixture, _with_manner(judged, point), SHARPNESS[point[0]], begun)
 
@@ -354,7 +371,9 @@ FAVOUR_STEPS = 2  # alternating fits of position bias and utilities
 
 
 def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
-    """Return the judge model estimated from other queries; parameters that were not estimated stay as in `own`."""
+    """Return the judge model estimated from other queries. A parameter that was not estimated keeps its value in
+    `own`.
+    """
     told = JudgeModel(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
     if profile.favour_doubt is None:
         return told
@@ -370,14 +389,14 @@ def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
 def estimate_judge_model(
     mixture: Mixture, judged: JudgedOrders, posterior: Posterior, echo: float | None, *, biased: bool
 ) -> tuple[JudgeModel, Posterior, float]:
-    """Return the judge model, the posterior of the utilities with it, and the repeat correlation.
+    """Return the estimated judge model, the posterior of the utilities under this model, and the repeat correlation.
 
     Args:
         mixture: prior of the utilities.
         judged: the answers.
-        posterior: posterior of the same answers.
-        echo: repeat correlation if known; None estimates it.
-        biased: whether the position bias is estimated; otherwise it stays unchanged.
+        posterior: current posterior, fitted to the same answers.
+        echo: repeat correlation, if known. If None, it is estimated.
+        biased: whether to estimate the position bias. If not, it stays unchanged.
     """
     for _ in range(FAVOUR_STEPS if biased else 0):
         judged = replace(judged, manner=replace(judged.manner, favour=position_bias(judged, posterior)))

@@ -1,8 +1,8 @@
-"""Selection of the passages of a pool that are ranked: complete grades from the best down.
+"""Select the passages of a pool that are ranked: all passages of the best grade, then of the next grades.
 
-Input are grades and fused ranks, output is one decision per passage. The cost of ranking depends on the number of
-passages, and the exact rank of a useless passage does not matter. Since a grade is coarse, passages of equal grade are
-kept or dropped together. Only the last grade may be split by the retrievers' fused rank.
+The input is a grade and a fused rank per passage, the output one decision per passage. The cost of ranking depends on
+the number of passages, and the exact rank of a useless passage does not matter. Since grades are coarse, passages of
+equal grade are kept or dropped together. Only the lowest grade that is kept may be split, by fused rank.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PruneDecision:
-    """Whether a passage is ranked, and the rule that decided, as readable text."""
+    """Whether a passage is ranked, and a readable text that says which rule decided this."""
 
     kept: bool
     why: str
@@ -22,22 +22,22 @@ class PruneDecision:
 def prune(
     grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep: int, max_keep: int
 ) -> list[PruneDecision]:
-    """Keep passages of complete grades, best grade first, until at least `min_keep` passages are kept.
+    """Keep all passages of the best grade, then of the next grades, until at least `min_keep` passages are kept.
 
-    The grade that reaches `min_keep` is the last. If it would exceed `max_keep`, its passages with the best fused ranks
-    are kept up to `max_keep`. A passage without a grade is never kept.
+    The grade that reaches `min_keep` is the last to be kept. If there are more than `max_keep` passages up to this
+    grade, those of the last grade with the worst fused ranks are dropped. A passage without a grade is never kept.
 
     Args:
-        grades: one per passage, higher is better; None if the judge failed.
-        fused_ranks: one per passage, all different, lower is better.
-        min_keep: at least 1.
-        max_keep: at least `min_keep`.
+        grades: one grade per passage, higher is better; None if the judge failed.
+        fused_ranks: one rank per passage, all different, lower is better.
+        min_keep: minimum number of passages to keep, at least 1.
+        max_keep: maximum number of passages to keep, at least `min_keep`.
 
     Returns:
         One decision per passage, in the given order.
 
     Raises:
-        ValueError: the lengths differ, two ranks are equal, or not 1 <= `min_keep` <= `max_keep`.
+        ValueError: the lengths differ, two ranks are equal, or `min_keep` and `max_keep` are out of range.
     """
     if len(grades) != len(fused_ranks):
         raise ValueError(f"{len(grades)} grades and {len(fused_ranks)} ranks: the numbers must be equal")

@@ -1,13 +1,13 @@
-"""Shared parts of the engines: input checks, rounds, order of answers, and uncertainty of a ranking.
+"""Shared parts of the engines: input checks, rounds, order of processing, and uncertainty of a ranking.
 
-Passages are numbered by the sorted order of their ids. The order in which a pool is listed only decides the order of
-passages that have hardly any gain. Renaming passages without changing their sorted order changes only the names. Every
-other renaming changes the random numbers of the passages, and the order of exact ties. Randomness depends only on
-(seed, round, slot).
+Passages are numbered by the sorted order of their ids. The order in which a pool is listed matters only for passages
+that have hardly any gain. If passages are renamed without changing their sorted order, only the names in the result
+change. Every other renaming also changes the random numbers of the passages and the order of exact ties. Randomness
+depends only on (seed, round, slot).
 
-No presentation is shown twice: a cached or deterministic judge would repeat its answer, which is not an independent
-one. If all presentations of a small batch were shown, others are drawn at random instead. A pool is done if none are
-left.
+No presentation is shown twice: a cached or deterministic judge would repeat its answer, which would not be independent
+evidence. If all presentations of a batch have been shown, another batch is drawn at random. A ranking ends if no new
+presentation of the pool is left.
 
 The uncertainty of a ranking is computed from scores with independent standard errors, or from a joint posterior.
 Engines
@@ -31,19 +31,20 @@ from raggs.ranking.base import Ranker, Ranking
 
 LOWEST_GRADE, HIGHEST_GRADE = 1.0, 5.0
 ROUNDING = 1e-9
-MAX_PRESENTATION_DRAWS = 200  # draws of a new presentation of the chosen batch before other batches are tried
+MAX_PRESENTATION_DRAWS = 200  # number of random presentations of the chosen batch before other batches are drawn
 
 
 class RoundRanker(Ranker):
-    """Bookkeeping of a `Ranker`. An engine implements `_choose`, `_learn`, `_settled` and `ranking`.
+    """Base class of the engines, with the bookkeeping of a `Ranker`. An engine implements `_choose`, `_learn`,
+    `_settled` and `ranking`.
 
     Attributes:
         ids: the pool, sorted.
-        prior: start scores aligned with `ids`: the grades. Ungraded passages start at the mean of the others, or in the
-            middle of the scale if nothing is graded.
+        prior: start scores aligned with `ids`: the grades. Ungraded passages start at the mean of the grades, or in the
+            middle of the scale if no passage has a grade.
         size: maximum number of passages in a batch.
         calls, skipped: number of answers processed so far, and of failed batches.
-        spent: their cost, in calls.
+        spent: cost of the answers and the failed batches, in calls.
         informed: number of orders given beforehand.
 
     Raises:
@@ -65,7 +66,7 @@ class RoundRanker(Ranker):
         _check(ids, grades, top, batch_size, max_calls)
         by_id = sorted(range(len(ids)), key=lambda position: ids[position])
         self.ids: tuple[str, ...] = tuple(ids[position] for position in by_id)
-        self._listed = np.array(by_id)  # by passage number: its position in the given ids
+        self._listed = np.array(by_id)  # passage number: position of the passage in the given ids
         self.prior = start_scores([grades[position] for position in by_id])
         self.top = top
         self.size = min(batch_size, len(self.ids))
@@ -75,14 +76,16 @@ class RoundRanker(Ranker):
         self.spent = 0.0
         self.informed = 0
         self._seed = seed
-        # for each choice of a length: expected information per price by length
+        # one mapping per choice of a length: length to expected benefit per cost
         self._told_for: list[Mapping[int, float]] = []
         self._rounds = 0
         self._number = {name: index for index, name in enumerate(self.ids)}
         self._shown: set[tuple[int, ...]] = set()
         self._lists: list[Ints] = []  # by slot of the round: passage numbers in the order of presentation
-        self._waiting: list[frozenset[str] | None] = []  # by slot of the round; None once answered
-        self._answers: dict[int, Ints | None] = {}  # answered but not processed, because an earlier slot is outstanding
+        # by slot of the round: passages of the batch, None once answered
+        self._waiting: list[frozenset[str] | None] = []
+        # by slot: answers not processed yet, because an earlier slot is outstanding
+        self._answers: dict[int, Ints | None] = {}
 
     @abstractmethod
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
@@ -90,11 +93,13 @@ class RoundRanker(Ranker):
 
     @abstractmethod
     def _learn(self, order: Ints, shown: Ints) -> None:
-        """Process one answer: passage numbers from best to worst, and as shown. `calls` already includes it."""
+        """Process one answer. `order` has the passage numbers from best to worst, `shown` as presented. `calls`
+        already counts the answer.
+        """
 
     @abstractmethod
     def _settled(self) -> str | None:
-        """Return the engine's own reason to stop, or None."""
+        """Return the engine's own reason to stop; None if it would go on."""
 
     @abstractmethod
     def ranking(self) -> Ranking:
@@ -102,7 +107,7 @@ class RoundRanker(Ranker):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why no more calls are needed, by the answers processed so far; None if more calls would be made."""
+        """Why no more calls are needed, given the answers processed so far; None if the ranking needs more calls."""
         if len(self.ids) == 1:
             return "nothing to judge"
         if (self.calls or self.informed) and (reason := self._settled()):
@@ -113,9 +118,9 @@ class RoundRanker(Ranker):
 
     @property
     def told_by_length(self) -> Mapping[int, float]:
-        """Information per price by length, see `Ranker.told_by_length`.
+        """Expected benefit per cost by list length; see `Ranker.told_by_length`.
 
-        Only choices among all lengths count; near the end of the budget, long lists are too expensive.
+        Only choices among all lengths count. Near the end of the budget, fewer lengths are affordable.
         """
         most = max(map(len, self._told_for), default=0)
         free = [told for told in self._told_for if len(told) == most]
@@ -126,7 +131,7 @@ class RoundRanker(Ranker):
         return 1.0
 
     def price(self, batches: Sequence[Sequence[str]]) -> float:
-        """Return the cost of some batches; see `Ranker.price`."""
+        """Return the cost of the batches in calls; see `Ranker.price`."""
         return sum(self._price(len(batch)) for batch in batches)
 
     def _affordable(self) -> int:
@@ -151,7 +156,7 @@ class RoundRanker(Ranker):
         return self._open(self._choose(count, generator(self._seed, "choice", self._rounds)))
 
     def _open(self, chosen: Sequence[Ints]) -> tuple[tuple[str, ...], ...]:
-        """Open a round of these batches, shuffled, and return them."""
+        """Shuffle each batch, open a round of the shuffled batches, and return them."""
         self._lists = [self._present(members, slot) for slot, members in enumerate(chosen)]
         batches = [tuple(self.ids[index] for index in shown) for shown in self._lists]
         self._rounds += 1
@@ -167,7 +172,7 @@ class RoundRanker(Ranker):
         self._answer(batch, None)
 
     def _numbered(self, groups: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Return a checked order given beforehand, in passage numbers."""
+        """Check an order given beforehand, and return its groups as passage numbers."""
         names = [name for group in groups for name in group]
         if self._rounds:
             raise ValueError("an order can only be given before the first round")
@@ -187,7 +192,7 @@ class RoundRanker(Ranker):
         self._fold()
 
     def _fold(self) -> None:
-        """Process the answers without outstanding earlier slots; close the round after the last."""
+        """Process the answers before the first outstanding slot. Close the round after its last answer."""
         awaited = next((slot for slot, batch in enumerate(self._waiting) if batch is not None), len(self._waiting))
         for slot in sorted(slot for slot in self._answers if slot < awaited):
             answer = self._answers.pop(slot)
@@ -203,7 +208,7 @@ class RoundRanker(Ranker):
     def _present(self, members: Ints, slot: int) -> Ints:
         rng = generator(self._seed, "presentation", self._rounds, slot)
         shown, tries = rng.permutation(members), 1
-        # terminates: a round never requests more presentations than are left
+        # The loop terminates, because a round never requests more presentations than are left.
         while tuple(shown.tolist()) in self._shown:
             among = members if tries < MAX_PRESENTATION_DRAWS else np.arange(len(self.ids))
             shown, tries = rng.permutation(among)[: members.size], tries + 1
@@ -211,17 +216,19 @@ class RoundRanker(Ranker):
         return shown
 
     def _unshown(self) -> int:
-        """Return the number of presentations left: few in small pools, practically unlimited in others."""
+        """Return the number of presentations that are left: few in a small pool, practically unlimited in a larger
+        one.
+        """
         return math.perm(len(self.ids), self.size) - len(self._shown)
 
 
 def has_grade(ids: Sequence[str], grades: Mapping[str, float | None]) -> Flags:
-    """Return which of the ids have a grade."""
+    """Return for each id whether it has a grade."""
     return np.array([grade is not None and not math.isnan(grade) for grade in map(grades.__getitem__, ids)])
 
 
 def known_keys(prior: Floats, listed: Ints) -> Floats:
-    """Return negative sort keys, highest for the passage that is first by grade, then by the listing of the pool."""
+    """Return negative sort keys that sort passages by grade, and equal grades by their position in the listing."""
     line = np.lexsort((listed, -prior))
     keys = np.empty(prior.size)
     keys[line] = -1.0 - np.arange(prior.size)
@@ -229,7 +236,7 @@ def known_keys(prior: Floats, listed: Ints) -> Floats:
 
 
 def start_scores(grades: Sequence[float | None]) -> Floats:
-    """Return grades as scores; missing ones get the mean of the others, or 3 if there are none."""
+    """Return the grades as scores. A missing grade becomes the mean of the others, or 3 if all are missing."""
     scores = np.array([math.nan if grade is None else float(grade) for grade in grades])
     missing = np.isnan(scores)
     scores[missing] = (LOWEST_GRADE + HIGHEST_GRADE) / 2 if missing.all() else scores[~missing].mean()
@@ -258,12 +265,12 @@ Threshold = Callable[[Floats, Floats, int], float]
 Gaussian = tuple[Floats, Floats]
 
 Z95 = 1.959964
-USELESS = 1.5  # utility below which a passage deserves a grade of 1
+USELESS = 1.5  # utility below which a passage has no gain
 HARDLY_USEFUL_QUANTILE = -0.5244  # standard normal quantile of 0.3
 MIN_VARIANCE = 1e-12  # minimum variance of a difference
 REPLICATES = 500  # draws of a repeated ranking's result
-BISECTION_STEPS = 80  # bisections: the bracket shrinks below the resolution of floats
-GRID = 96  # points of the threshold's grid; the count is interpolated between them
+BISECTION_STEPS = 80  # enough that the bracket shrinks below the resolution of floats
+GRID = 96  # number of grid points of the threshold; between them, the threshold is interpolated
 GRID_STRIDE = 8  # stride of the coarse search on that grid
 
 
@@ -275,13 +282,13 @@ def normal_cdf(values: Floats) -> Floats:
 
 
 def win_probabilities(scores: Floats, sigma: Floats) -> Floats:
-    """Return P[i, j], the probability that i truly ranks above j; 0.5 on the diagonal. Needs sigma > 0."""
+    """Return P[i, j], the probability that i truly ranks above j; 0.5 on the diagonal. sigma must be above 0."""
     spread = np.sqrt(sigma[:, None] ** 2 + sigma[None, :] ** 2)
     return normal_cdf((scores[:, None] - scores[None, :]) / spread)
 
 
 def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
-    """Return the score t above which `top` of more items are expected, by bisection."""
+    """Return the score above which `top` items are expected, by bisection. There must be more than `top` items."""
     low, high = float((scores - 40 * sigma).min()), float((scores + 40 * sigma).max())
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
@@ -293,12 +300,12 @@ def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
 
 
 def near_threshold(scores: Floats, sigma: Floats, top: int) -> float:
-    """Return the threshold interpolated on a grid, seven times faster than `exact_threshold`: for use before each
-    batch.
+    """Return the threshold interpolated on a grid. This is seven times faster than `exact_threshold`, and is used
+    before each batch.
     """
     grid = np.linspace(float((scores - 3 * sigma).min()), float((scores + 3 * sigma).max()), GRID)
     coarse = int(np.count_nonzero(_counts(scores, sigma, grid[GRID_STRIDE::GRID_STRIDE]) >= top)) * GRID_STRIDE
-    near = grid[coarse : coarse + GRID_STRIDE + 1]  # the rest of the grid would change nothing
+    near = grid[coarse : coarse + GRID_STRIDE + 1]  # the other grid points would not change the result
     return float(np.interp(-top, -_counts(scores, sigma, near), near))
 
 
@@ -308,8 +315,8 @@ def _counts(scores: Floats, sigma: Floats, thresholds: Floats) -> Floats:
 
 
 def membership(scores: Floats, sigma: Floats, top: int, threshold: Threshold = exact_threshold) -> Floats:
-    """Return q[i] = Phi((s_i - t) / sigma_i), with the threshold t such that the q sum to `top`; all 1 in small
-    pools.
+    """Return q[i] = Phi((s_i - t) / sigma_i), the probability that each item belongs to the top. The threshold t is
+    such that q sums to `top`. In pools of at most `top` items, every q is 1.
     """
     if scores.size <= top:
         return np.ones(scores.size)
@@ -317,11 +324,11 @@ def membership(scores: Floats, sigma: Floats, top: int, threshold: Threshold = e
 
 
 def rank_interval(scores: Floats, sigma: Floats) -> tuple[Ints, Ints]:
-    """Return the best and worst plausible rank of each item, from 1: its expected rank if its score were 1.96 sigma
-    off.
+    """Return the best and worst plausible rank of each item, counted from 1. They are its expected ranks if its score
+    were 1.96 sigma higher or lower.
 
-    The other scores keep their uncertainty. Scores come in ranked order, and the interval always contains the actual
-    rank.
+    The other scores keep their uncertainty. The scores must be in ranked order. The interval always contains the item's
+    rank in this order.
     """
     positions = np.arange(1, scores.size + 1)
     best = np.floor(_expected_rank(scores + Z95 * sigma, scores, sigma)).astype(np.int64)
@@ -336,21 +343,25 @@ def _expected_rank(supposed: Floats, scores: Floats, sigma: Floats) -> Floats:
 
 
 def expected_inversions(probability: Floats, top: int) -> float:
-    """Return the expected number of inversions in the first `top`, for P = `win_probabilities` in ranked order."""
+    """Return the expected number of inversions within the first `top` items, given their `win_probabilities` in
+    ranked order.
+    """
     head = probability[:top, :top]
     return float(np.tril(head, k=-1).sum())
 
 
 def gains(utilities: Floats) -> Floats:
-    """Return G(x) = max(0, x - 1.5): a passage has no gain while its utility is nearer to grade 1 than to grade 2."""
+    """Return the gains G(x) = max(0, x - 1.5). A passage has no gain if its utility is nearer to grade 1 than to
+    grade 2.
+    """
     return np.asarray(np.maximum(utilities - USELESS, 0.0))
 
 
 def gain_loss(utilities: Floats, top: int) -> float:
-    """Return the gain-weighted loss of an order whose utilities are known, given in ranked order.
+    """Return the gain-weighted loss of an order, given the true utilities in ranked order.
 
-    L = sum of max(0, G(x_l) - G(x_k)) over all k < l with k in the first `top`: the weight of each inverted pair is the
-    difference of its gains.
+    L = sum of max(0, G(x_l) - G(x_k)) over all k < l with k in the first `top`: each inverted pair counts as much as
+    its two gains differ.
     """
     gained = gains(utilities)
     inverted = np.triu(np.maximum(gained[None, :] - gained[:, None], 0.0), k=1)
@@ -360,9 +371,9 @@ def gain_loss(utilities: Floats, top: int) -> float:
 def pair_losses(mean: Floats, covariance: Floats) -> Floats:
     """Return E[i, j], the expected loss of gain if i is ranked above j, for utilities ~ N(mean, covariance).
 
-    E max(0, x_j - x_i) = sqrt(v) psi(z), with z = (x_i - x_j) / sqrt(v), v the variance of the difference and
-    psi(z) = phi(z) - z Phi(-z). Since G is flat below 1.5, this is multiplied by the probability that the middle of the
-    two utilities is above it.
+    E max(0, x_j - x_i) = sqrt(v) psi(z), with z = (x_i - x_j) / sqrt(v), v the variance of the difference and psi(z) =
+    phi(z) - z Phi(-z). Since G is 0 up to 1.5, this value is multiplied by the probability that the mean of the two
+    utilities is above 1.5.
     """
     own, both = covariance.diagonal(), covariance
     spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * both, MIN_VARIANCE))
@@ -371,8 +382,8 @@ def pair_losses(mean: Floats, covariance: Floats) -> Floats:
 
 
 def useful_chances(mean: Floats, covariance: Floats) -> Floats:
-    """Return U[i, j], the probability that the middle of the utilities of i and j is above `USELESS`, where gains
-    grow.
+    """Return U[i, j], the probability that the mean of the utilities of i and j is above `USELESS`, so that their
+    order affects the gain.
     """
     own = covariance.diagonal()
     spread = np.sqrt(np.maximum(own[:, None] + own[None, :] + 2 * covariance, MIN_VARIANCE)) / 2
@@ -385,17 +396,17 @@ def unit_loss(z: Floats) -> Floats:
 
 
 def expected_loss(losses: Floats, top: int) -> float:
-    """Return the expected gain-weighted loss of an order, for E = `pair_losses` in ranked order."""
+    """Return the expected gain-weighted loss of an order, given its `pair_losses` in ranked order."""
     return float(np.triu(losses, k=1)[:top].sum())
 
 
 @dataclass(frozen=True)
 class PassageKeys:
-    """Prior knowledge about the passages of a pool in addition to their utilities.
+    """Sort keys of the passages of a pool that do not depend on the answers, and which passages were shown.
 
     Attributes:
         keys: shape (size,), all negative: highest for the passage that was first before any answer.
-        shown: shape (size,): whether any answer includes it.
+        shown: shape (size,): whether any answer contains the passage.
     """
 
     keys: Floats
@@ -403,10 +414,11 @@ class PassageKeys:
 
 
 def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
-    """Return sort keys, highest first: the utility, or the prior key for passages with hardly any gain.
+    """Return the keys by which passages are sorted in descending order. The key is the utility. For passages with
+    hardly any gain, it is the prior key, below all utilities.
 
-    A passage has hardly any gain if its utility is above `USELESS` with a probability below 0.3; below 0.5 if no answer
-    includes it.
+    A passage has hardly any gain if the probability that its utility is above `USELESS` is below 0.3. If no answer
+    contains the passage, the limit is 0.5.
 
     Args:
         mean: shape (..., size), means of the utilities.
@@ -418,18 +430,17 @@ def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
 
 
 def agreement(top: Ints, posterior: Gaussian, prior: Gaussian, known: PassageKeys, rng: np.random.Generator) -> float:
-    """Return the expected share of a top that a repeated ranking of the same pool, with as many answers, would also
-    have.
+    """Return the expected share of the top that would also be in the top of a repeated ranking with as many answers.
 
-    The utilities x are unknown, so the repetition draws x from the posterior N(m, C) and then new answers with the
-    information J = C^-1 - T, where T is the prior precision. The mean of the repetition's posterior is then normal. Its
-    expectation is C (T m0 + J m). Its covariance is C J C J C (uncertainty of x) plus C J C (randomness of the
-    answers).
+    The utilities x are unknown, so each simulated repetition draws x from the posterior N(m, C). It then draws new
+    answers with the information J = C^-1 - T, where T is the prior precision. The mean of the repetition's posterior is
+    then normal. Its expectation is C (T m0 + J m). Its covariance is C J C J C (uncertainty of x) plus C J C
+    (randomness of the answers).
 
     Args:
-        top: the passages in the top, in any order.
+        top: numbers of the passages in the top, in any order.
         posterior: mean m and covariance C.
-        prior: mean m0 and precision (a diagonal).
+        prior: mean m0 and the diagonal of the precision.
         known: as for `order_keys`.
         rng: random generator.
     """
@@ -445,7 +456,9 @@ def agreement(top: Ints, posterior: Gaussian, prior: Gaussian, known: PassageKey
 
 
 def drawn_ranks(mean: Floats, covariance: Floats, draws: int, rng: np.random.Generator) -> Ints:
-    """Return the ranks (from 1) of each item in `draws` draws of N(mean, covariance), shape (draws, size)."""
+    """Return the rank of each item, counted from 1, in each of `draws` samples of N(mean, covariance). The shape is
+    (draws, size).
+    """
     factor = np.linalg.cholesky(covariance)
     utilities = mean + rng.standard_normal((draws, mean.size)) @ factor.T
     best_first = np.argsort(-utilities, axis=1, kind="stable")
@@ -455,7 +468,9 @@ def drawn_ranks(mean: Floats, covariance: Floats, draws: int, rng: np.random.Gen
 
 
 def rank_bounds(ranks: Ints) -> tuple[Ints, Ints]:
-    """Return the central 95% of drawn ranks, extended to contain the actual rank. Items come in ranked order."""
+    """Return the central 95% interval of the drawn ranks of each item. The items must be in ranked order, and the
+    interval is extended to contain each item's rank.
+    """
     positions = np.arange(1, ranks.shape[1] + 1)
     line = np.sort(ranks, axis=0)
     cut = int(ranks.shape[0] * 0.025)
