@@ -1,12 +1,13 @@
-"""The interface of a golden set: queries, pools, grades and orders, read query by query.
+"""The interface of golden sets: queries, pools, grades and orders, which are read query by query.
 
-A set describes files and does not hold their content. Each reading is a stream, so that a large run needs little
-memory, and can be repeated. A reading uses only the run directory or the given files: no corpus, no cache, no network.
+A `GoldenSet` refers to files and does not load their content. It is read as a stream, so that a large run needs little
+memory, and it can be read repeatedly. Reading uses only the run directory or the given files, but no corpus, cache or
+network.
 
 `contents_of` counts the parts of a golden set and computes a digest of each, to compare a set with its export. Exchange
-formats hold some of these parts and omit others. A part is a set of items. Its digest is the sum of their hashes, so
-the order of reading does not matter, and equal content has equal digests. One pass is enough for a set of any size.
-This module must not depend on formats.
+formats contain only some of these parts. A part is a set of items. Its digest is the sum of the items' hashes, so that
+equal content has equal digests in any order. One pass is enough for a golden set of any size. This module must not
+depend on the modules of the formats.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import GradeScale
 
-FUSION_NAME = "fused"  # name of the fusion among a run's retrievers
+FUSION_NAME = "fused"  # name of the fused list among the lists of a run's retrievers
 RUNS = "runs"  # folder for the systems' lists in an export
-LISTS = (".trec", ".json")  # file extensions of such a list
+LISTS = (".trec", ".json")  # file extensions of the lists in this folder
 
 SetPart = Literal["pool", "grades", "order"]
 
 
 class LabelRecord(JudgeRecord):
-    """A label from a file: a judged passage whose grades are on the scale of the file."""
+    """A label from a file. Its grades are on the scale of the file."""
 
     qid: str
     rank: int = 0
@@ -56,13 +57,13 @@ class LabelRecord(JudgeRecord):
 
 @dataclass(frozen=True)
 class GoldenQuery:
-    """One query of a golden set. Parts that were not requested are empty.
+    """One query of a golden set. A part that was not requested is empty.
 
     Attributes:
         query: the query as its author wrote it; None if only labels are known.
-        pool: the judged passages, best fused passage first; empty if their texts are unavailable.
+        pool: the pooled passages, best fused passage first; empty if their texts are unavailable.
         grades: grades of the pool's passages, in the same order.
-        order: the ranked passages, best first, with their confidence; empty without a ranking.
+        order: the ranked passages, best first, with their confidence; empty if there is no ranking.
     """
 
     qid: str
@@ -73,15 +74,17 @@ class GoldenQuery:
 
     @property
     def by_grade(self) -> list[JudgeRecord]:
-        """The graded passages by grade, then by fused rank: the substitute for an order in sets without one."""
+        """The graded passages, sorted by grade and then by fused rank. They replace the order in sets that have no
+        order.
+        """
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
 
 class GoldenProvenance(Frozen):
-    """Origin of a run's grades, as stored in the sidecars of exports.
+    """Origin of a run's grades, as stored in the sidecar (the metadata file) of an export.
 
     The corpus is identified by a hash of its content, the retrieved lists by their sha256. `sources` is the number of
-    grades by source if some come from humans.
+    grades by source; it is empty if all grades come from the judge.
     """
 
     run: str
@@ -101,18 +104,18 @@ class GoldenProvenance(Frozen):
 
 
 class GoldenSet(ABC):
-    """Judged queries.
+    """Queries with judged passages.
 
     Attributes:
         name: name of the set.
-        source: the run directory, or the file.
-        top: number of ranks of an order that count; 0 without a ranking.
+        source: path of the run directory or of the file.
+        top: number of leading ranks that matter; 0 if the set has no ranking.
         provenance: origin of the grades; None if unknown.
-        lacks: the missing parts, as a clause; empty if the set is complete.
-        form: numeric format of its grades; None if unknown.
-        sure: whether its order has a confidence for each position.
+        lacks: text that lists the missing parts; empty if the set is complete.
+        form: numeric format of the grades; None if unknown.
+        sure: whether the order has a confidence for each position.
         partial: whether texts of ranked passages may be missing.
-        by_grade: whether the set has grades but no order on purpose, so that nothing is missing.
+        by_grade: whether the set was made without an order on purpose, so that the order does not count as missing.
     """
 
     lacks: str = ""
@@ -127,19 +130,19 @@ class GoldenSet(ABC):
 
     @property
     def made(self) -> tuple[str, ...]:
-        """Sentences about how its queries were generated, if known."""
+        """Sentences about how the queries were generated; empty if unknown."""
         return ()
 
     @abstractmethod
     def queries(self) -> Iterator[Query]:
-        """Yield the queries as their authors wrote them, sorted by id; none if only labels are known."""
+        """Yield the queries as their authors wrote them, sorted by id. If only labels are known, yield nothing."""
 
     @abstractmethod
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """Yield the queries one by one, sorted by id.
 
         Args:
-            parts: the parts to read in addition to the query (default: all). Other parts are not read.
+            parts: the parts to read in addition to the query (default: all).
 
         Raises:
             NotFoundError: a file is missing, or the run has no grades yet.
@@ -147,12 +150,14 @@ class GoldenSet(ABC):
         """
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """Yield what each retriever returned, sorted by query and rank for each; nothing if no system is known."""
+        """Yield what each retriever returned, sorted by query and rank for each retriever. If no lists are known,
+        yield nothing.
+        """
         return iter(())
 
     @abstractmethod
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
-        """Return all grades as columns, with their uncertainty, as measures read them.
+        """Return all grades with their uncertainty, as columns that the measures read.
 
         Args:
             scale: scale of the grades (default: 1 to 5 for a run; for files, derived from their grades).
@@ -198,7 +203,7 @@ GOLDEN_CONTENTS: Mapping[GoldenContent, str] = {
     "metadata": "the metadata of judged passages",
 }
 ASKED_AND_READ: frozenset[GoldenContent] = frozenset({"questions", "facts", "texts", "places", "metadata"})
-SIZE = 16  # size of an item's hash, in bytes
+SIZE = 16  # size of the hash of an item, in bytes
 CONFIDENCE_FIELDS = {
     "score",
     "sigma",
@@ -207,18 +212,18 @@ CONFIDENCE_FIELDS = {
     "rank_high",
     "membership",
     "exposures",
-}  # fields of a ranked passage
+}  # fields of a ranked passage that make up its confidence
 
 Item = tuple[GoldenContent, object]
 
 
 @dataclass(frozen=True)
 class PartStock:
-    """Content of one part.
+    """Number and digest of the items of one part.
 
     Attributes:
         count: number of items: labels, passages, queries or list entries.
-        digest: digest of their content, 32 hex digits; equal for equal items in any order.
+        digest: digest of their content, 32 hex digits. Equal items have equal digests, whatever their order.
     """
 
     count: int = 0
@@ -226,7 +231,7 @@ class PartStock:
 
 
 def contents_of(golden: GoldenSet) -> dict[GoldenContent, PartStock]:
-    """Return the content of each part of a golden set. The set and its lists are read once.
+    """Return the number and digest of the items of each part of a golden set. The set and its lists are read once.
 
     Raises:
         NotFoundError, DataError: see `GoldenSet.by_query`.

@@ -1,8 +1,9 @@
-"""PROC and %PROC of the lists that a run retrieved, from its own grades, as stored in its manifest.
+"""PROC and %PROC of the lists that a run retrieved, computed from the run's own grades and stored in its manifest.
 
-PROC (pool-restricted oracle ceiling) is the score of the best order of a list's own candidates. If it is low, retrieval
-must improve. If it is high but little of it is reached (%PROC), the order must improve (Dallaire 2025, sections 1 and
-6). The values equal `bottleneck` of `raggs eval -g RUN -r RUN`, at the published cutoffs.
+PROC (pool-restricted oracle ceiling) is the score of the best order of a list's own candidates. If PROC is low,
+retrieval must improve. If PROC is high but the list reaches only a small part of it (a low %PROC), the order must
+improve (Dallaire 2025, sections 1 and 6). The values equal `bottleneck` of `raggs eval -g RUN -r RUN`, at the published
+cutoffs.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from raggs.runs.manifests.store import RunStore
 
 
 def ceilings_of(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
-    """Return the ceilings of each retriever and of their fusion; empty if no passage has a grade.
+    """Return PROC and %PROC of each retriever and of their fusion. The mapping is empty if no passage has a grade.
 
     Args:
-        store: a run that has finished the stages up to judge.
+        store: a run in which all stages up to judge are finished.
 
     Raises:
         DataError: an artifact cannot be read.
@@ -42,10 +43,12 @@ def ceilings_of(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
 
 
 def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[AuditFinding]:
-    """Compare the ceilings in a lock with the artifacts. A lock without ceilings has no findings."""
+    """Yield a finding for each retriever whose ceilings in a stage's lock differ from those of the artifacts. A lock
+    without ceilings gives no findings.
+    """
     if not lock.ceilings:
         return
-    with suppress(RaggsError):  # an unreadable artifact already has a finding
+    with suppress(RaggsError):  # another check already reports an unreadable artifact
         found = ceilings_of(store)
         for name in sorted(found.keys() | lock.ceilings.keys()):
             if found.get(name) != lock.ceilings.get(name):

@@ -1,16 +1,16 @@
-"""Files of other tools as golden sets: labels in each format that `raggs.parts.run_files` reads, with their queries.
+"""Files of other tools as golden sets: labels in any format that `raggs.parts.run_files` reads, with their queries.
 
 A folder in the BEIR layout contains `qrels/test.tsv` (or one other table in `qrels`) and `queries.jsonl`. In an export
-of raggs, the sidecar names the file of labels. Its statement about the scale is trusted, so that grades equal those of
-the exported run. Passages are not loaded, because the corpus may not fit into memory.
+of raggs, the sidecar (the metadata file) names the file of labels. The scale stated in the sidecar is used, so that the
+grades equal those of the exported run. Passages are not loaded, because the corpus may not fit into memory.
 
 `GivenGolden` is a golden set of judgments in memory, optionally with the texts of the queries.
 
-`RewordedGolden` replaces the queries of a golden set: labels often come without texts.
+`RewordedGolden` replaces the queries of a golden set, because files of labels often have no texts of queries.
 
 `pack_facts` stores all additional data of a query or passage as one text, for formats with fixed columns. Arrow and
-parquet require one type per column, but authors add data of any type. It is stored as JSON in the column
-`PACKED_COLUMN`, which other tools ignore, and restored from there.
+parquet require one type per column, but authors add data of any type. The data is stored as JSON in the column
+`PACKED_COLUMN`, which other tools ignore, and restored from this column.
 
 `LinesGolden` reads JSON lines of raggs as a golden set: labels with near-duplicates and uncertainty, the order and the
 texts. Everything that works with a run's grades or queries therefore works with its export, too.
@@ -41,14 +41,15 @@ from raggs.parts.queries.fields import query_of
 from raggs.parts.queries.writing import query_facts
 from raggs.parts.run_files import as_id, describe_value, qrels_of, rows_of
 
-QUERIES_PLACE = Path("queries")  # replaces the file name in errors about queries without a file
+QUERIES_PLACE = Path("queries")  # replaces the file name in errors about queries that are not from a file
 
 
 class GivenGolden(GoldenSet):
-    """Grades without passages or an order.
+    """Golden set of judgments in memory, which has neither passages nor an order.
 
     Args:
-        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.run_files`); read once.
+        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.run_files`). An iterator is consumed at
+            once.
         questions: see `queries_of`.
 
     Raises:
@@ -88,11 +89,11 @@ def queries_of(given: object) -> dict[str, Query]:
     """Return queries by id, sorted by id.
 
     Args:
-        given: ``{qid: text}``, or queries or rows as an iterable or a table, with the same columns as the files; None
-            if there are none.
+        given: ``{qid: text}``, or an iterable of queries or rows, or a table. Rows and tables have the same columns as
+            files of queries. None if there are no queries.
 
     Raises:
-        UsageError: it has no rows.
+        UsageError: `given` has no rows.
         DataError: a row is not a query, or an id occurs twice.
     """
     found: dict[str, Query] = {}
@@ -117,7 +118,7 @@ def _queries(given: object) -> Iterator[Query]:
 def _query(row: object, place: int) -> Query:
     if isinstance(row, Query):
         fields = row.model_dump(include={*Query.model_fields})
-        return query_of(fields, QUERIES_PLACE, place)  # the same text as from a file or a mapping
+        return query_of(fields, QUERIES_PLACE, place)  # so that the text is cleaned as in a file or a mapping
     if not isinstance(row, Mapping):
         raise DataError(
             f"{describe_value(row)} is not a query",
@@ -132,11 +133,11 @@ def _query(row: object, place: int) -> Query:
 
 
 class RewordedGolden(GoldenSet):
-    """The same set with other texts of queries.
+    """A golden set in which some queries have other texts.
 
     Args:
-        golden: the set.
-        questions: queries by id. All others keep their texts.
+        golden: the golden set.
+        questions: new queries by id. All other queries keep their texts.
     """
 
     def __init__(self, golden: GoldenSet, questions: Mapping[str, Query]) -> None:
@@ -173,13 +174,15 @@ PACKED_COLUMN = "raggs"
 
 
 def passage_facts(passage: Passage) -> dict[str, object]:
-    """Return a passage's position in the corpus and its metadata, if any."""
+    """Return the data of a passage that the columns of a format do not include: its position in the corpus and its
+    metadata, if any.
+    """
     found = passage.model_dump(mode="json", include={"span", "metadata"}, exclude_none=True)
     return {name: value for name, value in found.items() if value}
 
 
 def pack_facts(found: Query | Passage) -> str:
-    """Return all additional data as JSON; empty if there is none."""
+    """Return all additional data of a query or passage as JSON. The text is empty if there is none."""
     facts = query_facts(found) if isinstance(found, Query) else passage_facts(found)
     return json.dumps(facts, ensure_ascii=False) if facts else ""
 
@@ -207,7 +210,7 @@ def unpacked_passage(passage: Passage) -> Passage:
 
 
 def _facts(found: Query | Passage) -> tuple[dict[str, object], dict[str, object] | None]:
-    """Return the other metadata and the packed data. The latter is None if nothing is packed."""
+    """Return the metadata without the packed data, and the packed data. The packed data is None if there is none."""
     text = found.metadata.get(PACKED_COLUMN)
     rest = {name: value for name, value in found.metadata.items() if name != PACKED_COLUMN}
     if not isinstance(text, str):
@@ -223,11 +226,11 @@ QUERIES = "queries.jsonl"
 
 
 class FileGolden(GoldenSet):
-    """Labels from a file: grades without passages or an order.
+    """Golden set of a file of labels, which has neither passages nor an order.
 
     Args:
         labels: the file of labels.
-        questions: the file of queries, in the format of `queries: {type: jsonl}`.
+        questions: path of the file of queries, in the format of `queries: {type: jsonl}`.
         name: name of the set (default: name of the file).
         columns: names of columns, as in `--column`.
 
@@ -278,7 +281,7 @@ class FileGolden(GoldenSet):
 
         stated = stated_scale(self.labels)
         if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):
-            stated = None  # the original numbers are requested
+            stated = None  # the caller asks for the original numbers
         qrels = read_judgments(self.labels, stated.scale if stated else scale, self.columns)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
@@ -294,7 +297,7 @@ class FileGolden(GoldenSet):
 
 
 def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
-    """Return the labels of a file by query. A negative label means unjudged.
+    """Return the labels of a file by query. A negative label means that the passage is unjudged.
 
     Args:
         labels: the file of labels.
@@ -315,10 +318,11 @@ def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list
 
 
 def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
-    """Return the labels in a folder with a known layout, and the queries next to them, or None.
+    """Return the paths of the labels and of the queries in a folder with a known layout. Return None if the folder has
+    no labels. The path of the queries is None if there are none.
 
     Raises:
-        DataError: there are several files of labels, and no sidecar names one.
+        DataError: there are several files of labels, and no sidecar says which one to use.
     """
     stated = stated_labels(folder)
     known = [stated] if stated else [folder / name for name in LABELS if (folder / name).is_file()]
@@ -339,7 +343,7 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
 
 M = TypeVar("M", bound=BaseModel)
 JUDGMENTS, UNJUDGED, ORDER, CORPUS = "judgments.jsonl", "unjudged.jsonl", "order.jsonl", "corpus.jsonl"
-LABEL_FIELDS = frozenset(  # fields that are read from the line of a passage
+LABEL_FIELDS = frozenset(  # fields of a line that are read as parts of the label
     ("qid", "doc_id", "grade", "judge", "reason", "samples", "votes", "duplicate_of", "skipped", "error")
 )
 UNKNOWN_CONFIDENCE: Mapping[str, object] = {
@@ -362,7 +366,9 @@ class _LabelRow(NamedTuple):
 
 
 class LinesGolden(FileGolden):
-    """`judgments.jsonl` of an export, with the files next to it: ungraded passages, the order, the texts."""
+    """Golden set of the JSON lines that raggs exports: `judgments.jsonl`, with the files next to it (ungraded
+    passages, the order, the texts).
+    """
 
     def __init__(
         self, labels: Path, questions: Path | None = None, name: str = "", columns: ColumnNames = NO_COLUMNS
@@ -401,7 +407,8 @@ class LinesGolden(FileGolden):
         from raggs.metrics.unjudged import LabelUncertainty
 
         found = super().judgments(scale)
-        rows = sorted(_rows(self.labels), key=lambda row: row.qid)  # a stable sort, in the order of the columns
+        # a stable sort, which gives the order of the columns
+        rows = sorted(_rows(self.labels), key=lambda row: row.qid)
         sigma = _sigma(self.labels.parent / ORDER)
         doubt = LabelUncertainty(
             np.array([sigma.get((row.qid, row.doc_id), 0.0) for row in rows]), tuple(row.samples for row in rows)
@@ -419,7 +426,9 @@ def _rows(labels: Path) -> Iterator[_LabelRow]:
 
 
 def _sigma(order: Path) -> dict[tuple[str, str], float]:
-    """Return the standard error of each ranked passage that the judge saw; empty if unknown."""
+    """Return the standard error of each ranked passage that was shown to the judge. The mapping is empty if there is
+    no order.
+    """
     if not order.is_file():
         return {}
     found = ((row, row.get("sigma")) for _, row in read_objects(order) if row.get("exposures"))
@@ -427,7 +436,9 @@ def _sigma(order: Path) -> dict[tuple[str, str], float]:
 
 
 def _scores_and_errors(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return score and standard error of each ranked passage; empty if unknown, or if the judge saw none."""
+    """Return score and standard error of each ranked passage. The mapping is empty if there is no order, or if no
+    passage was shown to the judge.
+    """
     if not order.is_file():
         return {}
     rows = [row for _, row in read_objects(order)]
@@ -442,14 +453,14 @@ def _scores_and_errors(order: Path) -> dict[tuple[str, str], tuple[float, float]
 
 
 def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
-    """Return the labels in some files by query.
+    """Return the labels in the given files by query.
 
     Args:
         files: the file of labels first, then files of passages without a grade.
         columns: names of fields, as in `--column`.
 
     Raises:
-        NotFoundError, DataError: a file is missing, a line is invalid, or a passage occurs twice for a query.
+        NotFoundError, DataError: a file is missing, a line is invalid, or a query has the same passage twice.
     """
     grades: dict[str, list[JudgeRecord]] = {}
     places: dict[tuple[str, str], str] = {}
@@ -472,7 +483,7 @@ def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[s
 
 
 def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the objects of a file with raggs' field names. Objects of an export already have them."""
+    """Yield the objects of a file with raggs' field names. The objects of an export already have these names."""
     if sidecar(path):
         yield from read_objects(path)
         return
@@ -484,10 +495,10 @@ def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> 
 
 
 def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
-    """Return the order of each query. Missing confidence fields get neutral values.
+    """Return the order of each query. A missing field of the confidence gets a neutral value.
 
     Raises:
-        DataError: a line is invalid, or a passage or a rank occurs twice for a query.
+        DataError: a line is invalid, or a query has the same passage or rank twice.
     """
     orders: dict[str, list[RankRecord]] = {}
     places: dict[tuple[str, object], int] = {}
@@ -515,7 +526,7 @@ def _if_not_empty(path: Path) -> Path | None:
 
 
 def _texts(path: Path | None, grades: Mapping[str, Iterable[JudgeRecord]]) -> dict[str, Passage]:
-    """Return the judged passages by id."""
+    """Return the judged passages in a corpus file by id."""
     if path is None:
         return {}
     from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus  # imported lazily: scoring needs no texts

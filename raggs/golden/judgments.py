@@ -1,7 +1,7 @@
-"""The grades of a golden set as columns for measures; and the origin of lists and grades.
+"""The grades of a golden set as columns, which the measures read, and the origin of lists and grades.
 
-The origin of grades is the corpus and the retrieved lists behind the pool. Ids such as ``finance.md#12`` exist in many
-corpora. Only the content shows whether two runs refer to the same passages.
+The origin of grades is the corpus, and the retrieved lists that the pool was made from. Ids such as ``finance.md#12``
+exist in many corpora. So only the content of the corpora shows whether two runs refer to the same passages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from raggs.parts.file_shapes import sidecar
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import RunManifest
 
-SHOWN_HASH_DIGITS = 12  # shown digits of a hash
+SHOWN_HASH_DIGITS = 12  # number of digits of a hash that are shown
 MAX_LACKS_CHARS = 400  # maximum length of a text from a sidecar
 
 
@@ -45,7 +45,7 @@ class DataOrigin:
     retrieved: str | None = None
 
     def other_corpus(self, other: DataOrigin) -> str:
-        """Return both corpora if they are known and differ, otherwise an empty text."""
+        """Return the hashes of both corpora as text if they are known and differ, otherwise an empty text."""
         if self.corpus is None or other.corpus is None or self.corpus == other.corpus:
             return ""
         return f"{self.corpus[:SHOWN_HASH_DIGITS]}, there {other.corpus[:SHOWN_HASH_DIGITS]}"
@@ -64,19 +64,23 @@ def origin_of(manifest: RunManifest) -> DataOrigin:
 
 
 def stated_origin(labels: Path) -> DataOrigin:
-    """Return the origin of a file of labels, from the sidecar of an export."""
+    """Return the origin of a file of labels, as stated in the sidecar of the export."""
     stated = as_object(sidecar(labels).get("provenance"))
     corpus, retrieved = stated.get("corpus"), stated.get("retrieved")
     return DataOrigin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
 
 
 def stated_lacks(labels: Path) -> str:
-    """Return the parts that were missing when the set was exported, from its sidecar; empty if it was complete."""
+    """Return a text that lists the parts that were missing when the set was exported, as stated in its sidecar. It
+    is empty if the set was complete.
+    """
     return shorten(as_text(sidecar(labels).get("lacks")) or "", MAX_LACKS_CHARS)
 
 
 def stated_fall(labels: Path) -> Iterator[str]:
-    """Yield a sentence if the run's judge did not meet its gate, according to the sidecar of an export."""
+    """Yield a sentence if the judge of the exported run did not reach its required quality, according to the
+    sidecar.
+    """
     found = as_object(sidecar(labels).get("provenance")).get("gate")
     said = [text for each in (found if isinstance(found, list) else ()) if (text := as_text(each))]
     if said:
@@ -84,7 +88,9 @@ def stated_fall(labels: Path) -> Iterator[str]:
 
 
 def stated_sources(labels: Path) -> Mapping[str, int]:
-    """Return the number of grades by source from the sidecar of an export; empty if no grade comes from a human."""
+    """Return the number of grades by source, as stated in the sidecar of an export. The mapping is empty if no grade
+    comes from a human.
+    """
     found = as_object(as_object(sidecar(labels).get("provenance")).get("sources"))
     counts = {who: count for who, count in found.items() if isinstance(count, int) and count >= 0}
     return counts if HUMAN_SOURCE in counts else {}
@@ -95,13 +101,14 @@ class Judgments:
     """Grades and their uncertainty.
 
     Attributes:
-        source: the file or run directory, for messages.
+        source: path of the file or run directory, for messages.
         qrels: the grades, without ungraded passages.
         doubt: uncertainty of each grade; None if unknown.
-        facets: groups of near-duplicates: by passage, the representative of its group.
+        facets: maps each passage to the representative of its group of near-duplicates.
         origin: origin of the judged passages.
-        warnings: sentences about a judge that did not meet its gate.
-        sources: number of grades by source, without near-duplicates; empty if no grade comes from a human.
+        warnings: sentences about a judge that did not reach its required quality.
+        sources: number of grades by source, without copied grades of near-duplicates; empty if no grade comes from a
+            human.
     """
 
     source: str
@@ -130,8 +137,7 @@ class Judgments:
         return replace(self, qrels=replace(self.qrels, scale=tuned))
 
     def facets_of(self, more: Mapping[str, str]) -> Ints | None:
-        """Return the number of each judged passage's facet, shape (m,), as in `Qrels.facets`; None if no facet is
-        known.
+        """Return the facet number of each judged passage, shape (m,), as in `Qrels.facets`; None if no facet is known.
 
         Args:
             more: facets of passages, which override those of the set.
@@ -142,10 +148,11 @@ class Judgments:
 
     @cached_property
     def _own_facets(self) -> Ints | None:
-        return self.qrels.facets(self.facets) if self.facets else None  # computed once for all systems
+        # computed only once, because every system needs it
+        return self.qrels.facets(self.facets) if self.facets else None
 
     def unscorable(self) -> str:
-        """Return a sentence if no passage is relevant although some have a gain, otherwise an empty text.
+        """Return a warning if no passage is relevant but some have a gain above 0, otherwise an empty text.
 
         Raises:
             DataError: no passage has a gain above 0, so every system scores 0.
@@ -166,9 +173,9 @@ class Judgments:
 
     @property
     def digest(self) -> str:
-        """sha256 over the judgments, independent of the file format."""
+        """sha256 of the judgments, which is the same for all file formats."""
         qrels = self.qrels
-        # Sorted by hashes: the order must only be independent of the file.
+        # Sorted by hashes, because any order will do that does not depend on the file.
         order = np.lexsort((pair_keys(qrels.query, qrels.docs.lasting_keys()), qrels.query))
         docs = qrels.docs.take(order).tolist()
         parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))

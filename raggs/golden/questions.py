@@ -1,10 +1,9 @@
-"""The queries of a golden set as views, by id or one after the other, with one in memory at a time.
+"""Views of the queries of a golden set, by id or one after the other. Only one query is in memory at a time.
 
-Each artifact of a run is scanned once for the positions of its queries. A query then reads only its own lines, so a
-single query is cheap, and all of them need one pass. The systems are the run's retrievers, or given lists, which are
-kept as columns.
+Each artifact of a run is scanned once for the positions of each query's lines. After that, a view reads only the lines
+of its query. The systems are the run's retrievers, or given systems, whose lists are stored as columns.
 
-`SystemLists` returns a system's list for each query from these columns: best first, ties as in trec_eval.
+`SystemLists` returns a system's list for a query from these columns, best first. Ties are ordered as in trec_eval.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ from raggs.runs.manifests.open_run import ArtifactByQuery
 
 
 class SystemLists:
-    """A system's lists by query.
+    """The lists of a system, by query.
 
     Args:
         system: the system.
-        depth: maximum number of returned hits (default: all).
+        depth: maximum number of returned hits per query (default: all).
     """
 
     def __init__(self, system: NamedSystem, depth: int | None) -> None:
@@ -64,7 +63,7 @@ class SystemLists:
         self._rows = dict(zip(self._run.qids, np.split(order, ends), strict=True))
 
     def of(self, qid: str, grades: Mapping[str, int | None]) -> ReturnedHits:
-        """Return the system's hits; empty if it has no list for the query.
+        """Return the system's hits for a query. They are empty if the system has no list for the query.
 
         Args:
             qid: the query id.
@@ -93,21 +92,21 @@ class SystemLists:
 
 R = TypeVar("R", bound=Record)
 MAX_LISTED_IDS = 20  # maximum number of ids in an error message
-RANKED = ("rank", "rank.queries")  # artifacts that an earlier ranking may have left
+RANKED = ("rank", "rank.queries")  # artifacts that may be left over from an earlier ranking
 
 
 class GoldenQuestions:
-    """The queries of a golden set.
+    """The views of the queries of a golden set.
 
     Args:
         golden: the set.
-        systems: systems whose lists are shown; None for the run's retrievers and their fusion.
+        systems: systems whose lists are shown (default: the run's retrievers and their fusion).
         reviews: current human labels.
         texts: whether to include texts of passages, reasons of judges and notes of humans.
         depth: maximum number of shown hits per system (default: all).
 
     Attributes:
-        top: number of ranks of an order that count; 0 without a ranking.
+        top: number of leading ranks that matter; 0 if the set has no ranking.
 
     Raises:
         NotFoundError, DataError: the set cannot be read.
@@ -140,7 +139,7 @@ class GoldenQuestions:
         return map(self.view, self.ids)
 
     def briefs(self) -> Iterator[QuestionBrief]:
-        """Yield a summary of each query without passages, at a fraction of the cost of the views.
+        """Yield a summary of each query without its passages. This is much cheaper than the views.
 
         Raises:
             DataError: a line is invalid.
@@ -148,11 +147,11 @@ class GoldenQuestions:
         return map(self._source.brief, self.ids)
 
     def view(self, qid: str, reviews: CurrentReviews | None = None) -> QuestionView:
-        """Return one query.
+        """Return the view of one query.
 
         Args:
             qid: the query id.
-            reviews: newer human labels, which replace those given at the start.
+            reviews: newer human labels, which replace the labels given to the constructor.
 
         Raises:
             NotFoundError: the id is unknown; the nearest one is suggested.
@@ -170,7 +169,7 @@ class GoldenQuestions:
 
 
 class _Source(Protocol):
-    """Source of views."""
+    """Reads the views of queries from a run or from files."""
 
     def brief(self, qid: str) -> QuestionBrief: ...
 
@@ -184,7 +183,9 @@ class _Source(Protocol):
 
 
 class _OfFiles:
-    """Files of labels: grades, with the files next to them. JSON lines of raggs also have texts and orders."""
+    """Reads views from a file of labels and the files next to it. For JSON lines of raggs, the views also have texts
+    and the order.
+    """
 
     def __init__(self, golden: GoldenSet) -> None:
         found = golden.by_query() if isinstance(golden, FileGolden) else golden.by_query("grades")
@@ -200,7 +201,7 @@ class _OfFiles:
         return QuestionBrief(qid, found.text, found.language, found.metadata, len(found.passages), grades, None)
 
     def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView:
-        """Return the query. Human labels need passages, which such files do not have."""
+        """Return the query. Human labels are not included."""
         found: GoldenQuery = self._queries[qid]
         texts = {passage.doc_id: passage for passage in found.pool}
         places = {record.doc_id: record for record in found.order if self._sure}
@@ -209,7 +210,7 @@ class _OfFiles:
 
 
 class _OfRun:
-    """The artifacts of a run."""
+    """Reads views from the artifacts of a run."""
 
     def __init__(self, golden: RunGolden, depth: int | None) -> None:
         self._run, self._depth = golden.run, depth
@@ -219,7 +220,7 @@ class _OfRun:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The query ids, sorted as in the artifact."""
+        """The query ids, in the order of the artifact."""
         return self._questions.qids or ArtifactByQuery(self._run, "embed").qids
 
     @cached_property
@@ -235,7 +236,7 @@ class _OfRun:
         return self._files[artifact].of(qid, model, depth)
 
     def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView:
-        """Return the query with everything in its lines."""
+        """Return the query with all data in its lines of the artifacts."""
         query = next(iter(self._questions.of(qid, QueryRecord)), None)
         pooled = self._of("merge", MergeRecord, qid)
         passages = tuple(self._passages(qid, pooled))
@@ -254,7 +255,8 @@ class _OfRun:
         judged = self._of("judge", JudgeRecord, qid)
         grades = tuple(record.grade for record in judged if record.grade is not None)
         doubt = None if course is None else course.expected_inversions
-        pooled = len(judged) or len(self._of("merge", MergeRecord, qid))  # the judge may not have reached it
+        # before the judge has reached the query, the size of its pool
+        pooled = len(judged) or len(self._of("merge", MergeRecord, qid))
         return QuestionBrief(qid, found.text, found.language, found.metadata, pooled, grades, doubt)
 
     def _passages(self, qid: str, pooled: Sequence[MergeRecord]) -> Iterator[PassageView]:
@@ -316,7 +318,7 @@ class _OfRun:
         return tuple(name for kind, _, name in named if kind == "retriever" and name)
 
     def _found(self, hits: int) -> int | None:
-        """Return the number of hits, or None if only the first ones were read."""
+        """Return the number of hits, or None if only the first hits were read."""
         return hits if self._depth is None or hits < self._depth else None
 
 
@@ -326,7 +328,7 @@ def _lists(systems: Sequence[NamedSystem], depth: int | None) -> list[SystemList
 
 
 def _graded_view(grade: JudgeRecord, passage: Passage | None, place: RankRecord | None) -> PassageView:
-    """Return a passage of a file. Its rank in the pool is unknown."""
+    """Return the view of a passage from a file, where the rank in the pool is unknown."""
     found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
     return (
         found

@@ -1,7 +1,8 @@
-"""A run directory as a golden set: its artifacts, which are sorted by query id, are read in parallel.
+"""A run directory as a golden set. Its artifacts are sorted by query id, so they are read side by side, query by query.
 
 Queries are in `queries.jsonl`, pools in `merge.jsonl`, grades in `judge.jsonl` and orders in `rank.jsonl`. A run
-without a finished ranking has grades without an order. A stopped run has everything that it had finished.
+without a finished ranking has grades without an order. If a run was stopped, the golden set has all parts that were
+finished.
 
 `columns_of` returns the grades of a run as columns, with the uncertainty of its judge and ranking.
 """
@@ -46,10 +47,10 @@ NOTE_MARK = f'"{ORIGIN_KEY}":'.encode()
 
 
 def check_golden(run: OpenedRun) -> None:
-    """Raise an error if a run is from a pipeline that makes something else.
+    """Check that a run is from the pipeline that makes golden sets.
 
     Raises:
-        DataError: it is.
+        DataError: the run is from another pipeline.
     """
     if (made := run.manifest.pipeline) != GOLDEN.name:
         remedy = "create a golden set over its questions with raggs run --config CONFIG"
@@ -74,8 +75,8 @@ class RunGolden(GoldenSet):
 
     @property
     def made(self) -> tuple[str, ...]:
-        """Sentences about how the queries were generated; see `GoldenSet.made`. Only queries with such notes are
-        parsed.
+        """Sentences about how the queries were generated; see `GoldenSet.made`. Only lines that state the origin of
+        a query are parsed.
         """
         path = self.run.file("queries")
         if not path.is_file():
@@ -88,7 +89,7 @@ class RunGolden(GoldenSet):
         """Yield the queries; see `GoldenSet.queries`.
 
         Raises:
-            DataError: the run was made before queries were stored.
+            DataError: the run is so old that it does not store its queries.
         """
         return self.run.typed("queries", QueryRecord)
 
@@ -131,7 +132,7 @@ class RunGolden(GoldenSet):
 
 
 class _ArtifactStream(Generic[R]):
-    """A stream of one artifact, read in step with the queries."""
+    """A stream of the records of one artifact, which is read query by query."""
 
     def __init__(self, what: str, records: Iterator[R]) -> None:
         self._what = what
@@ -139,7 +140,7 @@ class _ArtifactStream(Generic[R]):
         self._next = next(self._groups, None)
 
     def of(self, qid: str) -> tuple[R, ...]:
-        """Return all records of the next query."""
+        """Return all records of a query. The queries must be read in the order of their ids."""
         if self._next is None or self._next[0] > qid:
             return ()
         if self._next[0] < qid:
@@ -149,7 +150,7 @@ class _ArtifactStream(Generic[R]):
         return found
 
     def check_ended(self) -> None:
-        """Raise an error if records are left that belong to no query."""
+        """Check that no records are left, which would belong to no query."""
         if self._next is not None:
             raise self._stray(self._next[0])
 
@@ -158,10 +159,10 @@ class _ArtifactStream(Generic[R]):
 
 
 def _top(settings: object, folder: Path) -> int:
-    """Return the number of ranks of the golden order that must be stable.
+    """Return the number of leading ranks that matter.
 
     Raises:
-        DataError: the manifest does not state it.
+        DataError: the manifest does not state this number.
     """
     top = as_object(settings).get("top")
     if not isinstance(top, int):
@@ -195,12 +196,12 @@ def _provenance(run: OpenedRun) -> GoldenProvenance:
 
 
 def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale | None) -> Judgments:
-    """Return all grades of a run, their uncertainty, and groups of near-duplicates. Passages without a grade are
-    unjudged.
+    """Return all grades of a run, their uncertainty, and groups of near-duplicates. Passages without a grade are left
+    out.
 
     Raises:
         NotFoundError: the judge stage has not run.
-        DataError: the run has no grades, or one is outside `scale`.
+        DataError: the run has no grades, or a grade is outside `scale`.
     """
     if not run.graded:
         raise no_grades(run)
@@ -221,13 +222,13 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
 
 
 def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
-    """Return the number of grades by source, if some come from humans."""
+    """Return the number of grades by source. The mapping is empty if no grade comes from a human."""
     found = Counter(source_of(record.judge) for record in graded if record.duplicate_of is None)
     return found if HUMAN_SOURCE in found else {}
 
 
 def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> UtilityEstimates | None:
-    """Return the ranking's estimate for each judged passage, or None if the judge ranked none."""
+    """Return the utility of each judged passage as estimated by the ranking, or None if the judge ranked no passage."""
     if not any(record.exposures for record in ranked):
         return None
     placed = {(record.qid, record.doc_id): (record.score, record.sigma) for record in ranked if not record.unordered}
@@ -237,8 +238,8 @@ def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -
 def _label_uncertainty(
     judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]
 ) -> LabelUncertainty:
-    """Return, for each judged passage, the standard error from its ranking and the repeated grades of the judge, if
-    any.
+    """Return, for each judged passage, its standard error in the ranking and the judge's repeated grades, if there
+    are any.
     """
     sigma: dict[str, dict[str, float]] = {}
     for placed in ranked:

@@ -1,7 +1,7 @@
-"""Open what a path refers to: a golden set (run directory, folder of files, or file of labels) or the output of a
-system.
+"""Open the golden set (run directory, folder of files, or file of labels) or the system output that a path refers to.
 
-`open_systems` reads the systems of `--run`: a run file, or the retrievers of a run directory and their fusion.
+`open_systems` reads the systems given with `--run`. A path is a run file, or a run directory with its retrievers and
+their fusion.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from raggs.metrics.columns import Run
 from raggs.parts.file_shapes import sidecar
 from raggs.parts.run_files import read_run
 
-LINES = "jsonl"  # the export format that holds everything
+LINES = "jsonl"  # the export format that contains all parts of a golden set
 
 
 def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSet:
     """Open a golden set: a run directory, a folder in the BEIR layout, or labels (TREC, BEIR, CSV, ranx JSON).
 
-    Files of labels are opened only when they are read.
+    A file of labels is only opened when its content is needed.
 
     Args:
         path: path of the set.
-        columns: names of columns in a table of labels, by role: ``{"grade": "score"}``.
+        columns: mapping of roles to the names of columns in a table of labels: ``{"grade": "score"}``.
 
     Raises:
         NotFoundError: the folder contains neither a run nor labels.
@@ -57,10 +57,11 @@ def _of_labels(
     """Return a file of labels as a golden set. A complete export of raggs is read with all its parts.
 
     Args:
-        labels: the file of labels.
-        questions: the file of queries.
-        folder: name of the folder that the user gave, because files in many folders have the same name.
-        columns: names of columns.
+        labels: path of the file of labels.
+        questions: path of the file of queries.
+        folder: name of the folder that the user gave. It names the set, because files in many folders have the same
+            name.
+        columns: names of columns, as in `--column`.
     """
     meta = sidecar(labels)
     whole = as_object(meta.get("imported")).get("format", LINES) == LINES
@@ -70,13 +71,13 @@ def _of_labels(
 
 @dataclass(frozen=True)
 class NamedSystem:
-    """A system's lists with its name in reports.
+    """The lists of a system, and its name in reports.
 
     Attributes:
-        name, source, run: its name, the file or run directory, and its lists.
+        name, source, run: name, path (file or run directory) and lists of the system.
         origin: origin of the lists.
-        derived: whether it is made from the other systems of the same run.
-        projection: the golden set projected to the system's corpus; None if both have the same corpus.
+        derived: whether the system is the fusion of the other systems of a run.
+        projection: the golden set, projected to the system's corpus; None if both have the same corpus.
     """
 
     name: str
@@ -88,7 +89,8 @@ class NamedSystem:
 
 
 def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[NamedSystem]:
-    """Yield the systems of ``[NAME=]PATH`` specifications. A run directory contains its retrievers and their fusion.
+    """Yield the systems that ``[NAME=]PATH`` specifications refer to. For a run directory, these are its retrievers and
+    their fusion.
 
     Args:
         specs: the specifications.
@@ -112,16 +114,17 @@ def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterato
 
 
 def split_name(spec: str) -> tuple[str, Path]:
-    """Return the name (empty for none) and the path in ``[NAME=]PATH``."""
+    """Return the name and the path in ``[NAME=]PATH``. The name is empty if it is omitted."""
     name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
     return (name, Path(place)) if place else ("", Path(spec))
 
 
 def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
-    """Yield the retrievers of a run directory, or of an export with lists, and their fusion if there are several.
+    """Yield name and lists of each retriever of a run directory or of an export with lists. If there are several
+    retrievers, their fusion is included.
 
     Raises:
-        NotFoundError: the folder is not a run, or its stages have not run.
+        NotFoundError: the folder is not a run directory, or its stages have not run.
         DataError: nothing was retrieved.
     """
     from raggs.base.artifacts import MergeRecord, RetrieveRecord  # imported lazily: files need no manifests
@@ -142,7 +145,7 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
 
 
 def lists_of_records(retrieved: Iterable[RetrieveRecord], merged: Iterable[MergeRecord]) -> Iterator[tuple[str, Run]]:
-    """Yield the lists of each retriever from its records, and their fusion if there are several.
+    """Yield name and lists of each retriever, and of the fusion if there are several retrievers.
 
     Args:
         retrieved: records of retrieve.jsonl.
@@ -160,7 +163,7 @@ def lists_of_records(retrieved: Iterable[RetrieveRecord], merged: Iterable[Merge
 
 
 def lists_in(folder: Path) -> list[Path]:
-    """Return the lists in the folder of an export, sorted by name."""
+    """Return the paths of the systems' lists in the folder of an export, sorted by name."""
     return sorted(path for ending in LISTS for path in (folder / RUNS).glob(f"*{ending}"))
 
 

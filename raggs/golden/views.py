@@ -1,13 +1,13 @@
 """One query of a golden set with everything known about it: the query, its passages, grades and order.
 
-A `QuestionView` is what the terminal, the review page and the report show of a query; they compute nothing themselves.
-It is a plain value: texts, numbers, and None for unknown values. Passages are unmodified, untrusted text, so every
-display must escape them.
+A `QuestionView` contains everything that the terminal, the review page and the report show of a query, so they compute
+nothing themselves. It consists of texts, numbers, and None for unknown values. The texts of passages are unmodified and
+untrusted, so every display must escape them.
 
-A `QuestionSheet` is the form of a query in HTML pages: one flat list of passages that all other parts refer to, without
-default values. The review page and the report display it with the same script (`reviewing/page/sheet.js`). `sheet_of`
-selects the passages and the length of their texts, so that the size of a report is bounded. The script shows texts as
-plain text.
+A `QuestionSheet` is a query as HTML pages receive it. It has one flat list of passages, which all other parts refer to,
+and its JSON omits default values. The review page and the report display it with the same script
+(`reviewing/page/sheet.js`). `sheet_of` limits the number of passages and the length of their texts, so that a report
+does not become too large. The script shows texts as plain text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from raggs.runs.manifests.rank_messages import STOPS
 
 
 def _view_serializer(**fields: str) -> PlainSerializer:
-    """Return a serializer of a record to JSON, with the field names of the views."""
+    """Return a serializer of records to JSON. It maps the field names of the views to those of the record."""
     return PlainSerializer(lambda record: {name: getattr(record, of) for name, of in fields.items()})
 
 
@@ -62,7 +62,9 @@ CoursePart = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """A human label of a passage. `grade` is None for undecided; `settles` marks an adjudicated label."""
+    """A human label of a passage. `grade` is None if the annotator was undecided. `settles` marks an adjudicated
+    label.
+    """
 
     who: str
     grade: int | None
@@ -70,11 +72,11 @@ class HumanLabel:
     settles: bool = False
 
 
-SOURCES = ("source", "url", "uri", "file", "path")  # metadata keys with the source of a passage, best first
+SOURCES = ("source", "url", "uri", "file", "path")  # metadata keys that may contain the source of a passage, best first
 
 
 def passage_source(metadata: Mapping[str, object], span: Span | None) -> str:
-    """Return the document, file or address of a passage; empty if unknown."""
+    """Return the document, file or address that a passage is from. The text is empty if the source is unknown."""
     named = (value for name in SOURCES if isinstance(value := metadata.get(name), str) and value.strip())
     return next(named, "" if span is None else span.source)
 
@@ -85,16 +87,16 @@ class PassageView:
 
     Attributes:
         doc_id: id of the passage.
-        pooled: fused rank of the passage in the pool, from 1; None if unknown.
-        sources: position of the passage in the list of each retriever.
+        pooled: fused rank of the passage in the pool, counted from 1; None if unknown.
+        sources: rank and score of the passage in the list of each retriever that found it.
         title: title of the passage, with the path of sections if known (Guide > Install > Linux).
         text: text of the passage; empty if omitted or unavailable.
         span: position of the passage in its source.
-        source: document, file or address, from its metadata or span; empty if unknown.
-        judged: grade and its source; None if the passage was not judged.
+        source: document, file or address that the passage is from; empty if unknown.
+        judged: grade of the passage, with its source; None if the passage was not judged.
         place: position in the golden order; None if the passage was not ranked.
-        cut: reason from the prune stage why the passage was not ranked.
-        duplicate_of: the representative of its near-duplicates.
+        cut: why the prune stage left the passage out of the ranking; empty if it did not.
+        duplicate_of: id of the passage that represents its near-duplicates; None if there is none.
         words: latest label of each annotator; an adjudicated label is last.
     """
 
@@ -113,12 +115,14 @@ class PassageView:
 
     @property
     def grade(self) -> int | None:
-        """Its grade in the golden set, or None."""
+        """Grade of the passage in the golden set; None if it has no grade."""
         return None if self.judged is None else self.judged.grade
 
     @property
     def votes(self) -> str:
-        """The individual answers behind its grade, if several: "one 4 4 5; other 3 –". Empty for a single answer."""
+        """The single answers that the grade was computed from, for example "one 4 4 5; other 3 –". Empty if there is
+        only one answer.
+        """
         judged = self.judged
         if judged is None or (not judged.votes and len(judged.grades) < 2):
             return ""
@@ -140,8 +144,8 @@ class HitView:
 class ReturnedHits:
     """A system's hits for the query, best first, with ties by descending id as in trec_eval.
 
-    `found`: number of passages that the system returned; None if unknown. `hits` may contain only the first of them.
-    `escalated`: signals that caused a deeper search for the query; empty if there was none.
+    `found`: number of passages that the system returned; None if unknown. `hits` may contain only the first of these
+    passages. `escalated`: signals that made the system search deeper for the query; empty if it did not.
     """
 
     system: str
@@ -155,14 +159,14 @@ class QuestionView:
     """A query.
 
     Attributes:
-        qid: its id.
-        text: text as its author wrote it; empty if only labels are known.
-        rewrite: the text that was searched for; empty if that is the query.
+        qid: id of the query.
+        text: text of the query as its author wrote it; empty if only labels are known.
+        rewrite: the rewritten text that was searched for; empty if the query was not rewritten.
         language: ISO 639-1 code; empty if unknown.
-        answer: the expected answer, or None.
+        answer: the expected answer; None if unknown.
         metadata: additional data from its author, JSON values.
         passages: the pool, best fused passage first; for a file of labels, the judged passages.
-        course: statistics of the ranking; None without a ranking.
+        course: statistics of the ranking; None if the query was not ranked.
         systems: the hits of each system.
     """
 
@@ -178,12 +182,12 @@ class QuestionView:
 
     @property
     def order(self) -> tuple[PassageView, ...]:
-        """The golden order, best first."""
+        """The ranked passages in the golden order, best first."""
         return tuple(passage for _, passage in sorted(self._placed(), key=lambda pair: pair[0]))
 
     @property
     def escalated(self) -> tuple[str, ...]:
-        """The signals that caused a deeper search for the query; empty if there was none."""
+        """The signals that made the system search deeper for the query; empty if it did not."""
         return tuple(dict.fromkeys(signal for returned in self.systems for signal in returned.escalated))
 
     @property
@@ -192,7 +196,7 @@ class QuestionView:
         return {passage.doc_id: passage.grade for passage in self.passages}
 
     def passage(self, doc_id: str) -> PassageView | None:
-        """Return a passage of the pool by its id, or None."""
+        """Return the passage of the pool with this id, or None."""
         return next((passage for passage in self.passages if passage.doc_id == doc_id), None)
 
     def twins(self, passage: PassageView) -> tuple[PassageView, ...]:
@@ -216,9 +220,9 @@ class QuestionBrief:
     Attributes:
         qid, text, language: id, text and language of the query.
         metadata: additional data from its author.
-        pooled: number of passages in its pool that the judge has reached.
+        pooled: number of judged passages in the pool; if the judge has not reached the query, the size of the pool.
         grades: grades of the graded passages.
-        doubt: expected number of inversions in the top; None without a ranking.
+        doubt: expected number of inversions in the top; None if the query was not ranked.
     """
 
     qid: str
@@ -231,12 +235,12 @@ class QuestionBrief:
 
     @property
     def graded(self) -> int:
-        """Number of grades."""
+        """Number of passages with a grade."""
         return len(self.grades)
 
     @property
     def relevant(self) -> int:
-        """Number of grades 4 and 5."""
+        """Number of passages with grade 4 or 5."""
         return sum(grade >= RELEVANT for grade in self.grades)
 
 
@@ -253,15 +257,17 @@ def _without_texts(passage: PassageView) -> PassageView:
 
 MAX_FACT_CHARS = 400  # maximum length of a metadata value
 MAX_NOTE_CHARS = 2_000  # maximum length of a reason or a note
-KINDS = ("kind", "type", "category")  # metadata keys with the kind of a question
+KINDS = ("kind", "type", "category")  # metadata keys that may contain the kind of a question
 SCORE_DIGITS = 3
-UNLISTED = 50  # passages outside the order in a short sheet without systems
+UNLISTED = 50  # maximum number of passages outside the order in a short sheet without systems
 MIN_SHOWN_RANKS = 10  # minimum number of ranks that are shown initially, as in the script
 
 
 @dataclass(frozen=True, slots=True)
 class HumanLabelLine:
-    """A human label of a passage. `grade` is None for undecided; `decided` marks an adjudicated label."""
+    """A human label of a passage. `grade` is None if the annotator was undecided. `decided` marks an adjudicated
+    label.
+    """
 
     who: str
     grade: int | None = None
@@ -274,21 +280,21 @@ class SheetPassage:
     """A passage on the sheet.
 
     Attributes:
-        id, title, text: id, title and start of the text.
+        id, title, text: id, title and text, which may be shortened.
         more: number of omitted characters of the text.
-        where: its position in the source, as text.
-        grade: its grade, or None. `by` is the source of the grade, and `said` its reason or the reason why it is
-            missing.
-        votes: the individual answers behind the grade, if several.
-        rank, low, high: rank in the golden order, and its 95% interval; None if it was not ranked.
-        sure: probability that it is better than the next one; None at the end.
-        locked: whether that pair is locked.
-        below: all passages that are locked below it.
+        where: position of the passage in its source, as text.
+        grade: grade of the passage, or None. `by` is the source of the grade. `said` is the reason for the grade, or
+            why there is no grade.
+        votes: the single answers that the grade was computed from; empty if there is only one.
+        rank, low, high: rank in the golden order, and its 95% interval; None if the passage was not ranked.
+        sure: probability that the passage is better than the next one in the order; None for the last passage.
+        locked: whether the passage is locked above the next one.
+        below: ids of all passages that are locked below this passage.
         score, sigma: score and standard error of the ranking.
-        pooled: its fused rank in the pool.
-        sources: its rank by retriever.
-        twin: the representative of its near-duplicates, if that is another passage.
-        cut: reason why it was not ranked.
+        pooled: fused rank of the passage in the pool.
+        sources: rank of the passage in the list of each retriever.
+        twin: id of the passage that represents its near-duplicates, if that is another passage.
+        cut: why the prune stage left the passage out of the ranking.
         words: human labels.
     """
 
@@ -318,9 +324,10 @@ class SheetPassage:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedList:
-    """First passages that a system returned, by row, or by id for a passage without a row.
+    """The first passages that a system returned: for each passage, its index in `rows` of the sheet, or its id if it is
+    not there.
 
-    `found` is the number of all returned passages; None if unknown.
+    `found` is the number of all passages that the system returned; None if unknown.
     """
 
     system: str
@@ -334,10 +341,10 @@ class QuestionSheet:
 
     Attributes:
         id, text, rewrite, language, kind, answer: fields of the query; empty if missing.
-        facts: additional data from its author, name and value.
-        top: number of ranks of the order that count; 0 without a ranking.
-        doubt: expected number of inversions in the top; None without a ranking.
-        stopped: reason why the ranking ended.
+        facts: pairs of name and value: additional data from the author of the query.
+        top: number of leading ranks that matter; 0 if the query was not ranked.
+        doubt: expected number of inversions in the top; None if the query was not ranked.
+        stopped: why the ranking ended.
         rows: the order, best first, then the other shown passages of the pool.
         pool: number of passages in the pool.
         lists: the systems' lists.
@@ -371,9 +378,9 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
 
     Args:
         view: the query.
-        top: number of ranks of the order that count.
-        depth: number of shown hits per system, in addition to the first ranks (at least `MIN_SHOWN_RANKS`). None shows
-            all hits, the whole order and the whole pool.
+        top: number of leading ranks that matter.
+        depth: number of shown hits per system. Passages are shown if they are among these hits or the first ranks of
+            the order (at least `MIN_SHOWN_RANKS`). If None, all hits, the whole order and the whole pool are shown.
         most: maximum number of characters per text (default: all).
     """
     order = view.order
@@ -406,7 +413,9 @@ def sheet_json(sheet: QuestionSheet) -> bytes:
 def _passages(
     view: QuestionView, order: tuple[PassageView, ...], first: int, depth: int | None
 ) -> tuple[PassageView, ...]:
-    """Return the shown passages: the order, then the others by fused rank; for labels, by grade."""
+    """Return the shown passages: first the ranked ones, then the others by fused rank or, for a file of labels, by
+    grade.
+    """
     rest = sorted(
         (each for each in view.passages if each.place is None), key=lambda each: (each.pooled or 0, -(each.grade or 0))
     )
