@@ -1,18 +1,19 @@
-"""Exporters and importers by name: one file and one registry line each (see `Exporter` and `Importer`).
+"""Exporters and importers, which are found by name. Each has its own module and a line in the registry (see `Exporter`
+and `Importer`).
 
-An exporter writes a golden set to the files of another tool's format, and reports what the format cannot hold. An
-importer reads such files as a golden set that contains only what the files state.
+An exporter writes a golden set to the files of another tool's format, and reports which parts the format cannot
+contain. An importer reads such files as a golden set that has only the data in the files.
 
-Imported labels, queries and texts of judged passages are held in memory. Lists and the corpus are read only when they
-are written again.
+Imported labels, queries and texts of judged passages are held in memory. The systems' lists and the corpus are read
+only when the imported set is exported.
 
 Exporters stream lines into files that are written completely or not at all. Exchange formats cannot contain comments,
-because many readers split every line into columns. The provenance of a golden set is therefore stored next to it, in a
-`.meta.json` file.
+because many readers split every line into columns. The provenance of a golden set is therefore stored next to the files
+of the format, in a sidecar (`.meta.json`).
 
-An export never overwrites foreign files without `--force`, and a failed export leaves no trace. An export to the folder
-of an earlier one in the same format replaces it. While an export is being written, a mark file is in the folder, so
-that an export that was killed can be repeated.
+Without `--force`, an export does not write into a folder with other files. A failed export leaves no files behind. If
+the folder contains an earlier export in the same format, this export is replaced. During an export, the folder contains
+a mark file, so that an export can be repeated after raggs was killed.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ class ImportedSet(GoldenSet):
 
     Attributes:
         name, source, top, form, sure, provenance, partial, lacks: see `GoldenSet`.
-        given: its queries, sorted by id.
-        lists: returns the systems' lists, read again for each call.
-        corpus: returns all passages, read again for each call; None if there are none.
-        stated: contents before the export, according to its sidecar; empty if unknown.
-        kept: keeps temporary files alive.
-        notes: sentences about inconsistent or unread data.
+        given: the queries, sorted by id.
+        lists: function that returns the systems' lists and reads them again at each call.
+        corpus: function that returns all passages and reads them again at each call; None if there is no corpus.
+        stated: parts of the exported set before the export, as stated in its sidecar; empty if unknown.
+        kept: object that must exist as long as temporary files are needed.
+        notes: sentences about data that is inconsistent or was not read.
     """
 
     name: str
@@ -116,8 +117,8 @@ class Importer(ABC):
     """Reader of golden sets in one format.
 
     Args:
-        split: split to read, in formats with splits (default: `test`, or the only one).
-        columns: by role, the name of its column or field, as in `--column`.
+        split: split to read, if the format has splits (default: `test`, or the only split).
+        columns: mapping of roles to the names of columns or fields, as in `--column`.
 
     Attributes:
         FORMAT: name in the registry.
@@ -143,7 +144,9 @@ class Importer(ABC):
 
 
 def stated_contents(labels: Path) -> dict[GoldenContent, PartStock]:
-    """Return the contents before the export, according to its sidecar; empty without a sidecar for the file."""
+    """Return the parts of the exported set before the export, as stated in its sidecar. The mapping is empty if the
+    file has no sidecar.
+    """
     stated = as_object(sidecar(labels).get("contents"))
     found = {part: as_object(stated.get(part)) for part in GOLDEN_CONTENTS}
     stocks = {part: (facts.get("count"), facts.get("digest")) for part, facts in found.items()}
@@ -155,7 +158,7 @@ def stated_contents(labels: Path) -> dict[GoldenContent, PartStock]:
 
 
 def stated_provenance(labels: Path) -> GoldenProvenance | None:
-    """Return the provenance in the sidecar, or None."""
+    """Return the provenance that the sidecar states; None if it is missing or invalid."""
     try:
         return GoldenProvenance.model_validate(sidecar(labels).get("provenance"))
     except ValidationError:
@@ -163,7 +166,8 @@ def stated_provenance(labels: Path) -> GoldenProvenance | None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write `lines` (without line breaks) to `path`, completely or not at all, and return their number.
+    """Write `lines`, which have no line breaks, to `path`, and return their number. The file is written completely or
+    not at all.
 
     Missing folders are created.
 
@@ -179,7 +183,8 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 
 
 def write_routed_lines(lines: Iterable[tuple[Path, str]]) -> dict[Path, int]:
-    """Write each line to its own path, as `write_lines` does. Return the number of lines per path, sorted by path.
+    """Write each line to the path given with it, as `write_lines` does. Return the number of lines of each path, sorted
+    by path.
 
     Raises:
         ProviderError: the disk failed.
@@ -209,7 +214,8 @@ def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
 
 
 def write_list(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
-    """Write objects to `path` as one JSON list, one object per line, as `write_lines` does, and return their number.
+    """Write objects to `path` as one JSON list, with one object per line, and return their number. The file is written
+    as by `write_lines`.
 
     Raises:
         ProviderError: the disk failed.
@@ -224,7 +230,9 @@ def write_list(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
 
 
 def object_writer(file: IO[bytes]) -> jsonlines.Writer:
-    """Return a writer of objects to an open file. It keeps the order of keys and escapes Unicode line separators."""
+    """Return a writer of JSON lines to an open file. The writer keeps the order of keys and escapes Unicode line
+    separators.
+    """
     return jsonlines.Writer(file, dumps=_dump)
 
 
@@ -238,11 +246,11 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         with disk(path, "export to another folder"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(path.parent, path.name)  # of a killed export
+            remove_leftovers(path.parent, path.name)  # left by an export that was killed
             with atomic_writer(path) as file:
                 yield file
     except BaseException:
-        for folder in made:  # a failed export leaves no empty folder
+        for folder in made:  # a failed export must not leave empty folders
             with suppress(OSError):
                 folder.rmdir()
         raise
@@ -267,9 +275,9 @@ class ExportOptions:
 
     Attributes:
         scale: numeric format of the labels.
-        corpus: all passages, for exporters with `WHOLE_CORPUS`; None to export only the pools.
-        split: name of the exported split, in formats with splits.
-        contents: contents of the golden set, if already counted.
+        corpus: all passages, for exporters with `WHOLE_CORPUS`. If None, only the pooled passages are exported.
+        split: name of the exported split, if the format has splits.
+        contents: parts of the golden set, if they are already counted.
         facts: additional entries of the sidecar.
     """
 
@@ -285,9 +293,9 @@ class ExportLoss:
     """A part of a golden set that an export does not contain.
 
     Attributes:
-        part, what: its name and description.
+        part, what: name and description of the part.
         count: number of lost items (see `raggs.golden.base`).
-        kept: number of items that are contained nevertheless.
+        kept: number of items of this part that the export contains.
     """
 
     part: GoldenContent
@@ -300,15 +308,17 @@ class ExportLoss:
 
 
 class Exporter(ABC):
-    """Writer of golden sets in one format. Built as ``cls(options)``, or ``cls()`` for the default options.
+    """Writer of golden sets in one format. Call ``cls(options)`` to create an exporter, or ``cls()`` for the default
+    options.
 
     Attributes:
         FORMAT: name in the registry.
-        SIDECAR: name of the file with the provenance, which `raggs eval` reads.
-        LABELS: file of its labels, in a format that `raggs.parts` reads; ``{split}`` is replaced by the split's name.
-        HOLDS: parts of a golden set that can be restored from its files; None if unknown.
-        NEEDS_ORDER: whether it requires a finished ranking.
-        WHOLE_CORPUS: whether it writes all passages if available.
+        SIDECAR: name of the sidecar, which `raggs eval` reads.
+        LABELS: path of the file of labels, in a format that `raggs.parts` reads; ``{split}`` is replaced by the split's
+            name.
+        HOLDS: parts of a golden set that can be restored from the files; None if unknown.
+        NEEDS_ORDER: whether the format requires a finished ranking.
+        WHOLE_CORPUS: whether the exporter writes all passages of the corpus if they are available.
     """
 
     FORMAT: ClassVar[str] = ""
@@ -323,7 +333,7 @@ class Exporter(ABC):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """Parts of a golden set that can be restored from the files, with these options."""
+        """Parts of a golden set that can be restored from the files if they are written with the current options."""
         return self.HOLDS - {"grades"} if self.HOLDS and self.options.scale.form == "binary" else self.HOLDS
 
     def numbers(self, golden: GoldenSet) -> GradeFormat | None:
@@ -336,7 +346,9 @@ class Exporter(ABC):
         return self.LABELS.format(split=self.options.split)
 
     def losses(self, contents: Mapping[GoldenContent, PartStock]) -> tuple[ExportLoss, ...]:
-        """Return the parts of the set that the files do not hold; empty for exporters without `HOLDS`."""
+        """Return the parts of the set that the files do not contain. The tuple is empty for exporters without
+        `HOLDS`.
+        """
         held = self.holds
         there = self.kept
         lost = () if held is None else [part for part in GOLDEN_CONTENTS if part not in held and contents[part].count]
@@ -347,12 +359,13 @@ class Exporter(ABC):
 
     @property
     def kept(self) -> Mapping[GoldenContent, int]:
-        """Number of written items of parts that the files hold only partly."""
+        """For each part that the files contain only in part: the number of written items."""
         return {}
 
     @abstractmethod
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """Write all files of the format into `folder` (created if missing). Each is written completely or not at all.
+        """Write all files of the format into `folder` which is created if missing. Each file is written completely or
+        not at all.
 
         Returns:
             The paths of the files, in a stable order.
@@ -365,12 +378,13 @@ class Exporter(ABC):
         files: Mapping[str, Mapping[str, object]],
         **facts: object,
     ) -> Path:
-        """Write the facts that the files cannot hold: provenance, numeric format, and lost parts.
+        """Write the sidecar, with the facts that the other files cannot contain: provenance, numeric format, and lost
+        parts.
 
         Args:
             golden: the golden set.
             folder: folder of the export.
-            files: the written files: by path in the folder, with their number of ``rows``.
+            files: for each written file, by its path in the folder: facts such as its number of ``rows``.
             facts: additional facts about the format.
 
         Raises:
@@ -409,7 +423,8 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
     Args:
         folder: the folder.
         kind: the exporter.
-        force: whether the folder may contain other files. Files with the names of the export's files are replaced.
+        force: whether the folder may contain other files. Of these, only files with the same names as the export's
+            files are replaced.
 
     Raises:
         UsageError: the folder contains something other than an export of this format.
@@ -434,7 +449,7 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
 
 
 def remove_other_split(folder: Path, kind: type[Exporter], labels: str) -> None:
-    """Delete the labels of another split that the last export wrote, because tools would find both.
+    """Delete the labels that the last export wrote if they are of another split, because tools would find both files.
 
     Args:
         folder: folder of the export.
@@ -442,7 +457,7 @@ def remove_other_split(folder: Path, kind: type[Exporter], labels: str) -> None:
         labels: path of the labels of this export, relative to the folder.
 
     Raises:
-        ProviderError: they cannot be deleted.
+        ProviderError: the labels cannot be deleted.
     """
     meta = read_sidecar(folder / kind.SIDECAR)
     old = as_text(meta.get("labels")) or labels
@@ -461,7 +476,7 @@ def _unmark(mark: Path) -> None:
 
 
 def _check(folder: Path, kind: type[Exporter]) -> None:
-    with suppress(OSError):  # if the path is not a folder, writing reports it
+    with suppress(OSError):  # if the path is not a folder, the export itself reports this
         mark = folder / MARK_FILE
         other = any(path.name != MARK_FILE for path in folder.iterdir())
         begun = mark.is_file() and mark.read_text() == kind.FORMAT

@@ -1,6 +1,6 @@
 """The BEIR layout (corpus, queries and graded qrels) and data sets of ir_datasets: exporters and importers.
 
-The exporter for ir_datasets writes the files, and a Python module that registers them.
+The exporter for ir_datasets writes files, and a Python module that registers them as a data set.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from raggs.parts.file_shapes import GradeFormat, stated_labels
 class BeirExporter(CorpusExporter):
     """BEIR folder: corpus, queries, and graded qrels of a split.
 
-    `corpus.jsonl` contains the whole corpus in its own order if available, otherwise every pooled passage once, sorted
-    by id. `queries.jsonl` contains the queries in their authors' words with all additional data, sorted by id.
-    `qrels/test.tsv` (or another split name) contains each graded passage with its gain, 0 to 4.
+    `corpus.jsonl` contains the whole corpus in its original order if it is available. Otherwise, it contains every
+    pooled passage once, sorted by id. `queries.jsonl` contains the original queries with all additional data, sorted by
+    id. `qrels/test.tsv` (or another split name) contains each graded passage with its gain, 0 to 4.
     """
 
     FORMAT: ClassVar[str] = "beir"
@@ -47,7 +47,7 @@ def table_lines(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
 
 
 def _row(*cells: str) -> str:
-    """Return a row of a table. An id that contains a quotation mark is quoted, as table readers expect."""
+    """Return a row of a table. A cell that contains a quotation mark is quoted, as table readers expect."""
     if not any('"' in cell for cell in cells):
         return "\t".join(cells)
     text = io.StringIO()
@@ -150,7 +150,7 @@ class IrDatasetsExporter(CorpusExporter):
         return ToolGuide((module,), {"module": module.name, "dataset": known})
 
     def _meaning(self) -> str:
-        """Return the meaning of each label as Python source."""
+        """Return the source code of a Python dictionary with the meaning of each label."""
         scale = self.options.scale
         said: dict[int, list[str]] = {}
         for grade, meaning in enumerate(MEANING, start=1):

@@ -1,14 +1,15 @@
 """Golden sets for tools with one entry per question: the question, the answer, and the relevant passages.
 
-Such entries distinguish only relevant and not relevant. The labels are therefore stored next to them as TREC qrels,
-with the lists as TREC runs. `raggs eval` and `raggs import` read these. Texts are written as data; each exporter must
-escape what its tool would interpret as syntax.
+Such entries only say which passages are relevant. The labels are therefore stored next to the entries as TREC qrels,
+and the systems' lists as TREC runs. `raggs eval` and `raggs import` read these files. Texts are written unchanged. Each
+exporter must escape characters that its tool would interpret as syntax.
 
 When an export of raggs is imported, the labels next to the entries supply every grade. In files of other tools, listed
-passages get label 1, and all others are unknown. Passages without an id get one made from their text, as do questions.
+passages get label 1, and all other passages are unjudged. Passages and questions without an id get an id derived from
+their text.
 
 `CorpusExporter` is the base for tools that load a corpus, queries and labels as three files, with the lists next to
-them. Such formats differ in the form of a row, and in the files that describe the data for the tool.
+them. These formats differ in the form of the rows, and in the files that describe the data for the tool.
 
 This module contains the formats of DeepEval (goldens as one JSON list), LangSmith (examples as JSON lines) and Ragas
 (single-turn samples as JSON lines).
@@ -59,8 +60,8 @@ class QuestionCase:
     Attributes:
         query: the question.
         passages: relevant passages, best first, including near-duplicates of each other.
-        grades: their grades, 1 to 5.
-        same: by passage, the representative of its near-duplicates; the passage itself if it has none.
+        grades: grades of these passages, 1 to 5.
+        same: maps each passage to the representative of its near-duplicates, or to itself if it has no near-duplicates.
     """
 
     query: Query
@@ -75,7 +76,7 @@ class QuestionCase:
 
     @property
     def texts(self) -> list[str]:
-        """The passages as they were judged: title, if any, and text."""
+        """The passages as they were judged: title (if any) and text."""
         return [passage.raw for passage in self.passages]
 
     @property
@@ -87,12 +88,13 @@ class QuestionCase:
 class CaseExporter(Exporter):
     """Base of exporters whose files have one entry per question.
 
-    `--binary-at` sets the lowest relevant grade, independent of the numeric format of the labels.
+    `--binary-at` is the lowest relevant grade. It does not depend on the numeric format of the labels.
     """
 
     LABELS: ClassVar[str] = "qrels.txt"
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists", "questions", "facts"})
-    TEXTS: ClassVar[bool] = True  # whether entries contain the texts of relevant passages, so that they can be restored
+    # whether entries contain the texts of relevant passages, so that an import can restore these texts
+    TEXTS: ClassVar[bool] = True
 
     def __init__(self, options: ExportOptions | None = None) -> None:
         super().__init__(options)
@@ -150,15 +152,15 @@ def _case(query: GoldenQuery, asked: Query, least: int) -> QuestionCase:
     )
 
 
-MAX_SHOWN_CHARS = 40  # of an invalid value in a message
+MAX_SHOWN_CHARS = 40  # maximum number of characters of an invalid value in a message
 
 
 @dataclass(frozen=True)
 class RawCase:
-    """One question as in its file, unchecked.
+    """One question as read from a file, before any check.
 
     Attributes:
-        contexts, ids: texts and ids of the relevant passages, in the same order; either may be missing.
+        contexts, ids: texts and ids of the relevant passages, in the same order. The texts or the ids may be missing.
         facts: additional data of the question.
     """
 
@@ -171,20 +173,21 @@ class RawCase:
 
 
 class CaseContents:
-    """Contents of entries or rows, each item once. All statements about the same id must agree.
+    """Contents of a file's entries or rows, each item once. All entries with the same id must agree.
 
     Args:
         path: path of the file, for messages.
-        unit: name of its parts.
+        unit: name of a part of the file in messages.
 
     Attributes:
-        texts: by passage, title and text.
-        labels: by query and passage, the entry.
+        texts: maps each passage to its title and text.
+        labels: maps each pair of query and passage to the number of its entry.
     """
 
     def __init__(self, path: Path, unit: str = "entry") -> None:
         self._path, self._unit = path, unit
-        self._facts: dict[tuple[str, str, str], tuple[object, int]] = {}  # by kind, id and field: value and entry
+        # maps kind, id and field to the value and the entry it is from
+        self._facts: dict[tuple[str, str, str], tuple[object, int]] = {}
         self._queries: dict[str, dict[str, object]] = {}
         self._looks = SeenPairs(path)
         self.texts: dict[str, tuple[str, str]] = {}
@@ -192,14 +195,14 @@ class CaseContents:
 
     @property
     def queries(self) -> Iterator[Query]:
-        """The queries with a known text."""
+        """The queries whose text is known."""
         return (Query.model_validate(found) for found in self._queries.values() if "text" in found)
 
     def add_query(self, qid: str, facts: Mapping[str, object], number: int) -> None:
         """Store the facts about a query from an entry.
 
         Raises:
-            DataError: an earlier entry contradicts them.
+            DataError: an earlier entry contradicts these facts.
         """
         self._look(qid, number)
         for name, value in facts.items():
@@ -210,14 +213,14 @@ class CaseContents:
         """Store the text of a passage.
 
         Raises:
-            DataError: an earlier entry has another text.
+            DataError: an earlier entry has another title or text for the passage.
         """
         self._agree("passage", doc_id, "title", title, number)
         self._agree("passage", doc_id, "text", text, number)
         self.texts[doc_id] = title, text
 
     def add_label(self, qid: str, doc_id: str, number: int) -> bool:
-        """Record that a passage is judged for a query, and return whether that is new."""
+        """Record that a passage is judged for a query, and return whether this was not known before."""
         self._look(doc_id, number)
         return self.labels.setdefault((qid, doc_id), number) == number
 
@@ -234,11 +237,11 @@ class CaseContents:
 
 
 class CaseImporter(Importer):
-    """Base of importers whose file has one entry per question.
+    """Base of importers of files with one entry per question.
 
     Attributes:
-        FILE: its usual name in a folder.
-        ALSO: alternative names.
+        FILE: usual name of the file in a folder.
+        ALSO: other names of the file.
     """
 
     ROLES: ClassVar[tuple[str, ...]] = ()
@@ -288,17 +291,19 @@ class CaseImporter(Importer):
 
 
 def _query(entry: RawCase, file: Path, number: int, *, ours: bool) -> Query:
-    """Return the query of an entry. Additional data becomes fields if raggs wrote it, otherwise metadata."""
+    """Return the query of an entry. Additional data becomes fields of the query if raggs wrote the file, otherwise
+    metadata.
+    """
     if not isinstance(entry.text, str) or not entry.text.strip():
         raise DataError(
-            "this entry has no question",
+            "the entry has no question",
             where=file,
             line=number,
-            remedy="give it a question that is a text, not a list",
+            remedy="add a question as a text, not as a list",
         )
     if entry.answer is None or isinstance(entry.answer, str):
         answer, facts = {"answer": entry.answer} if entry.answer else {}, entry.facts
-    else:  # for example an object, which is kept unchanged
+    else:  # for example an object, which is stored unchanged in the metadata
         answer, facts = {}, {**entry.facts, "answer": entry.answer}
     qid = made_id(replace_surrogates(entry.text)) if entry.qid in (None, "") else given_id(entry.qid, file, number)
     return query_of(
@@ -333,7 +338,7 @@ def _passages(entry: RawCase, file: Path, number: int) -> Iterator[tuple[str, st
 
 
 def _list_entries(found: object, what: str, file: Path, number: int) -> Iterator[object]:
-    """Yield the entries of a list. A single text is a list of one entry."""
+    """Yield the entries of a list. A single text counts as a list with one entry."""
     if isinstance(found, str):
         yield from [found] if found.strip() else []
     elif isinstance(found, list):
@@ -347,13 +352,13 @@ def given_id(value: object, file: Path, number: int) -> str:
     """Return the id in an entry: a text, or the digits of an integer.
 
     Raises:
-        DataError: it is neither, or is not allowed in files.
+        DataError: the id is neither, or is not allowed in files.
     """
     return sound_id(object_id(value, file, number), file, number)
 
 
 def made_passage_id(text: str) -> str:
-    """Return an id for a passage without one, made from its text."""
+    """Return an id derived from the text of a passage, for a passage without an id."""
     return f"p-{hash_bytes(replace_surrogates(text).encode())[:12]}"
 
 
@@ -361,11 +366,11 @@ def sound_id(name: str, file: Path, number: int) -> str:
     """Return an id if it is allowed in files.
 
     Raises:
-        DataError: it is not.
+        DataError: the id is not allowed.
     """
     fault = id_problem(name) if name else "is empty"
     if fault:
-        raise DataError(f"the id {name!r} {fault}", where=file, line=number, remedy="give it another")
+        raise DataError(f"the id {name!r} {fault}", where=file, line=number, remedy="choose another id")
     return name
 
 
@@ -390,11 +395,12 @@ def _write(path: Path, lines: Iterator[str]) -> None:
 def only_named(
     found: Mapping[str, object], role: str, names: Sequence[str], columns: ColumnNames, file: Path, number: int
 ) -> tuple[str | None, object]:
-    """Return the only one of some fields that an object has, and its value; None if it has none of them.
+    """Return name and value of the field that an object has, out of several possible names. Return None if the object
+    has none of these fields.
 
     Args:
         found: the object.
-        role: role of the field, as in `--column`.
+        role: role of the field, for example `--column`.
         names: possible names of the field.
         columns: names given with `--column`.
         file: path of the file, for messages.
@@ -413,12 +419,12 @@ def only_named(
 
 
 def without_fields(found: object, *names: str) -> dict[str, object]:
-    """Return the fields of an object except these."""
+    """Return the fields of an object, without the named fields."""
     return {name: value for name, value in as_object(found).items() if name not in names}
 
 
 def unpacked(found: object) -> dict[str, object]:
-    """Return the data that an export packed into a text; empty for other values."""
+    """Return the data that an export packed into a text as JSON. The mapping is empty for other values."""
     try:
         return dict(as_object(decode_json(as_text(found) or "{}")))
     except ValueError:
@@ -434,7 +440,7 @@ class ToolGuide:
 
     Attributes:
         files: written files.
-        facts: entries of the sidecar about them.
+        facts: entries of the sidecar about these files.
     """
 
     files: Sequence[Path] = ()
@@ -468,7 +474,8 @@ class CorpusExporter(Exporter):
         return query_object(query)
 
     def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
-        """Write the files that describe corpus, queries and labels for the tool. These already exist.
+        """Write the files that describe corpus, queries and labels for the tool. Corpus, queries and labels are already
+        written.
 
         Raises:
             ProviderError: the disk failed.
@@ -502,8 +509,8 @@ class DeepEvalExporter(CaseExporter):
     """DeepEval: one golden per question, for add_goldens_from_json_file.
 
     In `goldens.json`, `input` is the question, `expected_output` the answer (if any), and `context` the relevant
-    passages. `source_file` is their document if all are from the same one. `additional_metadata` contains the ids of
-    question and passages, the grades, and additional data of the question.
+    passages. `source_file` is the document of the passages if all are from the same document. `additional_metadata`
+    contains the ids of question and passages, the grades, and additional data of the question.
     """
 
     FORMAT: ClassVar[str] = "deepeval"
@@ -608,7 +615,7 @@ class LangSmithImporter(CaseImporter):
     ROLES: ClassVar[tuple[str, ...]] = ("question", "answer", "passage", "doc_id")
 
     def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
-        """Yield the examples; see `CaseImporter.entries`. Other inputs and outputs become additional data."""
+        """Yield the examples; see `CaseImporter.entries`. Other fields of inputs and outputs become additional data."""
         for number, row in read_objects(path):
             asked, wanted, known = (as_object(row.get(name)) for name in ("inputs", "outputs", "metadata"))
             question, answer, contexts, ids = (

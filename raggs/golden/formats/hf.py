@@ -1,11 +1,11 @@
 """Data sets of Hugging Face's `datasets`, in the configurations that MTEB uses for retrieval tasks; and files of
 AutoRAG.
 
-The importer reads folders with JSON lines, tables or parquet, as described in the header of README.md.
+The importer reads folders with JSON lines, tables or parquet files, whose locations are in the header of README.md.
 
-AutoRAG reads queries and passages as parquet. Writing parquet needs pyarrow, which AutoRAG installs and raggs does not
-need. The exporter therefore writes JSON lines, and a script that converts them to parquet on a machine with AutoRAG. If
-pyarrow is available, the script runs at once.
+AutoRAG reads queries and passages as parquet files. Writing parquet needs pyarrow, which AutoRAG installs and raggs
+does not need. The exporter therefore writes JSON lines, and a script that converts them to parquet on a machine with
+AutoRAG. If pyarrow is available, the exporter runs the script itself.
 """
 
 from __future__ import annotations
@@ -209,13 +209,13 @@ class HfImporter(Importer):
         return [f"{name}{rest}" for name in names for rest in (".jsonl", ".parquet", "/*.jsonl", "/*.parquet")]
 
     def _of_split(self, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
-        """Return the files of the requested split, or of the only one if none is requested."""
+        """Return the files of the requested split. If no split is requested, return those of the only split."""
         asked = [files for split, files in stated if split == (self.split or TEST)]
         return asked[0] if asked else stated[0][1] if len(stated) == 1 and self.split is None else []
 
 
 def _stated_files(folder: Path) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
-    """Yield the entries of the card's header: by configuration and split, the patterns of files."""
+    """Yield the entries of the card's header: the patterns of files of each configuration and split."""
     try:
         head = load_plain(read_text(folder / CARD).replace("\r\n", "\n").split("---\n")[1])
     except (RaggsError, ValueError, IndexError):
@@ -231,7 +231,7 @@ def _paths(found: object) -> list[str]:
 
 
 class _ConvertedRows:
-    """The rows of some files, converted to one file of JSON lines. A suitable single file is used directly.
+    """The rows of several files, converted to one file of JSON lines. A single file in the right form is used directly.
 
     Args:
         files: files with the rows.
@@ -240,7 +240,7 @@ class _ConvertedRows:
 
     def __init__(self, files: Sequence[Path], made: Path) -> None:
         self._files, self._made = files, made
-        self._ends: list[int] = []  # by file, the number of its last line in the converted file
+        self._ends: list[int] = []  # for each file, the number of its last line in the converted file
 
     def path(self, columns: ColumnNames) -> Path:
         """Return the path of the JSON lines.
@@ -271,7 +271,7 @@ class _ConvertedRows:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Rewrite errors about a line of the converted file: name the original file and row."""
+        """Change errors about a line of the converted file, so that they refer to the original file and row."""
         try:
             yield
         except RaggsError as error:
@@ -294,13 +294,15 @@ class _ConvertedRows:
 
 
 def _is_plain(path: Path, columns: ColumnNames) -> bool:
-    """Return whether the first row needs no conversion. Columns have one type."""
+    """Return whether the first row needs no conversion. The other rows then need none either, because each column
+    has one type.
+    """
     _, first = next(iter(read_objects(path)), (0, {}))
     return _plain_row(first, columns) == first and not any(isinstance(value, float) for value in first.values())
 
 
 def _plain_row(row: Mapping[str, object], columns: ColumnNames) -> dict[str, object]:
-    """Return a row with ids as text, and whole grades as integers."""
+    """Return a row in which ids are texts and integral grades are integers."""
     found = dict(row)
     ids = {*IDS, *(columns[role] for role in ("qid", "doc_id") if role in columns)}
     grades = {*GRADES, *(columns[role] for role in ("grade",) if role in columns)}
@@ -315,10 +317,10 @@ def _plain_row(row: Mapping[str, object], columns: ColumnNames) -> dict[str, obj
 
 
 def _text(value: object) -> str:
-    """Return a value without a JSON form as text, for example a time.
+    """Return the text of a value that has no JSON form, for example a time.
 
     Raises:
-        TypeError: the value is bytes, whose text would be Python source.
+        TypeError: the value is bytes, whose text would be a Python expression.
     """
     if isinstance(value, bytes | bytearray):
         raise TypeError("bytes are not text")
@@ -347,7 +349,7 @@ def _table(path: Path, delimiter: str) -> Iterator[Mapping[str, object]]:
     """Yield the rows of a table, keyed by the names in its header.
 
     Raises:
-        DataError: two columns have the same name, or a row has another number of cells than the header.
+        DataError: two columns have the same name, or a row has more or fewer cells than the header.
     """
     rows = table_cells_of(path, delimiter)
     line, names = next(rows, (1, []))
@@ -463,7 +465,7 @@ def _question(case: QuestionCase) -> dict[str, object]:
 
 
 def _groups(case: QuestionCase) -> Iterator[list[str]]:
-    """Return the relevant passages grouped by near-duplicates, because any passage of a group suffices."""
+    """Return the relevant passages in groups of near-duplicates. For AutoRAG, any passage of a group suffices."""
     groups: dict[str, list[str]] = {}
     for doc_id in case.ids:
         groups.setdefault(case.same[doc_id], []).append(doc_id)
@@ -487,7 +489,7 @@ QUESTION = ("qid", "query", "retrieval_gt", "generation_gt", PACKED_COLUMN)
 class AutoRagImporter(CaseImporter):
     """AutoRAG's qa and corpus in a folder: JSON lines, or parquet (needs pyarrow).
 
-    All passages of `retrieval_gt` count as relevant. The grouping of alternatives is not kept.
+    All passages of `retrieval_gt` count as relevant. The groups of alternative passages are not imported.
     """
 
     FORMAT = "autorag"

@@ -26,9 +26,9 @@ from raggs.parts.file_shapes import AS_GRADED, GradeFormat, sidecar, stated_scal
 from raggs.parts.queries.fields import load_numbered
 from raggs.parts.queries.formats import JsonlQueries, JsonlQueriesConfig
 
-TEST = "test"  # the default split
+TEST = "test"  # split that is read by default
 MAX_SHOWN_NAMES = 3  # maximum number of ids in a message
-# as other tools write missing values
+# texts that other tools write for missing values
 MISSING_VALUES = frozenset({"nan", "NaN", "None", "null", "NULL", "<NA>", "undefined"})
 PLURALS = {"query": "queries", "passage": "passages"}
 TOP = "run.trec"  # the ranked top, in exports with an order
@@ -39,17 +39,17 @@ Orders = Mapping[str, Sequence[RankRecord]]
 
 @dataclass(frozen=True)
 class SetPieces:
-    """Locations of the pieces of a set; None for missing ones.
+    """Locations of the files of a golden set. A missing file is None.
 
     Attributes:
         labels: the file of labels.
         grades, orders: grades and orders by query, already read.
         sure: whether the orders have confidences.
-        questions: the file of queries.
-        corpus: the file of passages.
-        lists: files of the systems' lists.
-        kept: keeps temporary files alive.
-        notes: sentences about unread data.
+        questions: path of the file of queries.
+        corpus: path of the file of passages.
+        lists: paths of the systems' lists.
+        kept: object that must exist as long as temporary files are needed.
+        notes: sentences about data that was not read.
     """
 
     labels: Path
@@ -63,7 +63,7 @@ class SetPieces:
     notes: tuple[str, ...] = ()
 
     def put_together(self) -> ImportedSet:
-        """Return the set made of these pieces.
+        """Return the golden set that these files contain.
 
         Raises:
             NotFoundError, DataError: queries or passages cannot be read, two passages have the same id, or labels have
@@ -108,7 +108,7 @@ class SetPieces:
 
 
 def labels_alone(path: Path, columns: ColumnNames = NO_COLUMNS) -> ImportedSet:
-    """Return the set of a file of labels without further files.
+    """Return the golden set of a file of labels, without queries, passages or lists.
 
     Raises:
         NotFoundError, DataError: the file cannot be read.
@@ -123,7 +123,7 @@ def with_runs(
     corpus: Path | None = None,
     columns: ColumnNames = NO_COLUMNS,
 ) -> ImportedSet:
-    """Return the set of a file of labels, with the run files of its folder.
+    """Return the golden set of a file of labels, with the run files in its folder.
 
     Raises:
         NotFoundError, DataError: a file cannot be read.
@@ -134,13 +134,15 @@ def with_runs(
 
 
 def form_of(labels: Path) -> GradeFormat | None:
-    """Return the numeric format of grades after reading. Gains of a raggs export are converted back to grades."""
+    """Return the numeric format that the grades have after reading, when the gains of a raggs export are converted
+    back to grades.
+    """
     stated = stated_scale(labels)
     return AS_GRADED if stated and stated.offset else stated
 
 
 def questions_of(path: Path) -> dict[str, Query]:
-    """Return the queries of a file by id; empty for an empty file.
+    """Return the queries of a file by id. The mapping is empty if the file is empty.
 
     Raises:
         NotFoundError, DataError: the file cannot be read.
@@ -189,7 +191,7 @@ def judged_texts(corpus: Path, wanted: Set[str], labels: Path) -> tuple[dict[str
 
 
 def _refuse_twice(corpus: Path, hashes: Set[int]) -> None:
-    """Raise an error with the lines of an id that occurs twice."""
+    """Raise an error that names an id that occurs twice, and its lines."""
     lines: dict[str, tuple[int, str]] = {}
     for number, row in read_objects(corpus):
         doc_id = next((str(row[name]) for name in ID_FIELDS if name in row), "")
@@ -208,12 +210,12 @@ def _comparable_name(name: str) -> str:
 
 
 def unmatched(what: str, judged: Set[str], known: Collection[str], labels: Path, other: Path) -> list[str]:
-    """Return a sentence about judged ids that another file lacks.
+    """Return a sentence about judged ids that do not occur in another file.
 
     Args:
         what: "query" or "passage".
         judged: ids in the file of labels.
-        known: ids in the other file, at least the judged ones.
+        known: ids in the other file, or at least those that are judged.
         labels: the file of labels.
         other: the other file.
 
@@ -236,7 +238,7 @@ def unmatched(what: str, judged: Set[str], known: Collection[str], labels: Path,
 
 
 def missing_values(*ids: Set[str]) -> list[str]:
-    """Return a sentence about ids that other tools write for missing values."""
+    """Return a sentence about ids that look like missing values in files of other tools, for example "nan"."""
     found = sorted({name for each in ids for name in each & MISSING_VALUES})
     return [f"ids such as {found[0]!r} often stand for a missing value"] if found else []
 
@@ -247,8 +249,8 @@ def _shorten_names(names: Set[str]) -> str:
 
 
 def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRecord]]:
-    """Return the order that an export of raggs wrote as a run file. Empty for files of other tools, or if there is no
-    order.
+    """Return the order that an export of raggs wrote as a run file. The mapping is empty for files of other tools, and
+    if the set has no order.
 
     The scores in the file state only the order, so the confidences of the records are meaningless.
     """
@@ -277,18 +279,18 @@ def runs_beside(folder: Path, labels: Path, grades: Grades) -> tuple[dict[str, l
 
 
 def is_ours(labels: Path, path: Path) -> bool:
-    """Return whether the sidecar of the labels names a file next to them that exists and is not empty."""
+    """Return whether the sidecar of the labels lists this file, and the file exists and is not empty."""
     written = as_object(sidecar(labels).get("files"))
     return path.name in written and path.is_file() and path.stat().st_size > 0
 
 
 def rank_record(hit: RetrieveRecord, grade: int) -> RankRecord:
-    """Return a position in an order without a confidence."""
+    """Return the record of a passage in an order that has no confidences."""
     return RankRecord(
         qid=hit.qid,
         rank=hit.rank,
         doc_id=hit.doc_id,
-        grade=min(max(grade, MIN_GRADE), MAX_GRADE),  # meaningful only for grades of raggs
+        grade=min(max(grade, MIN_GRADE), MAX_GRADE),  # this limit affects only grades of other tools
         score=hit.score,
         sigma=0,
         confidence=0.5,
@@ -300,7 +302,7 @@ def rank_record(hit: RetrieveRecord, grade: int) -> RankRecord:
 
 
 def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
-    """Yield the lists in some files, each named after its system. Ties are ordered as in trec_eval.
+    """Yield the hits in the given files. Each file is named after its system. Ties are ordered as in trec_eval.
 
     Raises:
         NotFoundError, DataError: see `read_run`.
@@ -323,10 +325,10 @@ def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
 
 
 def first_of(folder: Path, *names: str) -> Path | None:
-    """Return the first of some files that exists and is not empty, plain or as ``.gz``.
+    """Return the path of the first named file that exists and is not empty, either plain or as ``.gz``.
 
     Raises:
-        DataError: both forms exist, and may differ.
+        DataError: both the plain file and the ``.gz`` file exist, and they may differ.
     """
     for name in names:
         found = [folder / f"{name}{ending}" for ending in ("", ".gz")]
@@ -339,5 +341,5 @@ def first_of(folder: Path, *names: str) -> Path | None:
 
 
 def missing_file_error(folder: Path, format_: str, wanted: str) -> NotFoundError:
-    """Return the error for a folder without files of a format."""
+    """Return the error to raise for a folder without files of a format."""
     return NotFoundError(f"contains no set in the format {format_}", where=folder, remedy=f"it must contain {wanted}")

@@ -1,7 +1,7 @@
 """A promptfoo configuration: one test per question, the run's lists as providers, and a check of the returned passages.
 
-promptfoo renders variables as templates with access to the environment, and reads files that a value names. Texts in
-the configuration are therefore escaped, and ids of passages are not in it.
+promptfoo renders variables as templates, which can access environment variables. If a value is the name of a file,
+promptfoo reads the file. So texts in the configuration are escaped, and it contains no ids of passages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raggs.golden.formats.trec import TOP, list_name
 CONFIG, CHECK, LISTS = "promptfooconfig.yaml", "recall.cjs", "lists.cjs"
 DEPTH = 10
 SIGNS = re.compile(r"\{(?=[{%#])|#(?=\})")  # template syntax
-SCHEME = re.compile(r"\s*\w+:")  # prefixes of external values: file://, package:
+SCHEME = re.compile(r"\s*\w+:")  # prefixes of values that promptfoo loads from elsewhere: file://, package:
 UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # characters that YAML allows only as escapes
 
 CHECK_LINES = """// Written by raggs: which part of what counts is among the first k of the output, a JSON list of ids.
@@ -93,7 +93,7 @@ class PromptfooExporter(CaseExporter):
 
     FORMAT: ClassVar[str] = "promptfoo"
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists", "questions"})
-    TEXTS: ClassVar[bool] = False  # the configuration has escaped templates, which are not imported
+    TEXTS: ClassVar[bool] = False  # the texts in the configuration are escaped, and the importer does not read them
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
         """Write the configuration and scripts; see `CaseExporter.write_cases`."""
@@ -129,7 +129,7 @@ class PromptfooExporter(CaseExporter):
 
 
 def _systems(golden: GoldenSet) -> dict[str, str]:
-    """Return the file of each retriever's list, or the golden order without lists."""
+    """Return the file of each retriever's list. If there are no lists, return the file of the golden order."""
     names = sorted({hit.retriever for hit in golden.hits()})
     return {name: f"{RUNS}/{list_name(name)}.trec" for name in names} or {"golden order": TOP}
 
@@ -141,7 +141,7 @@ def _test(case: QuestionCase, check: dict[str, object]) -> dict[str, object]:
 
 
 def escaped(text: str) -> str:
-    """Return a spelling that promptfoo renders to `text`, and never interprets as a template or file name."""
+    """Return an escaped form that promptfoo renders as `text`, and never interprets as a template or file name."""
     spelt = SIGNS.sub(lambda match: f'{{{{ "{match[0]}" }}}}', text)
     return spelt.replace(":", '{{ ":" }}', 1) if SCHEME.match(text) else spelt
 

@@ -51,7 +51,7 @@ HEADER = (
     *("qid", "question", "doc_id", "title", "passage", "grade", "rank", "confidence"),
     *("judge", "reason", "duplicate_of", "skipped", "error"),
 )
-UNORDERED = "unordered"  # extra column of sets that have passages without a judged order
+UNORDERED = "unordered"  # extra column for sets with passages that have no judged order
 
 
 class CsvExporter(CaseExporter):
@@ -73,7 +73,9 @@ class CsvExporter(CaseExporter):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """Parts that can be restored; independent of the options, because the table contains grades."""
+        """Parts that can be restored from the files. They do not depend on the options, because the table always
+        contains grades.
+        """
         return self.HOLDS
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
@@ -119,14 +121,14 @@ def _row(graded: JudgeRecord, passage: Passage | None, place: RankRecord | None)
 
 FILE = "golden.csv"
 TEXT_COLUMNS = ("judge", "reason", "duplicate_of", "skipped", "error", "unordered")  # text columns of raggs' own tables
-CONFIDENCE = "confidence"  # a column of raggs' own tables that is ignored
+CONFIDENCE = "confidence"  # a column of raggs' own tables, which is ignored
 REQUIRED_COLUMNS = "a column for the query (question or qid), one for the passage (passage or doc_id), and grade"
 Row = Mapping[str, str]
 
 
 @dataclass
 class _JudgmentTable:
-    """Contents of the rows."""
+    """Contents of the rows of a table."""
 
     read: CaseContents
     grades: dict[str, list[JudgeRecord]] = field(default_factory=dict)
@@ -137,7 +139,7 @@ class CsvImporter(Importer):
     """A table of judgments: a CSV file, or a folder with golden.csv.
 
     It has the columns `question` or `qid`, `passage` or `doc_id`, and `grade`, separated by comma, semicolon or tab. If
-    a grade was changed in the table, the changed grade counts.
+    you change a grade in the table, the changed grade is imported.
     """
 
     FORMAT = "csv"
@@ -214,7 +216,7 @@ def _graded(qid: str, doc_id: str, grade: int | None, row: Row) -> LabelRecord:
 
 
 def _whole_number(cell: str, path: Path, line: int) -> int | None:
-    """Return an integer, also from a spreadsheet's form (4.0), or None for an empty cell."""
+    """Return the integer in a cell, which a spreadsheet may write as 4.0. Return None for an empty cell."""
     text = cell.strip().removesuffix(".0")
     if not text:
         return None
@@ -249,7 +251,7 @@ class JsonlExporter(Exporter):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """All parts: grades are stored next to gains, independent of the options."""
+        """All parts: with all options, because grades are stored next to gains."""
         return self.HOLDS
 
     def numbers(self, golden: GoldenSet) -> GradeFormat | None:
@@ -280,8 +282,8 @@ class JsonlExporter(Exporter):
 
 
 def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    """Yield the ranked top of each query, with one query in memory at a time. A set without an order yields all
-    graded ones.
+    """Yield the ranked top of each query, with one query in memory at a time. If the set has no order, yield all
+    graded passages.
     """
     if golden.by_grade:
         yield from _by_grade(golden)
@@ -358,7 +360,7 @@ def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
 
 
 def _label_details(graded: JudgeRecord) -> dict[str, object]:
-    """Return the known details of a label."""
+    """Return the details of a label that are known, such as its reason."""
     several = len(graded.grades) > 1 or graded.votes
     found = {
         "judge": graded.judge,

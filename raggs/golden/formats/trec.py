@@ -1,9 +1,10 @@
 """TREC and ranx files: qrels of all graded passages, and run files of the golden top, each retriever and their fusion.
 
 When an export is repeated in the same folder, files of the earlier export that are no longer needed are deleted. All
-other files in the folder stay.
+other files in the folder are kept.
 
-ranx reads JSON objects ``{qid: {doc_id: number}}``. They are written one query per line, so that memory use is small.
+ranx reads JSON objects ``{qid: {doc_id: number}}``. They are written with one query per line, so that memory use is
+small.
 
 `write_passages` writes the passages of a golden set, each once, in the format of `corpus: {type: jsonl}`.
 """
@@ -50,7 +51,7 @@ from raggs.parts.file_shapes import GradeFormat, sidecar, stated_labels
 
 @dataclass(frozen=True)
 class QueryNumbers:
-    """The numbers of one query in one file."""
+    """The values of one query that belong in one file."""
 
     path: Path
     qid: str
@@ -58,7 +59,8 @@ class QueryNumbers:
 
 
 def write_nested(rows: Iterable[QueryNumbers], *always: Path) -> dict[Path, int]:
-    """Write each query to its file, and return the number of values per file. Rows of different files may alternate.
+    """Write the values of each query to its file, and return the number of values per file. Queries of different files
+    may alternate.
 
     Args:
         rows: the queries with their values.
@@ -73,7 +75,7 @@ def write_nested(rows: Iterable[QueryNumbers], *always: Path) -> dict[Path, int]
 
 
 def count_nested(path: Path) -> int | None:
-    """Return the number of values in such a file, or None if it has another format."""
+    """Return the number of values in a file of this format, or None if the file has another format."""
     try:
         found = json.loads(read_whole(path))
     except (RaggsError, ValueError, RecursionError):
@@ -99,9 +101,9 @@ def _dump(value: object) -> str:
 COLUMNS = "qid Q0 docid rank score tag"
 TAG = "raggs-"
 TOP = "run.trec"
-BY_GRADE = "by_grade"  # marks lists without a judged order, sorted by grade, then by fused rank
+BY_GRADE = "by_grade"  # marks lists that have no judged order and are sorted by grade, then by fused rank
 
-Files = Mapping[str, Mapping[str, object]]  # by path in the folder: the file's entry in the sidecar
+Files = Mapping[str, Mapping[str, object]]  # maps the path of a file in the folder to its entry in the sidecar
 
 
 def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
@@ -116,7 +118,7 @@ def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 def write_top(golden: GoldenSet, folder: Path) -> Files:
     """Write the ranked top as a run file, with decreasing scores that state only the order.
 
-    A set without an order writes all graded passages with their grades as scores; equal grades stay tied.
+    If the set has no order, all graded passages are written with their grades as scores, so that equal grades are tied.
 
     Raises:
         ProviderError: the folder is not writable.
@@ -132,7 +134,7 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
     Args:
         golden: the golden set.
         folder: folder of the export.
-        labels: the file whose sidecar lists the files of the last export.
+        labels: file of labels, whose sidecar lists the files of the last export.
 
     Raises:
         ProviderError: the folder is not writable.
@@ -143,7 +145,9 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 
 
 def top_lines(golden: GoldenSet) -> Iterator[str]:
-    """Yield the lines of the golden top. A set without an order yields all graded passages, with grades as scores."""
+    """Yield the lines of the golden top. If the set has no order, yield all graded passages, with their grades as
+    scores.
+    """
     tag = _tag(golden.name)
     for query in golden.by_query("grades") if golden.by_grade else ():
         for rank, each in enumerate(query.by_grade, start=1):
@@ -159,7 +163,7 @@ def list_name(retriever: str) -> str:
 
 
 def _systems(golden: GoldenSet, folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each line of each retriever's run file with its path."""
+    """Yield each line of each retriever's run file, with the path of the file."""
     for hit in golden.hits():
         path = folder / RUNS / f"{list_name(hit.retriever)}.trec"
         yield path, f"{hit.qid} Q0 {hit.doc_id} {hit.rank} {hit.score!r} {_tag(hit.retriever)}"
@@ -170,7 +174,7 @@ def remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
 
     Args:
         folder: folder of the export.
-        labels: the file that the sidecar belongs to.
+        labels: file of labels that the sidecar belongs to.
         systems: the lists that this export wrote.
 
     Raises:
@@ -185,7 +189,9 @@ def remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
 
 
 def _is_ours(path: Path, rows: object) -> bool:
-    """Return whether a file has the written number of lines, each with a raggs tag; for JSON, the number of values."""
+    """Return whether a file is unchanged since the export. A run file must have the stated number of lines, each
+    with a tag of raggs. A JSON file must have the stated number of values.
+    """
     if path.is_symlink() or not path.is_file():
         return False
     if path.suffix == ".json":
@@ -212,7 +218,8 @@ def passage_object(passage: Passage) -> dict[str, object]:
 def write_passages(
     golden: GoldenSet, path: Path, whole: Iterable[Passage] | None, form: PassageForm = passage_object
 ) -> int:
-    """Write the corpus in its own order, or every pooled passage once, sorted by id. Return the number of passages.
+    """Write the corpus in its original order, or every pooled passage once, sorted by id. Return the number of
+    passages.
 
     Args:
         golden: the golden set.
@@ -248,10 +255,10 @@ class TrecExporter(Exporter):
 
     `qrels.txt` contains `qid 0 docid gain` for each graded passage, including near-duplicates. Passages without a grade
     are omitted. `run.trec` contains `qid Q0 docid rank score tag`. Readers ignore ranks, sort by score and break ties
-    by docid. The score is therefore top + 1 - rank: an integer, positive, and decreasing with every rank. It states
-    only the order; the ranker's scores are in the run's artifacts and in the `jsonl` export. In a set without an order
-    (`rank: null`), the scores are the grades, equal grades are tied, and the tag ends in `-by_grade`. `runs/` contains
-    the lists of each retriever, and their fusion, with their own scores.
+    by docid. The score is therefore top + 1 - rank: an integer, positive, and decreasing with every rank. This score
+    states only the order. The ranker's scores are in the run's artifacts and in the `jsonl` export. In a set without an
+    order (`rank: null`), the scores are the grades, equal grades are tied, and the tag ends in `-by_grade`. `runs/`
+    contains the lists of each retriever, and their fusion, with their own scores.
     """
 
     FORMAT: ClassVar[str] = "trec"
@@ -306,10 +313,10 @@ class TrecImporter(Importer):
         return with_runs(path, labels, columns=self.columns)
 
     def _only(self, path: Path) -> Path | None:
-        """Return the only file of qrels in a folder, or None.
+        """Return the only file of qrels in a folder. Return None if there is none.
 
         Raises:
-            DataError: there are several.
+            DataError: the folder contains several files of qrels.
         """
         usual = [first_of(path, name) for name in ("qrels.txt", "qrels")]
         found = [*filter(None, usual), *sorted([*path.glob("*.qrels"), *path.glob("*.qrels.gz")])]
