@@ -63,7 +63,7 @@ def test_ids_that_are_given_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "said"),
     [
-        ("ragas", [{"user_input": ["a", "b"], "reference_contexts": ["x"]}], "this entry has no question"),
+        ("ragas", [{"user_input": ["a", "b"], "reference_contexts": ["x"]}], "the entry has no question"),
         ("ragas", [RAGAS[1] | {"reference_context_ids": [1, 2]}], "1 contexts and 2 ids"),
         ("ragas", [RAGAS[1] | {"reference_context_ids": ["a b"]}], "contains white space"),
         ("deepeval", {"goldens": []}, "expected a list"),
