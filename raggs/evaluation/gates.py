@@ -1,11 +1,12 @@
-"""Gates for CI: limits on means, no regression against an earlier result, and their output as JUnit XML.
+"""Gates for CI: conditions that make the command fail. They are limits on means, and no regression against an earlier
+result. Their outcomes can be written as JUnit XML.
 
-Gates are checked after all files are written, so that a failed gate loses nothing. A gate that cannot check a system,
-a measure or a query fails and names it. An outcome that unjudged passages could reverse is inconclusive; a setting
-decides whether it fails.
+Gates are checked after all files are written, so that no result is lost if a gate fails. If a gate cannot check a
+system, a measure or a query, the gate fails, and the message names what it could not check. An outcome that unjudged
+passages could reverse is inconclusive. A setting decides whether an inconclusive gate fails.
 
-The JUnit XML has one test case per gate, and per measure of each system. Characters that XML forbids are escaped, since
-names come from users' files.
+The JUnit XML has one test case per gate, system and measure. Characters that XML forbids are escaped, since names come
+from users' files.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ from raggs.parts.file_shapes import replayable
 from raggs.stats.comparison import Comparison, DifferenceBounds, compare, could_cross, could_reverse
 
 EVALUATE_AGAIN_REMEDY = "evaluate the earlier system again in the same way"
-SHOWN_HASH_DIGITS = 12  # digits of a fingerprint
+SHOWN_HASH_DIGITS = 12  # number of digits of a fingerprint that are shown
 CUTOFF = re.compile(r"@\d+")
 EARLIER_LABEL = "the earlier {}"
 Inconclusive = Literal["fail", "pass"]
-UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")  # do not measure quality
+# measures that are never gated, because they do not rate quality
+UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,13 @@ class Gates:
     """Conditions that a result must meet.
 
     Attributes:
-        limits: by canonical measure.
-        before: the earlier result, read before this result is written, possibly to the same file.
+        limits: limit of the mean of each measure, by the canonical name of the measure.
+        before: the earlier result. It is read before the new result is written, because both may have the same path.
         where: path of the earlier result.
         drop: largest accepted drop of a mean.
         across: whether the earlier result may have other judgments.
-        inconclusive: whether an inconclusive outcome fails.
-        study: the study of the result, to look up unjudged passages; None if not known.
+        inconclusive: "fail" if an inconclusive outcome fails the gate, "pass" if not.
+        study: the study of the result, from which unjudged passages are known; None if there is none.
     """
 
     limits: Mapping[str, float]
@@ -88,7 +90,7 @@ class Gates:
         """Check a result against all gates.
 
         Raises:
-            GateError: gates failed; all of them are named.
+            GateError: at least one gate failed; the message names all that failed.
             DataError: the result cannot be compared with the earlier one.
         """
         settle(self.outcomes(report), report)
@@ -100,9 +102,9 @@ class GateOutcome:
 
     Attributes:
         gate: the condition in words.
-        said: the outcome as a sentence.
+        said: the outcome in words.
         failed: whether the condition is not met.
-        system, measure: empty if the outcome is about several.
+        system, measure: names; empty if the outcome is about several systems or measures.
         inconclusive: whether unjudged passages could reverse the outcome.
         remedy: how to get these passages judged; empty if the outcome is conclusive.
     """
@@ -117,10 +119,10 @@ class GateOutcome:
 
 
 def settle(outcomes: Iterable[GateOutcome], report: EvalReport) -> None:
-    """Raise an error if a gate failed.
+    """Raise an error that names all failed gates, if there are any.
 
     Raises:
-        GateError: gates failed; all of them are named.
+        GateError: at least one gate failed; the message names all that failed.
     """
     if failed := [each for each in outcomes if each.failed]:
         remedies = dict.fromkeys(each.remedy for each in failed if each.remedy)
@@ -128,12 +130,12 @@ def settle(outcomes: Iterable[GateOutcome], report: EvalReport) -> None:
 
 
 def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | None = None) -> Iterator[GateOutcome]:
-    """Check each system against each limit; unjudged passages count as not relevant.
+    """Yield the outcome of each limit for each system. Unjudged passages count as not relevant.
 
     If grades for unjudged passages could move a score across its limit, the outcome is inconclusive.
     """
     for measure, limit in limits.items():
-        if measure not in report.measures:  # samples may have individual cutoffs
+        if measure not in report.measures:  # the measures of samples with their own cutoffs are called name@k
             measure = CUTOFF.sub("@k", measure)
         for system in report.systems:
             found = _limited(system, measure, limit, higher=report.higher_is_better[measure])
@@ -141,7 +143,9 @@ def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | 
 
 
 def _if_judged(found: GateOutcome, study: Study, limit: float) -> GateOutcome:
-    """Return the outcome of a limit, inconclusive if grades for unjudged passages could move the score across it."""
+    """Return the outcome of a limit. It becomes inconclusive if grades for unjudged passages could move the score
+    across the limit.
+    """
     shown = None if UNGATED.match(found.measure) else study.shown(found.system)
     if shown is None or not (parts := unjudged_in(named := parse_measure(found.measure), {found.system: shown.top})):
         return found
@@ -201,18 +205,19 @@ def regression_outcomes(
 ) -> Iterator[GateOutcome]:
     """Check each measure of each system for a regression: a mean drop above `drop`, or a significant difference.
 
-    Systems, measures and values of queries that only the earlier result has count as failed.
+    A system, a measure or a value of a query that only the earlier result has counts as a failure.
 
     Args:
         report: the result.
-        before: the earlier result on the same judgments. Systems are matched by name; single ones always match.
+        before: the earlier result on the same judgments. Systems are matched by name. If each result has only one
+            system, the two always match.
         drop: largest accepted drop of the mean.
         where: path of the earlier result.
-        across: whether the judgments may differ; then the queries of both are compared.
-        study: the study of the result, to look up unjudged passages.
+        across: whether the judgments may differ. If they do, only queries of both sets are compared.
+        study: the study of the result, from which unjudged passages are known.
 
     Raises:
-        DataError: judgments, gains or rules differ, or no system, measure or query is shared.
+        DataError: judgments, gains or projection rules differ, or the results share no system, measure or query.
     """
     apart = report.golden.digest != before.golden.digest
     if apart and not across:
@@ -249,7 +254,9 @@ def _other_set(report: EvalReport, before: EvalReport, where: Path | None) -> Da
 
 
 def _incomparable_reason(report: EvalReport, before: EvalReport) -> str:
-    """Return why values of two results cannot be compared on any judgments; empty if they can."""
+    """Return why the values of two results cannot be compared, even with the same judgments. The text is empty if
+    they can be compared.
+    """
     ours, theirs = report.golden, before.golden
     scales = [(side.lowest, side.highest, side.relevant, side.gains) for side in (ours, theirs)]
     if scales[0][:2] != scales[1][:2]:
@@ -268,7 +275,7 @@ def _incomparable_reason(report: EvalReport, before: EvalReport) -> str:
 
 
 def _projection_difference(before: EvalReport, report: EvalReport) -> str:
-    """Return how the projection of grades differs between two results."""
+    """Return how the projection of grades differs between two results; empty if it does not."""
     then, now = ({rule_words(each.projection) for each in side.systems if each.projection} for side in (before, report))
     if not then or not now:
         return "" if then == now else f"{'with' if then else 'without'} --project"
@@ -282,7 +289,7 @@ def _gain_list(gains: Sequence[float]) -> str:
 def _not_compared(
     before: EvalReport, pairs: Sequence[tuple[SystemPart, SystemPart]], measures: Sequence[str]
 ) -> list[str]:
-    """Yield one outcome for the systems and one for the measures that only the earlier result has."""
+    """Return a sentence on the systems, and one on the measures, that only the earlier result has."""
     met = {theirs.name for _, theirs in pairs}
     systems = [system.name for system in before.systems if system.name not in met]
     return [
@@ -310,7 +317,7 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
 
 @dataclass(frozen=True)
 class _Change:
-    """One measure of one system, in the new and in the earlier result."""
+    """The values of one system on one measure, in the new and in the earlier result."""
 
     report: EvalReport
     name: str
@@ -323,7 +330,7 @@ class _Change:
 
     @property
     def sign(self) -> float:
-        """Sign that makes larger values better: -1 if lower is better."""
+        """Factor that makes larger values better: -1 if lower values are better, otherwise 1."""
         return 1.0 if self.report.higher_is_better[self.measure] else -1.0
 
     @property
@@ -339,13 +346,13 @@ class _Change:
         return _common(self.report, self.name, self.before, self.earlier, self.measure)
 
     def compared(self, differences: Floats) -> Comparison:
-        """Return the comparison of values by query; more is better."""
+        """Return a statistical test of the differences by query. Positive differences are better."""
         none = np.zeros(len(differences))
         alpha = 1.0 - self.report.confidence
         return compare(differences, none, seed=self.report.seed, alpha=alpha, tests=("randomisation",))
 
     def is_worse(self, differences: Floats) -> bool:
-        """Return whether differences are a regression, and the sentence on it."""
+        """Return whether the differences by query are a regression."""
         found = self.compared(differences)
         return -found.difference.mean > self.drop or (found.verdict == "worse" and not found.negligible)
 
@@ -384,7 +391,7 @@ def _sources(change: _Change) -> dict[str, str]:
 
 
 def _differences(change: _Change) -> Floats:
-    """Return the differences by query; NaN if one side has no value."""
+    """Return the difference of each query; NaN if one of the results has no value."""
     if change.study is None:
         return np.empty(0)
     pairs = ((change.now.get(qid), change.then.get(qid)) for qid in change.study.judgments.qrels.qids)
@@ -393,11 +400,13 @@ def _differences(change: _Change) -> Floats:
 
 
 def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceBounds | None]:
-    """Return the unjudged shares of both tops, and the bounds of each query's difference; more is better."""
+    """Return the unjudged shares of the tops in both results, and the bounds of each query's difference. Positive
+    differences are better.
+    """
     ours = None if change.study is None else change.study.shown(change.name)
     try:
         named = parse_measure(change.measure)
-    except UsageError:  # samples may have individual cutoffs
+    except UsageError:  # the measures of samples with their own cutoffs are called name@k
         return (), None
     if ours is None or change.study is None:
         return (), None
@@ -417,15 +426,17 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
             if theirs
             else _unknown_list_bounds(named, ours, earlier, change)
         )
-    except DataError:  # the measure needs deeper earlier lists than are stored
+    except DataError:  # the stored lists of the earlier result are too short for the measure
         ends = _unknown_list_bounds(named, ours, earlier, change)
-    if change.apart:  # queries in only one set are not compared
+    if change.apart:  # queries that are in only one of the sets are not compared
         ends = DifferenceBounds(*(np.where(np.isnan(stands), np.nan, end) for end in ends))
     return parts, ends if change.sign > 0 else -ends
 
 
 def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None:
-    """Return the stored earlier lists scored by the current judgments; None if the judgments differ."""
+    """Return the lists stored in the earlier result, with grades of the current judgments. Return None if the
+    judgments differ, or no lists are stored.
+    """
     lists = change.before.shown.get(change.earlier)
     parts = [next(each for each in side.systems if each.name == name).projection
              for side, name in ((change.report, change.name), (change.before, change.earlier))]  # fmt: skip
@@ -440,7 +451,9 @@ def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None
 def _known_list_bounds(
     named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages, stands: Floats
 ) -> DifferenceBounds:
-    """Return bounds of the difference from known earlier lists; ranks below the stored ones keep their effect."""
+    """Return bounds of the difference if the earlier lists are stored. The part of the difference due to deeper
+    ranks, which are not stored, stays unchanged.
+    """
     found = difference_ends(named, ours, theirs)
     with np.errstate(invalid="ignore"):
         rest = stands - (named.values(ours.hits) - named.values(theirs.hits))
@@ -449,7 +462,9 @@ def _known_list_bounds(
 
 
 def _unknown_list_bounds(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Change) -> DifferenceBounds:
-    """Return bounds of the difference without the earlier lists: a query with unjudged passages may have any value."""
+    """Return bounds of the difference if the earlier lists are not stored. The earlier value of a query with
+    unjudged passages may then be any value.
+    """
     low, high = named.measure.RANGE
     qids = ours.hits.qrels.qids
     values = np.array([np.nan if (value := change.then.get(qid)) is None else value for qid in qids])
@@ -458,12 +473,12 @@ def _unknown_list_bounds(named: MeasureSpec, ours: ShownPassages, earlier: Flags
 
 
 def _earlier_unjudged_shares(change: _Change, named: MeasureSpec) -> Mapping[str, Number]:
-    """Return the unjudged share of the earlier top by query."""
+    """Return the unjudged share of each query's top in the earlier result."""
     return _values(change.before, change.earlier, f"holes@{named.measure.k}")
 
 
 def _holes(change: _Change, named: MeasureSpec) -> Flags:
-    """Return the queries for which the earlier result shows unjudged passages."""
+    """Return for each query whether its top had unjudged passages in the earlier result."""
     if change.study is None:
         return np.zeros(0, dtype=bool)
     open_ = _earlier_unjudged_shares(change, named)

@@ -1,4 +1,4 @@
-"""Sentences and labels of evaluation results, shared by screen, files and reports."""
+"""Sentences and labels of evaluation results, which the terminal output, files and reports share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ BOTTLENECKS: dict[Kind, str] = {
     "near-duplicates, clean the metadata, use shorter chunks",
     "none": "neither retrieval nor order loses much",
 }
-LOSSES = ("what nobody found", "candidates", "order", "unjudged")  # from a perfect list down to a system's own
+# in order, from the score of a perfect list down to the system's score
+LOSSES = ("what nobody found", "candidates", "order", "unjudged")
 KNOBS = (
     "no system found these passages: add another kind of retriever, rewrite queries, change chunks",
     "find more candidates: fuse dense and BM25 (RRF), use a more exact index (ef, nprobe), raise k, rewrite queries",
     "improve the order: use a stronger reranker, remove near-duplicates, clean titles and metadata, use shorter chunks",
     "judge the unjudged passages: pool its lists (retriever runs), or run raggs sweep --judge-holes",
 )
-LEAST_SHARE = 0.01  # below it, a share needs more than whole percent
+LEAST_SHARE = 0.01  # a smaller share is shown with decimals, not in whole percent
 OWN_CUTOFFS = "each sample with metadata.k is scored at that cutoff"
 
 
@@ -43,13 +44,15 @@ def judgments(golden: GoldenPart) -> str:
 
 
 def interval_words(report: EvalReport) -> str:
-    """Return a description of the intervals of means."""
+    """Return in words what the intervals of the means cover."""
     over = "queries and labels" if report.label_uncertainty else "queries"
     return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"
 
 
 def difference_sentence(part: ComparisonPart) -> str:
-    """Return a difference with its interval, p value, and the queries won, tied and lost."""
+    """Return a sentence with a difference, its interval and p value, and the numbers of queries on which the system
+    is better, equal and worse.
+    """
     p = part.corrected.get("randomisation")
     tested = "" if p is None else f", p {score(p)} after Holm's correction"
     return (
@@ -60,7 +63,9 @@ def difference_sentence(part: ComparisonPart) -> str:
 
 
 def would_tell(part: ComparisonPart) -> str:
-    """Return how many queries would resolve an inconclusive difference; empty if it is conclusive or none would."""
+    """Return how many queries would resolve an inconclusive difference. The text is empty if the difference is
+    conclusive, or if no number of queries would resolve it.
+    """
     open_ = part.verdict == "inconclusive" and part.queries_needed
     return f"{part.queries_needed:,} queries would resolve it" if open_ else ""
 
@@ -71,7 +76,7 @@ def inconclusive(part: UnjudgedPart) -> str:
 
 
 def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:
-    """Return the unjudged shares of the tops as a clause."""
+    """Return in words which share of each system's top is unjudged."""
     shares = [f"{_share(part.share)} of the top {part.cutoff} of {part.system}" for part in parts]
     return f"{' and '.join(shares)} {'is' if len(shares) == 1 else 'are'} unjudged"
 

@@ -1,7 +1,8 @@
-"""Report of an evaluation (eval.json). A number that is not defined is null.
+"""Report of an evaluation, as in eval.json. A number that is not defined is null.
 
-The schema is versioned by `v`. Fields are added and never renamed. Built-in analyses have fields. Other analyses store
-their parts in `analyses` as plain JSON, so that a report can be read without them.
+The schema is versioned by `v`. Fields are added and never renamed. Each built-in analysis has its own field. Other
+analyses store their findings in `analyses` as plain JSON, so that a report can be read even if these analyses are not
+installed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _is_none(value: object) -> bool:
 
 
 class ReportPart(BaseModel):
-    """A part of the report: frozen, and without numbers that JSON cannot hold."""
+    """A part of the report. It is immutable, and has no NaN or infinite numbers, because JSON has none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -46,11 +47,15 @@ class ScorePart(ReportPart):
     """Score of one system on one measure, over queries."""
 
     mean: Number
-    low: Number = Field(description="bound of the bootstrap interval")
+    low: Number = Field(description="lower bound of the bootstrap interval")
     high: Number
-    valid: int = Field(description="queries for which the measure is defined; the mean is over these")
-    lowest: Number = Field(None, description="mean with every unjudged passage at the lowest grade, if requested")
-    highest: Number = Field(None, description="the same at the highest grade")
+    valid: int = Field(description="number of queries for which the measure is defined; the mean is over these queries")
+    lowest: Number = Field(
+        None, description="mean if every unjudged passage has the lowest grade; null if not requested"
+    )
+    highest: Number = Field(
+        None, description="mean if every unjudged passage has the highest grade; null if not requested"
+    )
 
     def cell(self, form: NumberForm = "score") -> Cell:
         """Return the cell of a table with the mean and its interval."""
@@ -58,18 +63,20 @@ class ScorePart(ReportPart):
 
 
 class TiePart(ReportPart):
-    """Effect of ties on a measure, mean over queries."""
+    """How far the mean of a measure depends on the order of tied passages."""
 
     measure: Annotated[str, Column("measure")]
     expected: Annotated[Number, Column("expected", "score")]
     least: Annotated[Number, Column("least", "score")]
     most: Annotated[Number, Column("most", "score")]
     bias: Annotated[Number, Column("bias", "signed")] = Field(
-        description="mean with the order of the run minus the expected mean"
+        description="mean with the run's order of ties, minus the expected mean over all orders"
     )
-    queries: Annotated[int, Column("queries")] = Field(description="queries whose value depends on how ties are broken")
+    queries: Annotated[int, Column("queries")] = Field(
+        description="number of queries whose value depends on how ties are broken"
+    )
     across: Annotated[Number, Column("range_at_k", "score")] = Field(
-        None, description="range from the tie group at the cutoff; null without cutoff"
+        None, description="range due to the ties at the cutoff; null if the measure has no cutoff"
     )
     reached: float = Field(0.0, description="share of the queries with judged passages in ties that reach the cutoff")
 
@@ -80,7 +87,7 @@ class TiePart(ReportPart):
 
 
 class BottleneckPart(ReportPart):
-    """Ceiling (PROC) of a system, and possible gains of retrieval and order."""
+    """Ceiling (PROC) of a system, and how much better retrieval or a better order could gain."""
 
     measure: Annotated[str, Column("measure")]
     pool: int
@@ -98,10 +105,10 @@ class BottleneckPart(ReportPart):
         description="largest possible gain by better retrieval"
     )
     ordering: Annotated[Number, Column("ordering could give", "score")] = Field(
-        description="gain of a perfect order of the pool"
+        description="gain by a perfect order of the system's candidates"
     )
     kind: Annotated[Literal["retrieval", "ordering", "none"], Column("bottleneck")]
-    queries: Mapping[str, int] = Field(description="number of queries per bottleneck")
+    queries: Mapping[str, int] = Field(description="number of queries with each bottleneck")
     by_query: Mapping[str, str]
 
 
@@ -113,14 +120,14 @@ class RobustnessPart(ReportPart):
     zero: Annotated[Number, Column("zero", "score")] = Field(
         description="share of queries without any relevant passage"
     )
-    area: Number = Field(description="area under the robustness curve; equals the mean recall")
+    area: Number = Field(description="area under the robustness curve, which equals the mean recall")
     shares: Annotated[Mapping[str, float], Column(">= {key}", "score")] = Field(
         description="share of queries with at least this recall"
     )
     percentiles: Annotated[Mapping[str, float], Column("worst {key}%", "score")] = Field(
-        description="recall at the worst p % of queries"
+        description="for each key p, the p-th percentile of recall over the queries"
     )
-    histogram: tuple[int, ...] = Field(description="number of queries per tenth of recall")
+    histogram: tuple[int, ...] = Field(description="number of queries in each tenth of the range of recall")
     beside: Mapping[str, Number] = Field(description="MAP, nDCG and MRR of the same run")
 
 
@@ -135,7 +142,9 @@ class AnswersPart(ReportPart):
     correct: Annotated[int, Column("correct")]
     queries: Annotated[int, Column("queries with an answer")]
     missing: int = Field(
-        0, exclude_if=not_, description="queries with all evidence whose answer is not known; they count nowhere"
+        0,
+        exclude_if=not_,
+        description="number of queries with all evidence but an unknown answer; no other field counts them",
     )
 
     @property
@@ -152,14 +161,14 @@ class ProjectionPart(ReportPart):
     by: Literal["cover", "share", "mean", "max"] = Field(
         description="how the grades of characters determine the grade of a passage"
     )
-    least: float = Field(description="share of characters required for a grade (see `by`)")
+    least: float = Field(description="share of characters that a passage needs for a grade (see `by`)")
     known: float = Field(
-        description="minimum judged share of a passage; with less, it is a hole unless its grade is at least `proof`"
+        description="minimum judged share of a passage; a passage with less is unjudged if its grade is below `proof`"
     )
     proof: int
     overlap: Literal["highest", "lowest"] = Field(description="grade of a character that is in several judged passages")
-    passages: int = Field(description="passages of the system's corpus with a grade, over all queries")
-    holes: int = Field(description="passages with judged characters but without a grade")
+    passages: int = Field(description="number of passages of the system's corpus with a grade, over all queries")
+    holes: int = Field(description="number of passages with judged characters but without a grade")
     judged_length: float = Field(description="median length of the judged passages, in characters")
     length: float = Field(description="median length of the passages with judged characters, in characters")
     lost: float = Field(description="share of the judged characters that are in no passage of the system's corpus")
@@ -168,14 +177,14 @@ class ProjectionPart(ReportPart):
 
 
 class SystemPart(ReportPart):
-    """One system."""
+    """Scores and findings of one system."""
 
     name: str
     source: str
-    missing: int = Field(description="judged queries without a list; they score 0, as with trec_eval -c")
-    unknown: int = Field(description="queries of the run that are not judged; they are ignored")
-    tied: int = Field(description="passages that share their score with another of the same query")
-    scores: Mapping[str, ScorePart] = Field(description="by measure")
+    missing: int = Field(description="number of judged queries without a list; they score 0, as with trec_eval -c")
+    unknown: int = Field(description="number of queries of the run that are not judged; they are ignored")
+    tied: int = Field(description="number of passages that share their score with another passage of the same query")
+    scores: Mapping[str, ScorePart] = Field(description="score of each measure")
     ties: tuple[TiePart, ...] = ()
     bottleneck: tuple[BottleneckPart, ...] = ()
     robustness: tuple[RobustnessPart, ...] = ()
@@ -209,20 +218,24 @@ class ComparisonPart(ReportPart):
     difference: Annotated[Number, Column("difference", "signed")]
     low: Number
     high: Number
-    p: Mapping[str, Number] = Field(description="two-sided, by test")
-    corrected: Mapping[str, Number] = Field(description="after Holm's correction over the systems")
+    p: Mapping[str, Number] = Field(description="two-sided p value of each test")
+    corrected: Mapping[str, Number] = Field(description="p values after Holm's correction over the systems")
     effect: Annotated[Number, Column("effect", "signed")] = Field(description="Cohen's d_z")
     wins: int
     ties: int
     losses: int
     verdict: Verdict = Field(description='"unjudged": inconclusive, because unjudged passages could reverse it')
     stands: Verdict | None = Field(
-        None, exclude_if=_is_none, description="of an inconclusive one, the verdict if no unjudged passage is relevant"
+        None,
+        exclude_if=_is_none,
+        description="if the verdict is inconclusive: the verdict if no unjudged passage is relevant",
     )
     negligible: bool
-    queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80%")
+    queries_needed: int | None = Field(
+        description="number of queries that would resolve the difference with a power of 80%"
+    )
     unjudged: UnjudgedPart | None = Field(
-        None, exclude_if=_is_none, description="of a verdict that unjudged passages could reverse, why"
+        None, exclude_if=_is_none, description="if unjudged passages could reverse the verdict: why"
     )
 
     @property
@@ -232,7 +245,7 @@ class ComparisonPart(ReportPart):
 
     @property
     def turns(self) -> Annotated[str, Column("w/t/l")]:
-        """Numbers of queries on which it is better, equal and worse."""
+        """Numbers of queries on which the system is better, equal and worse."""
         return f"{self.wins}/{self.ties}/{self.losses}"
 
     @property
@@ -242,17 +255,17 @@ class ComparisonPart(ReportPart):
 
 
 class PoolPart(ReportPart):
-    """Systems under test that contributed to the golden set's pool."""
+    """Evaluated systems that the golden set was pooled from."""
 
     makers: Annotated[tuple[str, ...], Column("pooled from", text=", ".join)]
     stated: bool = Field(
-        description="whether the set itself records it; otherwise it is concluded from tops without unjudged passages"
+        description="whether the set itself records this; if not, it follows from tops without unjudged passages"
     )
     relevant: Annotated[int, Column("relevant passages")] = Field(
-        description="relevant passages that any of them found"
+        description="number of relevant passages that at least one of these systems found"
     )
     alone: Annotated[int | None, Column("unique to one")] = Field(
-        description="those that only one of them found; null for a single system"
+        description="number of relevant passages that only one of these systems found; null if there is only one system"
     )
 
     @property
@@ -267,16 +280,16 @@ class LeaveOneOutPart(ReportPart):
     measure: Annotated[str, Column("measure")]
     score: Annotated[Number, Column("score", "score")]
     without: Annotated[Number, Column("without its own", "score")] = Field(
-        description="score with the passages unique to it as unjudged"
+        description="score if the passages that only this system found are unjudged"
     )
     alone: Annotated[int, Column("passages")] = Field(
-        description="judged passages that only this system found, over all queries"
+        description="number of judged passages that only this system found, over all queries"
     )
     relevant: Annotated[int, Column("relevant")] = Field(description="number of relevant ones among these passages")
-    rank: Annotated[int, Column("rank")] = Field(description="among the systems, from 1")
+    rank: Annotated[int, Column("rank")] = Field(description="rank among the systems, counted from 1")
     rank_without: Annotated[int, Column("rank without")]
     overtaken_by: Annotated[tuple[str, ...], Column("then behind", text=", ".join)] = Field(
-        description="systems that are ahead only without these passages"
+        description="systems that are ahead only if these passages are unjudged"
     )
 
 
@@ -294,9 +307,9 @@ class SensitivityPart(ReportPart):
 
 
 class FoundPart(ReportPart):
-    """Finding of an analysis without a separate field in the report."""
+    """Finding of an analysis for which the report has no field."""
 
-    system: str = Field(description="name of the system; empty if the finding is about all")
+    system: str = Field(description="name of the system; empty if the finding is about all systems")
     part: Mapping[str, JsonValue]
 
 
@@ -305,7 +318,7 @@ class InputPart(ReportPart):
 
     role: Literal["golden", "run", "samples", "outputs", "facets", "correct", "reviews", "corpus"]
     name: str = Field("", description="name given to the system; empty if the file name is used")
-    path: str = Field(description="relative to the folder of eval.json")
+    path: str = Field(description="path relative to the folder of eval.json")
     sha256: str | None = Field(
         None, description="sha256 of a file; null for a folder, and for a pipe, which cannot be read again"
     )
@@ -315,9 +328,9 @@ class InputPart(ReportPart):
 
 
 class OptionsPart(ReportPart):
-    """Options of an evaluation; with the input files, they reproduce it."""
+    """Options of an evaluation. Together with the input files, they reproduce the evaluation."""
 
-    measures: tuple[str, ...] = Field(description="as requested; empty: the default measures")
+    measures: tuple[str, ...] = Field(description="requested measures; empty for the default measures")
     cutoffs: tuple[int, ...]
     ties: Literal["trec", "file"]
     condensed: bool
@@ -359,7 +372,9 @@ class EvalReport(ReportPart):
     systems: tuple[SystemPart, ...]
     comparisons: tuple[ComparisonPart, ...] = ()
     sensitivity: tuple[SensitivityPart, ...] = ()
-    analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="results of further analyses, by name")
+    analyses: Mapping[str, tuple[FoundPart, ...]] = Field(
+        {}, description="findings of analyses from plugins, by name of the analysis"
+    )
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = Field((), description="why the scores may be meaningless")
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
@@ -375,10 +390,10 @@ class EvalReport(ReportPart):
     )
 
     def with_systems(self, changes: Mapping[str, Mapping[str, object]]) -> EvalReport:
-        """Return the report with some fields of some systems replaced, without validation.
+        """Return the report with some fields of systems replaced. The new values are not validated.
 
         Args:
-            changes: by system, the fields to replace.
+            changes: maps each system to the fields to replace and their new values.
         """
         systems = tuple(system.model_copy(update=changes.get(system.name, {})) for system in self.systems)
         return self.model_copy(update={"systems": systems})

@@ -1,7 +1,7 @@
-"""Build the report of an evaluation: scores of the systems, then the findings of each analysis. Nothing is printed.
+"""Build the report of an evaluation: first the scores of the systems, then the findings of each analysis.
 
-If grades are projected onto other chunks, the report also states the rule, the number of graded passages, and how much
-of the retrieved text is judged.
+If grades are projected onto other chunks, the report also states the projection rule, the number of passages with a
+grade, and how much of the retrieved text is judged.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.stats.intervals import Interval
 
-MAX_UNREPORTED_LOSS = 0.05  # Share of the judged characters; less is usually white space at chunk boundaries.
-COARSE_GRADES_BELOW = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus
+MAX_UNREPORTED_LOSS = 0.05  # Share of the judged characters. A smaller loss is usually white space at chunk boundaries.
+# ratio of median chunk lengths (system to judged); below it, the grades are too coarse for the system's chunks
+COARSE_GRADES_BELOW = 0.7
 
 
 def projection_part(projection: Projection, hits: Hits, cutoff: int) -> ProjectionPart:
-    """Return the description of a projection, and of a system's lists up to a cutoff."""
+    """Return the facts about a projection, and about the retrieved text up to the cutoff."""
     rule, found = projection.rule, projection.projected
     return ProjectionPart(
         corpus=projection.origin.corpus,
@@ -48,7 +49,9 @@ def projection_part(projection: Projection, hits: Hits, cutoff: int) -> Projecti
 
 
 def projections(report: EvalReport) -> Iterator[str]:
-    """Yield a sentence on the rule, and one for each group of systems with the same projected grades."""
+    """Yield a sentence on each projection rule, and a sentence for each group of systems with the same projected
+    grades.
+    """
     parts = {system.name: system.projection for system in report.systems if system.projection}
     for rule in dict.fromkeys(rule_words(part) for part in parts.values()):
         yield f"projected: {rule}"
@@ -59,7 +62,7 @@ def projections(report: EvalReport) -> Iterator[str]:
 
 
 def finer_note(part: SystemPart) -> str:
-    """Return a note if a system's chunks are parts of judged ones; else an empty text."""
+    """Return a note if a system's chunks are much smaller than the judged chunks; otherwise an empty text."""
     found = part.projection
     if found is None or found.length >= COARSE_GRADES_BELOW * found.judged_length:
         return ""
@@ -71,7 +74,7 @@ def finer_note(part: SystemPart) -> str:
 
 
 def rule_words(part: ProjectionPart) -> str:
-    """Return the projection rule as a clause."""
+    """Return the projection rule in words."""
     share = f"{part.least:.0%}"
     earned = {
         "cover": f"the highest grade of {share} of its judged characters, or of a judged passage covered by {share}",
@@ -85,7 +88,7 @@ def rule_words(part: ProjectionPart) -> str:
 
 
 def _projection_sentence(part: ProjectionPart) -> str:
-    """Return a sentence on the projected grades of a corpus."""
+    """Return how many passages of a corpus have projected grades, in words."""
     onto = f" onto the corpus {part.corpus[:12]}" if part.corpus else ""
     lost = f", {part.lost:.0%} of the judged text in no passage" if part.lost > MAX_UNREPORTED_LOSS else ""
     return f"{plural(part.passages, 'passage')} with a grade and {plural(part.holes, 'hole')}{onto}{lost}"
@@ -101,7 +104,8 @@ def make_report(
     """Score every system and run each analysis.
 
     Raises:
-        DataError: no query in common, or the labels do not allow a measure or an analysis.
+        DataError: a system has no query in common with the judgments, or a measure or an analysis cannot be computed
+            from the labels.
         UsageError: an analysis lacks a required input.
     """
     return study_and_report(judgments, systems, scoring, analyses)[1]
@@ -125,7 +129,7 @@ def study_and_report(
 
 
 def _scores(study: Study, systems: Sequence[NamedSystem]) -> EvalReport:
-    """Return the report before any analysis."""
+    """Return the report with the scores, before any analysis is run."""
     scoring = study.scoring
     parts = tuple(_system(study, system) for system in systems)
     return EvalReport(
@@ -151,7 +155,7 @@ def _scores(study: Study, systems: Sequence[NamedSystem]) -> EvalReport:
 
 
 def golden_part(judgments: Judgments) -> GoldenPart:
-    """Return the description of the judgments."""
+    """Return the facts about the judgments."""
     scale = judgments.qrels.scale
     return GoldenPart(
         source=judgments.source,
@@ -179,7 +183,7 @@ def _system(study: Study, system: NamedSystem) -> SystemPart:
 
 
 def score_part(interval: Interval) -> ScorePart:
-    """Return a mean with its interval."""
+    """Return a mean with its interval, as the report stores it."""
     return ScorePart(
         mean=finite_or_none(interval.mean),
         low=finite_or_none(interval.low),
@@ -194,7 +198,7 @@ def _sources(study: Study) -> Iterator[str]:
 
 
 def _notes(part: SystemPart, study: Study) -> Iterator[str]:
-    """Yield notes that limit the interpretation of a system's scores."""
+    """Yield notes on how far a system's scores can be interpreted."""
     if part.missing:
         said = plural(part.missing, "judged query")
         yield f"{part.name} has no results for {said}, which score 0 (as trec_eval -c)"

@@ -1,12 +1,12 @@
 """Samples with expected passages, and a system's outputs for them, in two files.
 
-Samples (YAML or JSON): ``samples: [{id, expected_output: [ids] or {id: gain}, metadata: {k, answer}}]``. Outputs
-(JSON lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``. The output may also be the array itself,
-and its items may be ids. The cutoff of a sample is its `metadata.k`, otherwise the requested one. Samples with
-different cutoffs are scored separately, and the values are joined.
+Samples (YAML or JSON): ``samples: [{id, expected_output: [ids] or {id: gain}, metadata: {k, answer}}]``. Outputs (JSON
+lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``. The output may also be just the array, and its
+items may be ids. The cutoff of a sample is its `metadata.k`. A sample without it has the requested cutoff. Samples with
+different cutoffs are scored separately, and the results are combined into one report.
 
-The module also reads facets of passages and the correctness of answers, and finds expected answers in texts. Matching
-ignores Unicode form, case and white space.
+The module also reads the facets of passages and which answers were correct, and finds expected answers in texts.
+Matching ignores Unicode form, case and white space.
 """
 
 from __future__ import annotations
@@ -49,20 +49,21 @@ def merged_by_cutoff(
 ) -> EvalReport:
     """Return a report in which each sample is scored at its own cutoff, if it has one.
 
-    The measures are then called ``name@k`` with the letter k, because cutoffs differ.
+    In this report, the measures are called ``name@k`` with the letter k, because the cutoffs differ.
 
     Args:
         judgments: expected passages of the samples.
         system: the retrieved passages.
         scoring: settings for samples without a cutoff.
-        cutoffs: samples by their cutoff; None for samples without one.
-        analyses: run at the cutoffs of `scoring`.
+        cutoffs: ids of the samples with each cutoff; the key None is for samples without their own cutoff.
+        analyses: analyses to run, at the cutoffs of `scoring`.
 
     Raises:
         DataError, UsageError: as `make_report`.
     """
     labels: dict[str, MeasureSpec] = {}
-    for named in scoring.measures:  # of several cutoffs, the first applies to samples without an individual one
+    # of several cutoffs of a measure, the first applies to samples without their own cutoff
+    for named in scoring.measures:
         labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
     whole, hits = make_report(judgments, [system], scoring, analyses), hits_of(judgments, system, scoring)
@@ -119,7 +120,7 @@ def read_facets(path: Path) -> dict[str, str]:
 
 
 def read_correct(path: Path) -> dict[str, dict[str, bool]]:
-    """Return whether the answer to each query was correct, by system; "" means all systems.
+    """Return for each system whether its answer to each query was correct. The key "" stands for all systems.
 
     The file has lines of ``qid<TAB>0|1``, or JSON lines (``.jsonl``) with `system`, `qid` and `correct`. An answer
     whose `correct` is null counts as unknown.
@@ -158,7 +159,7 @@ def _by_system(path: Path) -> dict[str, dict[str, bool]]:
 
 
 def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
-    """Yield number, key and value of each line."""
+    """Yield line number, key and value of each line."""
     seen = set()
     with replayable(path) as file:
         for line, text in raw_lines(file):
@@ -173,12 +174,12 @@ def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
 
 
 def fold_text(text: str) -> str:
-    """Return `text` in NFKC, case-folded, with each run of white space replaced by one blank."""
+    """Return `text` in NFKC and case-folded, with each run of white space replaced by one blank."""
     return one_line(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
 
 
 def answer_rank(answer: str, texts: Iterable[str]) -> float:
-    """Return the first rank (from 1) whose text contains `answer`; inf if none does.
+    """Return the first rank, counted from 1, whose text contains `answer`; inf if no text contains it.
 
     Raises:
         DataError: the answer is empty, so every text would contain it.
@@ -190,14 +191,14 @@ def answer_rank(answer: str, texts: Iterable[str]) -> float:
 
 
 DEFAULT_K = 5
-MAX_K = 10**9 - 1  # as for --k
+MAX_K = 10**9 - 1  # the same limit as for --k
 OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
 OUTPUT_FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
 
 
 @dataclass(frozen=True)
 class ExpectedSample:
-    """Expected passages of one query."""
+    """Expected passages of one query, with its cutoff and its expected answer."""
 
     gains: Mapping[str, float]
     k: int | None
@@ -206,13 +207,14 @@ class ExpectedSample:
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Samples and outputs, ready to be evaluated.
+    """Samples and outputs, in the form that an evaluation needs.
 
     Attributes:
         judgments: the expected passages.
         system: the retrieved passages.
-        cutoffs: samples by their cutoff; None for samples without one.
-        answer_rank: by sample, the first rank that contains the expected answer; empty if no sample has one.
+        cutoffs: ids of the samples with each cutoff; the key None is for samples without their own cutoff.
+        answer_rank: maps each sample to the first rank whose text contains the expected answer; empty if no sample has
+            an expected answer.
     """
 
     judgments: Judgments
@@ -222,7 +224,7 @@ class SampleSet:
 
 
 def open_samples(samples: Path, outputs: Path) -> SampleSet:
-    """Read both files.
+    """Read the files of samples and outputs.
 
     Raises:
         NotFoundError, DataError: a file is missing or invalid.
@@ -257,7 +259,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
 
 
 def _qrels(samples: Mapping[str, ExpectedSample]) -> Qrels:
-    """Convert gains to grades: the index of the gain among all gains, 0 for none."""
+    """Convert gains to grades. The grade is the rank of the gain among all distinct gains, and 0 for a gain of 0."""
     levels = [0.0, *sorted({gain for sample in samples.values() for gain in sample.gains.values() if gain > 0})]
     high = max(len(levels) - 1, 1)
     scale = GradeScale.of(0, high, 1, dict(enumerate(levels if len(levels) > 1 else [0.0, 1.0])))
@@ -298,7 +300,9 @@ def _entries(path: Path) -> list[object]:
 
 
 def _json(text: str) -> object:
-    """Return the value of a JSON text; None if it is not JSON. YAML would read 1e-05 as a string."""
+    """Return the value of a JSON text, or None if it is not JSON. JSON is tried before YAML, which would read 1e-05
+    as a string.
+    """
     try:
         value: object = decode_json(text)
     except ValueError:
@@ -326,7 +330,7 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
 
 
 def _id(value: object) -> str | None:
-    """Return an id as text; None if YAML converted it, so that its spelling is lost."""
+    """Return an id as text; None if YAML converted the id to another type, so that its spelling is lost."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 

@@ -1,12 +1,13 @@
-"""Scored systems and their golden set: the common input of all analyses.
+"""Systems scored against a golden set. This `Study` is the common input of all analyses.
 
-Everything that needs a pass over a run is computed here once.
+Everything that requires reading a whole system output is computed here, once.
 
-The module also computes how far unjudged passages could move a difference (`raggs.metrics.unjudged`); the rule is
-`raggs.stats.comparison.could_reverse`.
+The module also computes how far unjudged passages could move a difference (see `raggs.metrics.unjudged`). Whether that
+makes a verdict inconclusive is decided by `raggs.stats.comparison.could_reverse`.
 
-It warns if scores are meaningless. Runs record the corpus that they searched, but files do not. If lists hardly contain
-judged passages, they are probably from another corpus; then advice to improve retrieval would be wrong.
+The module also returns warnings if scores are meaningless. Run directories record the corpus that was searched, but run
+files do not. If lists hardly contain judged passages, they are probably from another corpus. Advice to improve
+retrieval would then be wrong.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ DEEPER = "judge deeper pools: raggs run --set merge.depth=N, with N above the cu
 def ends_between(
     named: MeasureSpec, ours: ShownPassages | None, theirs: ShownPassages | None
 ) -> DifferenceBounds | None:
-    """Return how far unjudged passages could move each query's difference; None if neither system shows any.
+    """Return how far unjudged passages could move each query's difference; None if neither system has unjudged passages
+    in its top.
 
     Differences are negated if lower is better, so that more is always better.
 
     Args:
-        ours, theirs: the systems; None if unjudged passages carry no information.
+        ours, theirs: the tops of the two systems; None if all judged passages are relevant or the lists are condensed.
     """
     if ours is None or theirs is None or not unjudged_in(named, {"ours": ours.top, "theirs": theirs.top}):
         return None
@@ -55,7 +57,7 @@ def ends_between(
 
 
 def unjudged_in(named: MeasureSpec, tops: Mapping[str, TopPassages]) -> tuple[UnjudgedTopPart, ...]:
-    """Return the systems that show unjudged passages within the depth of a measure, largest share first."""
+    """Return the systems with unjudged passages in the ranks that a measure uses, largest share first."""
     found = []
     for system, top in tops.items():
         k = unjudged_depth(named, top.depth)
@@ -75,10 +77,10 @@ def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: DifferenceBounds, sign:
 
 
 def judging_remedy(tops: Iterable[UnjudgedTopPart], sources: Mapping[str, str], golden: str) -> str:
-    """Return the command with which the unjudged passages of systems are pooled and judged.
+    """Return the advice on how to get the unjudged passages of some systems pooled and judged.
 
     Args:
-        sources: by system, its file or run directory.
+        sources: maps each system to its file or run directory.
         golden: source of the judgments.
     """
     others = [(part.system, sources.get(part.system, "")) for part in tops]
@@ -103,17 +105,18 @@ MAX_SHOWN_IDS = 3
 
 @dataclass(frozen=True)
 class ScoringSettings:
-    """Settings of scoring.
+    """Settings for scoring systems.
 
     Attributes:
         measures: measures to compute.
-        cutoffs: cutoffs of analyses that need one; at least one.
-        ties: order of equal scores, as in trec_eval or as in the file.
+        cutoffs: cutoffs for the analyses that need a cutoff; at least one.
+        ties: how equal scores are ordered: as in trec_eval, or as in the file.
         condensed: whether unjudged passages are removed from the lists.
-        confidence: of intervals and tests, inside 0..1.
-        seed: random seed of the bootstrap and all draws.
-        facets: facet by passage; overrides those of the golden set.
-        answer_rank: by query, the first rank whose text contains the answer, inf for none; None if texts are unknown.
+        confidence: confidence of intervals and tests, above 0 and below 1.
+        seed: random seed for the bootstrap and all other draws.
+        facets: maps passages to facets; overrides the facets of the golden set.
+        answer_rank: maps each query to the first rank whose text contains the answer, or to inf if no text does; None
+            if texts are unknown.
     """
 
     measures: Sequence[MeasureSpec]
@@ -133,12 +136,13 @@ class Study:
     Attributes:
         judgments: the judgments of the golden set.
         scoring: settings of scoring.
-        hits: by system, the ranks of judged passages.
-        values: by system, the values of every measure.
-        makers: systems that the golden set was pooled from; the value is whether the set itself records that.
+        hits: for each system, the ranks of the judged passages.
+        values: for each system, the values of every measure.
+        makers: systems that the golden set was pooled from. The value is True if the set itself records this.
         derived: systems that are derived from others, such as fusions.
-        sources: by system, its file or run directory.
-        tops: by system, the top of its lists; empty if lists are condensed or no passage is judged not relevant.
+        sources: maps each system to its file or run directory.
+        tops: for each system, the top of its lists; empty if lists are condensed, or if no passage is judged not
+            relevant.
     """
 
     judgments: Judgments
@@ -151,7 +155,7 @@ class Study:
     tops: Mapping[str, TopPassages] = field(default_factory=dict)
 
     def shown(self, system: str) -> ShownPassages | None:
-        """Return a system with the top of its lists; None if unjudged passages carry no information."""
+        """Return the hits of a system and the top of its lists; None if the top is not in `tops`."""
         return ShownPassages(self.hits[system], self.tops[system]) if system in self.tops else None
 
     @property
@@ -161,7 +165,7 @@ class Study:
 
     @property
     def evidence(self) -> str:
-        """Measure that is 1 for a query with its whole evidence in the top K, for Acc|Hit."""
+        """Name of the measure that is 1 if the top K contains all the evidence for a query. Acc|Hit uses it."""
         return f"hit_all@{self.cutoff}" if self.graded else f"hit@{self.cutoff}"
 
     @property
@@ -174,7 +178,7 @@ def study_systems(judgments: Judgments, systems: Sequence[NamedSystem], scoring:
     """Score every system.
 
     Raises:
-        DataError: there is no common query, or the labels do not allow a measure.
+        DataError: a system has no query in common with the judgments, or a measure cannot be computed from the labels.
     """
     hits = {system.name: hits_of(judgments, system, scoring) for system in systems}
     values = {
@@ -197,7 +201,8 @@ def _tops(
 
 
 def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: ScoringSettings) -> TopPassages | None:
-    """Return the top of a system's lists up to the largest cutoff; None if unjudged passages carry no information.
+    """Return the top of a system's lists, up to the largest cutoff. Return None if lists are condensed, or if no
+    passage is judged not relevant.
 
     Args:
         judgments: the golden set as it was judged.
@@ -212,9 +217,10 @@ def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: ScoringSettings)
 def _is_pooled_from(
     judgments: Judgments, system: NamedSystem, hits: Mapping[str, Hits], scoring: ScoringSettings
 ) -> bool | None:
-    """Return whether the set records that it was pooled from a system; None if its lists show that it was not.
+    """Return True if the set records that it was pooled from a system, and False if this only follows from a top
+    without unjudged passages. Return None if the set was not pooled from the system.
 
-    A projected set was not pooled from systems with other chunks.
+    A golden set is never pooled from a system that needs a projection.
     """
     if system.projection:
         return None
@@ -227,7 +233,7 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
     """Return the ranks of the judged passages of a system, or of passages with projected grades.
 
     Raises:
-        DataError: no query in common, or the lists are from another corpus.
+        DataError: the system has no query in common with the judgments, or its lists are from another corpus.
     """
     projection = system.projection
     judgments = projection.judgments if projection else judgments
@@ -254,7 +260,7 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
 
 
 def mean(values: Floats) -> Number:
-    """Return the mean over queries with a defined value; None without any.
+    """Return the mean over the queries with a defined value; None if there are none.
 
     Args:
         values: shape (queries,), NaN if the measure is not defined.
@@ -267,9 +273,9 @@ def _shorten_ids(qids: Sequence[str]) -> str:
     return ", ".join(qids[:MAX_SHOWN_IDS]) + (", …" if len(qids) > MAX_SHOWN_IDS else "") or "none"
 
 
-HOLES = 0.5  # Share of the shown passages; above it, scores mean little.
-MIN_MET_SHARE = 0.1  # of the queries with a list, those where it holds a judged passage
-HARM_NOTE_FROM = 0.1  # Share of holes from which a note limits harm@k.
+HOLES = 0.5  # Share of unjudged passages in the top; above it, scores mean little.
+MIN_MET_SHARE = 0.1  # minimum share of the queries with results whose list contains a judged passage
+HARM_NOTE_FROM = 0.1  # Share of unjudged passages above which a note warns about harm@k.
 
 OTHER_CORPUS_REMEDY = (
     "evaluate it against a golden set of the same corpus; if the ids do mean the same texts, export its lists "
@@ -279,10 +285,10 @@ RECUT = "both are chunks of the same documents: --project maps the grades by pos
 
 
 def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
-    """Raise an error if lists come from another corpus than the judgments.
+    """Check that the lists of a system are not from another corpus than the judgments.
 
     Raises:
-        DataError: both corpora are known, and differ.
+        DataError: both corpora are known and differ.
     """
     if other := system.origin.other_corpus(judgments.origin):
         recut = same_documents(judgments.source, system.source)
@@ -295,9 +301,10 @@ def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
 
 
 def doubt_of(study: Study, system: str) -> str:
-    """Return why the scores of a system mean little; empty if there is no reason.
+    """Return why the scores of a system mean little. The text is empty if there is no such reason.
 
-    If all labels are relevant, unjudged passages are not relevant by convention, so holes carry no information.
+    If all labels are relevant, unjudged passages are not relevant by convention, so their share is no reason to doubt
+    the scores.
     """
     hits, k = study.hits[system], min(study.scoring.cutoffs)
     if hits.reading is not None:
@@ -331,7 +338,9 @@ def foreign_lists_warning(source: str, system: str, hits: Hits) -> str:
 
 
 def _unreached(study: Study, system: str, hits: Hits, k: int) -> str:
-    """Return the same warning for grades that were projected onto the system's own corpus."""
+    """Return a warning if much of the top has too little judged text, for grades that were projected onto the
+    system's corpus.
+    """
     holes = holes_at(hits, k)
     if holes is None or holes <= HOLES:
         return ""
@@ -348,13 +357,15 @@ def met_share(hits: Hits) -> float:
 
 
 def holes_at(hits: Hits, k: int) -> Number:
-    """Return the mean share of unjudged passages in the top k, over queries with results."""
+    """Return the mean share of unjudged passages in the top k, over the queries with results."""
     found = parse_measure(f"holes@{k}").values(hits)[hits.returned]
     return float(found.mean()) if len(found) else None
 
 
 def harmless_note(study: Study, system: str) -> str:
-    """Return a note if harm@k omits many unjudged passages; empty if harm was not requested."""
+    """Return a note if harm@k was requested and many passages are unjudged, which it counts as harmless. Otherwise,
+    return an empty text.
+    """
     asked = [named for named in study.scoring.measures if named.measure.NAME == "harm" and named.measure.k]
     for named in asked:
         holes = holes_at(study.hits[system], named.measure.cutoff)
@@ -376,6 +387,8 @@ def lowest_label(qrels: Qrels) -> int | None:
 
 
 def judges_both(qrels: Qrels) -> bool:
-    """Return whether some passages are judged not relevant. If not, unjudged ones are not relevant by convention."""
+    """Return whether some passages are judged not relevant. If not, unjudged passages are not relevant by
+    convention.
+    """
     judged = qrels.grade[qrels.grade >= 0]
     return bool((judged < qrels.scale.relevant).any())

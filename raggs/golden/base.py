@@ -223,7 +223,7 @@ class PartStock:
 
     Attributes:
         count: number of items: labels, passages, queries or list entries.
-        digest: digest of their content, 32 hex digits. Equal items have equal digests, whatever their order.
+        digest: digest of their content, 32 hex digits. Equal items in any order have equal digests.
     """
 
     count: int = 0

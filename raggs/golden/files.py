@@ -322,7 +322,7 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
     no labels. The path of the queries is None if there are none.
 
     Raises:
-        DataError: there are several files of labels, and no sidecar says which one to use.
+        DataError: there are several files of labels, and no sidecar selects one of them.
     """
     stated = stated_labels(folder)
     known = [stated] if stated else [folder / name for name in LABELS if (folder / name).is_file()]

@@ -196,8 +196,8 @@ def _provenance(run: OpenedRun) -> GoldenProvenance:
 
 
 def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale | None) -> Judgments:
-    """Return all grades of a run, their uncertainty, and groups of near-duplicates. Passages without a grade are left
-    out.
+    """Return all grades of a run, their uncertainty, and groups of near-duplicates. Passages without a grade are not
+    included.
 
     Raises:
         NotFoundError: the judge stage has not run.

@@ -95,7 +95,7 @@ class PassageView:
         source: document, file or address that the passage is from; empty if unknown.
         judged: grade of the passage, with its source; None if the passage was not judged.
         place: position in the golden order; None if the passage was not ranked.
-        cut: why the prune stage left the passage out of the ranking; empty if it did not.
+        cut: why the prune stage excluded the passage from the ranking; empty if it did not.
         duplicate_of: id of the passage that represents its near-duplicates; None if there is none.
         words: latest label of each annotator; an adjudicated label is last.
     """
@@ -294,7 +294,7 @@ class SheetPassage:
         pooled: fused rank of the passage in the pool.
         sources: rank of the passage in the list of each retriever.
         twin: id of the passage that represents its near-duplicates, if that is another passage.
-        cut: why the prune stage left the passage out of the ranking.
+        cut: why the prune stage excluded the passage from the ranking.
         words: human labels.
     """
 

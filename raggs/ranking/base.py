@@ -104,7 +104,7 @@ class Pilot:
     Attributes:
         grades, graded: start scores of the pool, and for each of them whether it is a grade of the judge.
         judged: all answers of the judge to this query.
-        biased: whether a position bias of the judge is to be estimated.
+        biased: whether to estimate the position bias of the judge.
     """
 
     grades: Floats

@@ -351,7 +351,7 @@ def _added(cost: Cost, worse: Sequence[Cost], below: int) -> Cost:
     for thing, (more, against) in enumerate(worse):
         if below >> thing & 1:
             total, casting = total + more, casting + against
-    return round(total, 9), casting  # rounded, so that equal sums tie whatever the order of summation
+    return round(total, 9), casting  # rounded, so that equal sums tie in any order of summation
 
 
 def _borda(orders: Sequence[Sequence[int]], weights: Sequence[float]) -> list[int]:

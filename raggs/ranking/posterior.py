@@ -1,6 +1,6 @@
 """Posterior of the utilities under the Plackett-Luce model, from all judged orders at once.
 
-Model: utilities x have a prior around the grades. A judge with the sharpness b orders a batch by the Plackett-Luce
+Model: utilities x have a prior around the grades. A judge with the sharpness b orders batches by the Plackett-Luce
 model with the scores b x. The judge picks the best item, then the best of the rest, and so on. Each pick (a stage)
 follows a softmax of the scores of the remaining items (Luce 1959, Plackett 1975). The likelihood also depends on the
 positions at which passages were shown, since a judge may have a position bias. Orders given beforehand have their own
@@ -115,8 +115,8 @@ class JudgeModel:
             later picks. If empty, the sharpness does not decrease.
         strain: how the sharpness decreases with the length m of the list, >= 0: the factor is (5 / m)^strain.
         sharpness, doubt: log-normal prior of the sharpness: median, and standard deviation of the logarithm.
-        usual, favour_doubt: normal prior of the position bias: mean of shape (knots,), where None is 0, and standard
-            deviation.
+        usual, favour_doubt: normal prior of the position bias: mean of shape (knots,), or None for a mean of 0, and
+            standard deviation.
     """
 
     favour: Floats
@@ -236,8 +236,8 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
             sharpness does not decrease.
 
     Returns:
-        The log-likelihoods, shape (c,); their gradients by the scores, 1 - sum p, shape (c, m); and the sums of diag p
-        - p p^T, shape (c, m, m).
+        The log-likelihoods, shape (c,). Their gradients by the scores, which are 1 - sum p, shape (c, m). The sums of
+        diag p - p p^T, shape (c, m, m).
     """
     if left is not None:
         return _tired_sums(scores, left)

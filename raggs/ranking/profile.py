@@ -101,8 +101,8 @@ REPEAT_SHRINKAGE = 3.0  # shrinks the estimate to 0 if few pairs were repeated, 
 
 
 def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
-    """Return the weight of each order: the mean of 1 / (1 + (n - 1) echo) over its pairs, where n >= 1 is how often
-    the pair was shown.
+    """Return the weight of each order: the mean of 1 / (1 + (n - 1) echo) over its pairs, with n >= 1 showings of
+    each pair.
     """
     if echo == 0:
         return np.ones(len(orders))

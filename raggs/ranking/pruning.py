@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PruneDecision:
-    """Whether a passage is ranked, and a readable text that says which rule decided this."""
+    """Whether a passage is ranked, and the rule that decided this, as readable text."""
 
     kept: bool
     why: str

@@ -99,7 +99,7 @@ class RoundRanker(Ranker):
 
     @abstractmethod
     def _settled(self) -> str | None:
-        """Return the engine's own reason to stop; None if it would go on."""
+        """Return the engine's own reason to stop; None if the engine would continue."""
 
     @abstractmethod
     def ranking(self) -> Ranking:
