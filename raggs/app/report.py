@@ -135,7 +135,21 @@ def gather(request: ReportRequest) -> ReportFacts:
         reviews=_reviews(run, request.reviews),
         diagnoses=diagnoses,
         undiagnosed=undiagnosed,
+        terms=_terms(scored.report),
     )
+
+
+PLAIN_TERMS = frozenset(("query", "passage", "document", "corpus", "run", "grade", "relevant", "label"))
+
+
+def _terms(report: EvalReport | None) -> dict[str, str]:
+    """Return the definitions of terms that a reader may not know: those of the glossary, and the report's measures."""
+    from raggs.app.catalog import glossary_entries  # imported lazily: it reads the glossary
+    from raggs.metrics.names import glossary
+
+    entries = {entry.words[0]: entry.text for entry in glossary_entries().values()}
+    measures = {} if report is None else glossary(report.measures)
+    return {name: text for name, text in {**entries, **measures}.items() if name not in PLAIN_TERMS}
 
 
 def _diagnoses(

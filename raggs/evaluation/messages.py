@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from raggs.base.document import score, signed
+from raggs.base.document import formatted
 from raggs.evaluation.models import ComparisonPart, EvalReport, GoldenPart, UnjudgedPart, UnjudgedTopPart, Verdict
 
 Kind = Literal["retrieval", "ordering", "none"]
@@ -49,16 +49,19 @@ def interval_words(report: EvalReport) -> str:
     return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"
 
 
-def difference_sentence(part: ComparisonPart) -> str:
+def difference_sentence(part: ComparisonPart, digits: int) -> str:
     """Return a sentence with a difference, its interval and p value, and the numbers of queries on which the system
     is better, equal and worse.
+
+    Args:
+        digits: decimals of the figures.
     """
-    p = part.corrected.get("randomisation")
-    tested = "" if p is None else f", p {score(p)} after Holm's correction"
+    p, form = part.corrected.get("randomisation"), f"+z.{digits}f"
+    tested = "" if p is None else f", p {formatted(p, f'.{digits}f')} after Holm's correction"
     return (
-        f"{part.system} against {part.baseline}: {part.measure} {signed(part.difference)} "
-        f"[{signed(part.low)}, {signed(part.high)}]{tested}; better on {part.wins}, equal on {part.ties}, "
-        f"worse on {part.losses} queries"
+        f"{part.system} against {part.baseline}: {part.measure} {formatted(part.difference, form)} "
+        f"[{formatted(part.low, form)}, {formatted(part.high, form)}]{tested}; better on {part.wins}, "
+        f"equal on {part.ties}, worse on {part.losses} queries"
     )
 
 
@@ -67,7 +70,15 @@ def would_tell(part: ComparisonPart) -> str:
     conclusive, or if no number of queries would resolve it.
     """
     open_ = part.verdict == "inconclusive" and part.queries_needed
-    return f"{part.queries_needed:,} queries would resolve it" if open_ else ""
+    return f"{query_count(part.queries_needed)} queries would resolve it" if part.queries_needed and open_ else ""
+
+
+MAX_STATED_QUERIES = 10_000  # larger estimates only say that no real set is large enough
+
+
+def query_count(needed: int) -> str:
+    """Return the estimated number of queries: ``about 300``, or ``more than 10,000``."""
+    return f"more than {MAX_STATED_QUERIES:,}" if needed > MAX_STATED_QUERIES else f"about {needed:,}"
 
 
 def inconclusive(part: UnjudgedPart) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from typing import ClassVar
@@ -29,6 +29,8 @@ from raggs.runs.manifests.costs import LedgerTotals, costs
 from raggs.runs.manifests.open_run import OpenedRun
 from raggs.stats.judge_agreement import JudgeValidity
 from raggs.sweeps.models import SweepReport
+
+DIGITS = 3  # decimals of scores
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class ReportFacts:
         reviews: human labels, if there are any.
         judged: grades as columns, if the evaluation has already read them.
         diagnoses: reports of diagnoses; `undiagnosed`: sentences on omitted ones.
+        terms: definitions, which the page links from the first use of a term in each section.
     """
 
     place: str
@@ -82,6 +85,7 @@ class ReportFacts:
     judged: Judgments | None = None
     diagnoses: tuple[DiagnosisReport, ...] = ()
     undiagnosed: tuple[str, ...] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def judgments(self) -> Judgments | None:

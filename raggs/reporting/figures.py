@@ -22,10 +22,11 @@ class SvgFigure(ReportPart):
 
 
 def figures(report: EvalReport) -> Iterator[SvgFigure]:
-    """Yield all figures with data, the one of the primary metric first."""
+    """Yield the figures of the section on systems, the one of the primary metric first; `differences` is a separate
+    one.
+    """
     measure = report.measures[0]
     yield from _means(report, measure)
-    yield from _differences(report, measure)
     yield from _over_cutoffs(report)
     yield from _recall(report)
 
@@ -38,7 +39,8 @@ def _means(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
         yield SvgFigure(words=words, svg=inlined(forest(words, rows, f"mean, {interval_words(report)}", changes=False)))
 
 
-def _differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
+def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
+    """Yield the differences of all systems from the baseline, with intervals, if there are any."""
     rows = [
         ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("better", "worse"))
         for part in report.comparisons

@@ -13,15 +13,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape, unescape
 from importlib.resources import files
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from raggs.base import __version__
 from raggs.base.document import GLOSSARY
-from raggs.base.text import COMMANDS, escape_controls
+from raggs.base.text import COMMANDS, escape_controls, plural
 from raggs.evaluation.models import ReportPart
 from raggs.golden.views import QuestionSheet, SheetPassage
 from raggs.reporting import REGISTRY
@@ -162,7 +165,7 @@ def report_page(facts: ReportFacts) -> str:
         DataError: a file of the run is invalid.
         PrerequisiteError: a section of another package cannot be loaded.
     """
-    kinds = [REGISTRY.load(name) for name in REGISTRY]
+    kinds, linking = [REGISTRY.load(name) for name in REGISTRY], TermLinks(facts.terms)
     found = [(kind, part) for kind in kinds if (part := kind().data(facts)) is not None]
     shown = [kind for kind, _ in found]
     style, script = (_joined_resources(shown, ending) for ending in ("css", "js"))
@@ -175,30 +178,90 @@ def report_page(facts: ReportFacts) -> str:
         raggs=__version__,
         style=style,
         script=script,
-        sections=[_render_section(kind, part) for kind, part in found],
+        extent=_extent(facts),
+        sections=[_render_section(kind, part, linking) for kind, part in found],
+        terms=linking.used,
         texts=facts.texts,
         glossary=GLOSSARY,
     )
 
 
-def _render_section(kind: type[ReportSection], part: ReportPart) -> RenderedSection:
+def _extent(facts: ReportFacts) -> str:
+    """Return size and date of the golden set: ``150 queries · 2,071 labels · created 2026-05-01``."""
+    report, run = facts.report, facts.run
+    sizes = [] if report is None else [plural(report.golden.queries, "query"), plural(report.golden.judgments, "label")]
+    return " · ".join([*sizes, *([] if run is None else [f"created {run.manifest.created:%Y-%m-%d}"])])
+
+
+class TermLinks:
+    """Links the first use of each term in a section to its definition at the end of the page, with a tooltip.
+
+    Args:
+        terms: definitions by term. A term of several words, or a plural with s, is found in any case.
+    """
+
+    SILENT = frozenset(("a", "button", "code", "option", "pre", "script", "small", "style", "summary", "svg", "bdi"))
+
+    def __init__(self, terms: Mapping[str, str]) -> None:
+        self._terms = {name.lower(): (name, text) for name, text in terms.items()}
+        names = "|".join(re.escape(escape(name)) for name in sorted(self._terms, key=lambda name: (-len(name), name)))
+        self._pattern = re.compile(rf"(?<![\w@-])({names})(s?)(?![\w-])", re.IGNORECASE) if names else None
+        self._used: set[str] = set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Terms linked so far with their definitions, sorted."""
+        return [self._terms[name] for name in sorted(self._used)]
+
+    def link(self, html: str) -> str:
+        """Return rendered HTML with links; text in commands, links, drawings and texts of users stays as it is."""
+        if self._pattern is None:
+            return html
+        linked: set[str] = set()
+        silent: list[str] = []
+        pieces = []
+        for piece in re.split(r"(<[^>]*>)", html):
+            if tag := re.match(r"<(/?)([a-z0-9]+)([^>]*)>", piece):
+                closing, name, rest = tag.groups()
+                if closing and silent and silent[-1] == name:
+                    silent.pop()
+                elif not closing and (name in self.SILENT or "dir=" in rest or silent[-1:] == [name]):
+                    silent.append(name)
+            elif not silent:
+                piece = self._pattern.sub(lambda found: self._anchor(found, linked), piece)
+            pieces.append(piece)
+        return "".join(pieces)
+
+    def _anchor(self, found: re.Match[str], linked: set[str]) -> str:
+        key = unescape(found[1]).lower()
+        if key in linked:
+            return found[0]
+        linked.add(key)
+        self._used.add(key)
+        name, text = self._terms[key]
+        return f'<a class="term" href="#term-{quote(name)}" title="{escape(text)}">{found[0]}</a>'
+
+
+def _render_section(kind: type[ReportSection], part: ReportPart, linking: TermLinks) -> RenderedSection:
     template = _templates().from_string(kind.resource("html"))
     data = embedded(part.model_dump(mode="json")) if kind.SCRIPTED else ""
-    return RenderedSection(kind.NAME, kind.TITLE, template.render(data=part, name=kind.NAME), data)
+    html = linking.link(template.render(data=part, name=kind.NAME))
+    return RenderedSection(kind.NAME, kind.TITLE, html, data)
 
 
 def embedded(value: object) -> str:
     """Return JSON for embedding in HTML: without markup, and with escaped text direction characters."""
     text = safe_json(value)
-    for char, escape in MARKUP.items():
-        text = text.replace(char, escape)
+    for char, code in MARKUP.items():
+        text = text.replace(char, code)
     return text
 
 
 def _joined_resources(kinds: Sequence[type[ReportSection]], ending: str) -> str:
     """Return the page's own style or script, followed by those of its sections."""
     own = (files("raggs.reporting") / "page" / f"page.{ending}").read_text(encoding="utf-8")
-    return "\n".join(filter(None, [own, *(kind.resource(ending) for kind in kinds)]))
+    theme = (files("raggs.base") / "theme.css").read_text(encoding="utf-8") if ending == "css" else ""
+    return "\n".join(filter(None, [theme, own, *(kind.resource(ending) for kind in kinds)]))
 
 
 def _digest(text: str) -> str:

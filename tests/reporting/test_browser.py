@@ -160,7 +160,7 @@ def test_a_question_opens_by_its_address_with_its_passages_as_text(browser: Any,
 def test_a_report_without_texts_holds_no_word_of_a_passage(run: Path, page: Path, tmp_path: Path) -> None:
     silent = write_report_page(ReportRequest(run, texts=False, out=tmp_path / "silent.html"))
     assert SECRET.encode() not in silent.read_bytes()
-    assert "passages are left out of this file" in silent.read_text(encoding="utf-8")
+    assert "Passage texts are omitted from this file." in silent.read_text(encoding="utf-8")
 
 
 def test_a_sweep_beside_systems_is_read_on_a_narrow_screen(browser: Any, tmp_path: Path) -> None:

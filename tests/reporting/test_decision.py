@@ -12,13 +12,20 @@ from raggs.evaluation.messages import difference_sentence
 from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
 from raggs.reporting.base import JudgeValidation, ReportFacts
-from raggs.reporting.sections.decision import DecisionPart, DecisionSection
+from raggs.reporting.sections.decision import DecisionPart, DecisionSection, Recommendation
 from raggs.stats.judge_agreement import JudgeValidity
 from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow
 
 
 def box(found: ReportFacts) -> DecisionPart:
     return DecisionSection().data(found)
+
+
+def recommended(found: ReportFacts) -> Recommendation:
+    """Return the recommendation by the evaluation."""
+    systems = box(found).systems
+    assert systems is not None
+    return systems
 
 
 def comparison(**changed: object) -> ComparisonPart:
@@ -32,14 +39,21 @@ def with_comparisons(*parts: ComparisonPart) -> EvalReport:
 
 @pytest.mark.parametrize(
     ("verdict", "needed", "answer"),
-    [("better", 3, "yes"), ("worse", 3, "no"), ("equivalent", None, "no"), ("inconclusive", 20, "inconclusive")],
+    [
+        ("better", 3, "Replace poor with good. good scores "),
+        ("worse", 3, "Keep poor. good scores "),
+        ("equivalent", None, "good and poor are equivalent. "),
+        ("inconclusive", 20, "Keep poor for now. good scores "),
+        ("unjudged", None, "No decision yet. good scores "),
+    ],
 )
-def test_the_verdict_becomes_an_answer_in_the_words_of_the_evaluation(verdict, needed, answer):
+def test_the_verdict_of_the_evaluation_becomes_a_headline(verdict, needed, answer):
     part = comparison(verdict=verdict, queries_needed=needed)
-    (ship,) = box(facts(with_comparisons(part))).ships
-    assert (ship.question, ship.answer) == ("Replace poor with good?", answer)
-    assert ship.said[0] == difference_sentence(part)
-    assert ship.needed == (20 if answer == "inconclusive" else None)
+    ship = recommended(facts(with_comparisons(part)))
+    assert ship.headline.startswith(answer) and "3 queries)." in ship.headline
+    assert ship.answer == ("inconclusive" if verdict == "unjudged" else verdict)
+    assert ship.said[0] == difference_sentence(part, 3)
+    assert ship.needed == (20 if verdict == "inconclusive" else None)
 
 
 def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
@@ -48,10 +62,10 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
         comparison(system="b", difference=0.2, verdict="better"),
         comparison(system="c", difference=0.9, measure="mrr", verdict="better"),
     )
-    (ship,) = box(facts(with_comparisons(*parts))).ships
-    assert ship.question == "Replace poor with b?"
+    ship = recommended(facts(with_comparisons(*parts)))
+    assert ship.headline.startswith("Replace poor with b.")
     part = parts[0]
-    assert f"other systems against poor: a +0.1000 [{part.low:+.4f}, {part.high:+.4f}]" in ship.said
+    assert f"other systems against poor: a +0.100 [{part.low:+.3f}, {part.high:+.3f}]" in ship.said
 
 
 @pytest.mark.parametrize(
@@ -61,31 +75,31 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
 def test_what_a_system_shows_that_misleads_stands_beside_its_gain(verdict, said):
     measured = make_report(golden(), SYSTEMS, scoring(("ra_nwg@2", "harm@2")), [Comparisons("poor")])
     parts = [part.model_copy(update={"verdict": verdict}) for part in measured.comparisons]
-    (ship,) = box(facts(measured.model_copy(update={"comparisons": tuple(parts)}))).ships
+    ship = recommended(facts(measured.model_copy(update={"comparisons": tuple(parts)})))
     (harm,) = [each for each in ship.said if each.startswith("harm@2")]
     mean = next(system for system in measured.systems if system.name == "good").scores["harm@2"].mean
-    assert f"grade 1 or 2: {mean:.4f}, " in harm and harm.endswith(f"against poor: {said}")
-    assert not [each for each in box(facts(with_comparisons(comparison()))).ships[0].said if "harm" in each]
+    assert f"grade 1 or 2: {mean:.3f}, " in harm and harm.endswith(f"against poor: {said}")
+    assert not [each for each in recommended(facts(with_comparisons(comparison()))).said if "harm" in each]
 
 
 def test_a_system_that_is_behind_is_not_shipped_though_that_may_be_chance():
     part = comparison(verdict="inconclusive", queries_needed=20, difference=-0.1)
-    (ship,) = box(facts(with_comparisons(part))).ships
-    assert (ship.answer, ship.needed) == ("no", None)
+    ship = recommended(facts(with_comparisons(part)))
+    assert ship.headline.startswith("Keep poor. good scores 10.0 points less, which may be chance") and not ship.needed
     assert "its mean is below poor, although not significantly, so nothing supports the replacement" in ship.said
 
 
 def test_lower_is_better_where_it_is():
     parts = [comparison(system=name, difference=value) for name, value in (("a", -0.2), ("b", 0.1))]
     report = with_comparisons(*parts).model_copy(update={"higher_is_better": {"ra_nwg@2": False}})
-    assert box(facts(report)).ships[0].question == "Replace poor with a?"
+    assert recommended(facts(report)).said[0].startswith("a against poor: ")
 
 
 def test_queries_that_would_tell_are_a_step_unless_they_are_far_too_many():
     near, far = (box(facts(with_comparisons(comparison(verdict="inconclusive", queries_needed=n)))) for n in (20, 40))
     assert "raggs questions DOCS --out questions.jsonl --n 17" in [step.command for step in near.steps]
     assert not [step for step in far.steps if "questions" in step.command]
-    assert "such a small difference rarely matters in practice" in " ".join(far.ships[0].said)
+    assert "such a small difference rarely matters in practice" in " ".join(far.systems.said)
 
 
 @pytest.mark.parametrize("unsure", [True, False])
@@ -100,15 +114,15 @@ def test_that_no_system_holds_the_limits_is_no_answer_if_unjudged_passages_could
     sweep = SweepReport.model_construct(
         name="a", questions=9, quality=("ndcg@4",), systems=(row,), choice=choice, confidence=0.95, cutoffs=(4,)
     )
-    ship = box(facts(sweeps=(sweep,))).ships[-1]
-    assert ship.answer == ("inconclusive" if unsure else "no")
+    ship = box(facts(sweeps=(sweep,))).sweeps[-1]
+    assert ship.answer == ("inconclusive" if unsure else "worse")
     reason = "Whether s reaches ndcg@4 of 0.600 is inconclusive: 50% of the top 4 of s is unjudged."
     assert ship.said == ("None.", *((reason, "Next: judge them.") if unsure else ()))
 
 
 def test_one_system_is_compared_with_nothing():
     found = box(facts(reported(systems=SYSTEMS[:1])))
-    assert found.ships[0].answer == "nothing to compare"
+    assert found.systems.answer == "nothing to compare"
     assert any("--run A=a.trec --run B=b.trec" in step.command for step in found.steps)
     unnamed = box(replace(facts(), report=None, missing="no system was named"))
     assert any("--run A=a.trec --run B=b.trec" in step.command for step in unnamed.steps)
@@ -118,7 +132,7 @@ def test_what_was_not_looked_at_is_never_fine_and_the_worst_check_decides():
     quiet = reported(systems=SYSTEMS[:1]).model_copy(update={"warnings": ()})
     found = box(facts(quiet))
     states = {check.name: check.state for check in found.checks}
-    assert states == {"Completeness": "good", "Unjudged": "doubt", "People": "unknown"}
+    assert states == {"Completeness": "good", "Unjudged": "doubt", "Human labels": "unknown"}
     assert found.trusted == "doubt"
     stopped = box(facts(quiet.model_copy(update={"warnings": ("good: of another corpus",)})))
     assert stopped.trusted == "bad"
@@ -131,7 +145,7 @@ def test_failed_judgments_are_a_doubt_and_a_set_without_grades_blocks():
     assert box(facts(golden=given)).checks[0].said == ("1 judgment failed (no grade)",)
     none = box(replace(facts(), report=None, missing="the set has no grades yet"))
     assert none.blocks[0] == "the set has no grades yet"
-    assert none.ships == ()
+    assert (none.systems, none.sweeps, none.main) == (None, (), None)
 
 
 @pytest.mark.parametrize(("answer", "state"), [("yes", "good"), ("no", "bad"), ("not yet", "doubt")])
@@ -142,7 +156,7 @@ def test_peoples_word_on_comparing_systems_counts_with_its_rule(answer, state):
     )
     said = ("usable for comparing systems (kappa at least 0.4)",)
     check = box(facts(people=JudgeValidation(trust, said))).checks[-1]
-    assert (check.name, check.state, check.said) == ("People", state, said)
+    assert (check.name, check.state, check.said) == ("Human labels", state, said)
 
 
 def test_every_threshold_is_named():

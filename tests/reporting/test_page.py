@@ -10,7 +10,7 @@ from support.hostile import ORDERS
 from support.reports import facts
 
 from raggs.reporting import REGISTRY
-from raggs.reporting.page import embedded, report_page
+from raggs.reporting.page import TermLinks, embedded, report_page
 
 
 def test_the_policy_allows_the_one_style_and_the_one_script_and_no_address():
@@ -62,3 +62,16 @@ def test_no_two_sections_style_the_same_class():
         for found in re.findall(r"(?:^|[},])\s*\.([\w-]+)", REGISTRY.load(name).resource("css")):
             owners.setdefault(found, set()).add(name)
     assert {each: names for each, names in owners.items() if len(names) > 1} == {}
+
+
+def test_terms_are_linked_once_a_section_and_only_in_the_texts_of_raggs() -> None:
+    links = TermLinks({"kappa": "agreement <beyond> chance", "RA-nWG": "gain", "canaries": "control items"})
+    found = links.link('<p title="kappa">kappa and Kappa; <code>kappa</code> <bdi>ra-nwg</bdi> ra-nwg@10 scanaries</p>')
+    link = '<a class="term" href="#term-{}" title="{}">{}</a>'
+    assert found == (
+        f'<p title="kappa">{link.format("kappa", "agreement &lt;beyond&gt; chance", "kappa")} and Kappa; '
+        f"<code>kappa</code> <bdi>ra-nwg</bdi> {link.format('RA-nWG', 'gain', 'ra-nwg')}@10 scanaries</p>"
+    )
+    assert [name for name, _ in links.used] == ["kappa", "RA-nWG"]
+    assert "term-kappa" in links.link("<p>kappas</p>"), "once a section, and plurals too"
+    assert TermLinks({}).link("<p>kappa</p>") == "<p>kappa</p>"

@@ -121,7 +121,7 @@ def test_stages_that_are_not_done_are_told_with_the_command_that_does_them(tmp_p
     whole = nothing["Completeness"]
     assert whole.state == "bad" and whole.step is not None
     assert whole.step.command == "raggs run --config 'my raggs.yaml' --run-id other"  # another name is another run
-    assert nothing["People"].step is None  # there is nothing yet to hold people against
+    assert nothing["Human labels"].step is None  # there is nothing yet to hold people against
     lock_ = opened.manifest.stages["judge"]
     graded = dict.fromkeys(("embed", "retrieve", "merge", "judge"), lock_)
     store.save(opened.manifest.model_copy(update={"stages": graded}))

@@ -12,16 +12,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.base.document import score, signed
+from raggs.base.document import UNDEFINED
 from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, GATE_FAILED_TEXT, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
-from raggs.evaluation.messages import difference_sentence, inconclusive
+from raggs.evaluation.messages import difference_sentence, inconclusive, query_count
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.evaluation.study import HARM_NOTE_FROM, HOLES
 from raggs.metrics.names import parse_measure
 from raggs.parts.judges import is_exact
-from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons, is_ahead
+from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, is_ahead
+from raggs.reporting.figures import SvgFigure, differences
 from raggs.runs.manifests.costs import failed_judge_gates
 from raggs.runs.manifests.messages import (
     OUTCOMES,
@@ -233,37 +234,61 @@ def _human_agreement_check(facts: ReportFacts) -> TrustCheck:
             command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
             step = NextStep(why="label the most informative passages by hand", command=command)
         said = people.why or "the judge was not compared with human labels"
-        return TrustCheck(name="People", state="unknown", said=(said,), threshold="", step=step)
+        return TrustCheck(name="Human labels", state="unknown", said=(said,), threshold="", step=step)
     comparing = people.trust[0]
     states: dict[str, State] = {"yes": "good", "no": "bad", "not yet": "doubt"}
     return TrustCheck(
-        name="People", state=states[comparing.answer], said=people.said, threshold=""
+        name="Human labels", state=states[comparing.answer], said=people.said, threshold=""
     )  # the sentences include their thresholds
 
 
-Answer = Literal["yes", "no", "inconclusive", "nothing to compare"]
+Answer = Literal["better", "worse", "equivalent", "inconclusive", "nothing to compare"]
 MAX_QUERY_FACTOR = 10  # multiple of the existing queries, beyond which collecting more is not recommended
-TRUST_SENTENCES: dict[State, str] = {
+STATUS_WORDS: dict[Answer, str] = {
+    "better": "conclusive",
+    "worse": "conclusive",
+    "equivalent": "conclusive",
+    "inconclusive": "inconclusive",
+    "nothing to compare": "one system only",
+}
+TRUST_WORDS: dict[State, str] = {
     "good": "yes, all checks passed",
     "doubt": "with caution",
     "bad": "no",
-    "unknown": "as far as checks were run",
+    "unknown": "as far as it was checked",
 }
+TRUST_ORDER: tuple[State, ...] = ("bad", "doubt", "unknown", "good")  # the first state found decides
 
 
 class Recommendation(ReportPart):
-    """A recommendation: question and answer."""
+    """A recommendation: what to do, in one sentence, and why."""
 
-    question: str
-    answer: Answer
-    said: tuple[str, ...]
+    headline: str
+    answer: Answer = Field(description="verdict on the best other system, or on the choice of a sweep")
+    said: tuple[str, ...] = Field(description="reasons, with all figures")
     needed: int | None = Field(None, description="queries needed for a conclusive result, if it is inconclusive")
+
+    @property
+    def state(self) -> State:
+        """State by which the answer is coloured."""
+        return "good" if self.answer == "better" else "doubt" if self.answer == "inconclusive" else "unknown"
 
 
 class DecisionPart(ReportPart):
-    """Data of the section."""
+    """Data of the section.
 
-    ships: tuple[Recommendation, ...]
+    Attributes:
+        systems: recommendation by the evaluation; None if nothing was scored.
+        sweeps: recommendations of the sweeps.
+        figure: differences of all systems from the baseline, with intervals.
+        trusted: worst state of the checks.
+        blocks: reasons not to use the result, most severe first.
+        steps: next steps, the most urgent first.
+    """
+
+    systems: Recommendation | None
+    sweeps: tuple[Recommendation, ...]
+    figure: SvgFigure | None
     trusted: State
     checks: tuple[TrustCheck, ...]
     blocks: tuple[str, ...]
@@ -272,36 +297,50 @@ class DecisionPart(ReportPart):
     thresholds: tuple[str, ...]
 
     @property
+    def main(self) -> Recommendation | None:
+        """The recommendation at the top: that of the evaluation, else of the first sweep."""
+        return self.systems or next(iter(self.sweeps), None)
+
+    @property
+    def others(self) -> tuple[Recommendation, ...]:
+        """Recommendations below the one at the top."""
+        return self.sweeps if self.systems else self.sweeps[1:]
+
+    @property
+    def status(self) -> str:
+        """Whether the comparison has a conclusive result, in words."""
+        return "nothing was scored" if self.main is None else STATUS_WORDS[self.main.answer]
+
+    @property
     def trust(self) -> str:
-        """Whether the set can be trusted, in words."""
-        return TRUST_SENTENCES[self.trusted]
+        """Whether the set can be trusted, in words, with the checks that decide."""
+        deciding = [check.name for check in self.checks if check.state == self.trusted and self.trusted != "good"]
+        word = {"bad": "failed", "doubt": "warning", "unknown": "not run"}.get(self.trusted)
+        return TRUST_WORDS[self.trusted] + (f" ({word}: {', '.join(deciding)})" if deciding else "")
 
 
 class DecisionSection(ReportSection):
-    """What does the set say, can it be trusted, what blocks, what is next, and what did it cost?"""
+    """Which system does the set recommend, can the set be trusted, what blocks, what is next, and what did it cost?"""
 
     NAME = "decision"
     TITLE = "Decision"
 
     def data(self, facts: ReportFacts) -> DecisionPart:
         """Return the data of the section; every report has one."""
-        ships, found = tuple(_ships(facts)), tuple(checks(facts))
+        systems = None if facts.report is None else _of_systems(facts.report)
+        sweeps, found = tuple(map(_of_sweep, facts.sweeps)), tuple(checks(facts))
+        advised = (*((systems,) if systems else ()), *sweeps)
         return DecisionPart(
-            ships=ships,
-            trusted=_trusted(found),
+            systems=systems,
+            sweeps=sweeps,
+            figure=None if facts.report is None else next(differences(facts.report, facts.report.measures[0]), None),
+            trusted=next(state for state in TRUST_ORDER if state in {"good", *(check.state for check in found)}),
             checks=found,
             blocks=tuple(_blocks(found, facts)),
-            steps=tuple(_steps(facts, ships, found)),
+            steps=tuple(_steps(facts, advised, found)),
             cost=tuple(_cost(facts)),
             thresholds=(*_thresholds(facts.report), *_of_choices(facts.sweeps)),
         )
-
-
-def _trusted(found: Sequence[TrustCheck]) -> State:
-    """Return the worst state; "unknown" is less severe than "doubt"."""
-    states = {check.state for check in found}
-    order: tuple[State, ...] = ("bad", "doubt", "unknown", "good")
-    return next(state for state in order if state in states or state == "good")
 
 
 def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
@@ -312,34 +351,30 @@ def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
             yield f"{check.name}: {'; '.join(check.said)}"
 
 
-# --- what to ship ---------------------------------------------------------------------------------------------
-
-
-def _ships(facts: ReportFacts) -> Iterator[Recommendation]:
-    if facts.report is not None:
-        yield _of_systems(facts.report)
-    yield from map(_of_sweep, facts.sweeps)
+# --- recommendations ------------------------------------------------------------------------------------------
 
 
 def _of_sweep(sweep: SweepReport) -> Recommendation:
-    """Return the choice of a sweep; it is definite if nearly all bootstrap samples of the queries make the same
+    """Return the choice of a sweep. It is conclusive if nearly all bootstrap samples of the queries make the same
     choice.
     """
     from raggs.stats.resampling import MIN_CLAIM_QUERIES  # imported lazily: most reports contain no sweep
     from raggs.sweeps.layout import rivals
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
+    named = f"Sweep {sweep.name} ({plural(len(sweep.systems), 'configuration')})"
     if chosen is None:
-        answer: Answer = "inconclusive" if sweep.choice.inconclusive else "no"
-        return Recommendation(question=f"Use any configuration of sweep {sweep.name}?", answer=answer, said=said)
+        answer: Answer = "inconclusive" if sweep.choice.inconclusive else "worse"
+        return Recommendation(headline=f"{named}: no configuration is within the limits.", answer=answer, said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
     drawn = (share is None or share >= sweep.confidence) and sweep.questions >= MIN_CLAIM_QUERIES
     sure = drawn and not sweep.choice.inconclusive
-    return Recommendation(
-        question=f"Use {chosen} ({sweep.name})?",
-        answer="yes" if sure else "inconclusive",
-        said=said,
+    itself = ", the baseline of the sweep" if chosen == sweep.baseline else ""
+    often = "" if share is None else f": it is the best in {share:.0%} of resamples of the queries"
+    headline = (
+        f"use {chosen}{itself}{often}." if sure else f"no single best configuration; {chosen}{itself} leads{often}."
     )
+    return Recommendation(headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said)
 
 
 def _of_systems(report: EvalReport) -> Recommendation:
@@ -349,33 +384,71 @@ def _of_systems(report: EvalReport) -> Recommendation:
         return _uncompared_recommendation(report)
     best = first[0]
     open_ = best.verdict == "unjudged" or (best.verdict == "inconclusive" and is_ahead(best, report))
-    answers: dict[str, Answer] = {"better": "yes", "worse": "no", "equivalent": "no"}
     return Recommendation(
-        question=f"Replace {best.baseline} with {best.system}?",
-        answer="inconclusive" if open_ else answers.get(best.verdict, "no"),
+        headline=_headline(best, report),
+        answer="inconclusive" if best.verdict == "unjudged" else best.verdict,
         said=(*_reasons(best, report), *_harm_reasons(best, report), *_other_systems_reason(first[1:], best)),
         needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
+
+
+def _headline(best: ComparisonPart, report: EvalReport) -> str:
+    """Return what to do, for a reader who does not know the metric."""
+    base, system, ahead = best.baseline, best.system, is_ahead(best, report)
+    queries = f"({plural(report.golden.queries, 'query')})"
+    gap = f"{system} scores {_points(best.difference)} {'more' if (best.difference or 0.0) > 0 else 'less'}"
+    match best.verdict:
+        case "better" if best.negligible:
+            return f"{gap} than {base}, which is too little to matter. Choose the cheaper system."
+        case "better":
+            return f"Replace {base} with {system}. {gap} {queries}."
+        case "worse":
+            return f"Keep {base}. {'' if len(report.systems) == 2 else 'Of the other systems, '}{gap} {queries}."
+        case "equivalent":
+            return f"{system} and {base} are equivalent. Choose the cheaper system {queries}."
+        case "unjudged":
+            return f"No decision yet. {gap} than {base}, but unjudged passages could reverse this {queries}."
+        case _ if best.difference == 0.0:
+            return f"Keep {base}. {system} has the same score {queries}."
+        case _:
+            return f"Keep {base}{' for now' if ahead else ''}. {gap}, which may be chance {queries}."
+
+
+def _points(difference: float | None) -> str:
+    """Return a difference of scores in points: hundredths of the scale of the metric, which is mostly 0 to 1."""
+    points = abs(100 * (difference or 0.0))
+    return f"{points:.1f} points" if points >= 0.05 else "less than 0.1 points"
 
 
 def _uncompared_recommendation(report: EvalReport) -> Recommendation:
     """Return a recommendation for systems that were not compared."""
     measure = report.measures[0]
     scores = [(each.name, each.scores[measure].mean) for each in report.systems]
-    said = [f"{name}: {measure} {score(mean)}" for name, mean in scores]
-    said.append("no other system to compare with")
-    return Recommendation(question="Which system to use?", answer="nothing to compare", said=tuple(said))
+    said = [f"{name}: {measure} {_score(mean)}" for name, mean in scores]
+    name, mean = scores[0] if len(scores) == 1 else ("", None)
+    headline = f"{name} scores {_score(mean)} {measure}. There is no other system to compare with."
+    if len(scores) != 1:
+        headline = f"{plural(len(scores), 'system')} were scored, but none of them was compared with another one."
+    return Recommendation(headline=headline, answer="nothing to compare", said=tuple(said))
+
+
+def _score(value: Number) -> str:
+    return UNDEFINED if value is None else f"{value:z.{DIGITS}f}"
+
+
+def _signed(value: Number) -> str:
+    return UNDEFINED if value is None else f"{value:+z.{DIGITS}f}"
 
 
 def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
     """Yield the reasons of the answer."""
-    yield difference_sentence(best)
+    yield difference_sentence(best, DIGITS)
     if best.unjudged is not None:
-        low, high = signed(best.unjudged.low), signed(best.unjudged.high)
         yield inconclusive(best.unjudged)
+        low, high = _signed(best.unjudged.low), _signed(best.unjudged.high)
         yield f"depending on their grades, the difference is between {low} and {high}"
     elif best.verdict == "equivalent":
-        yield f"equivalent: the interval is within {MARGIN:g} of zero, so choose the cheaper system"
+        yield f"equivalent: the interval is within {MARGIN:g} of zero"
     elif best.verdict == "better" and best.negligible:
         yield f"the gain is significant but within {MARGIN:g}, which is negligible in practice"
     elif best.verdict == "worse":
@@ -384,7 +457,7 @@ def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
         yield f"its mean is below {best.baseline}, although not significantly, so nothing supports the replacement"
     elif best.verdict == "inconclusive" and best.queries_needed:
         there = report.golden.queries
-        needed = f"about {best.queries_needed:,} queries are needed"
+        needed = f"{query_count(best.queries_needed)} queries are needed"
         yield f"{needed} for a conclusive result if the true difference equals the observed one; there are {there:,}"
         if best.queries_needed > MAX_QUERY_FACTOR * there:
             yield "such a small difference rarely matters in practice; choose the cheaper system"
@@ -400,16 +473,19 @@ def _harm_reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
                 part.verdict, "no significant difference"
             )
             yield (
-                f"{part.measure}, the share of its passages with grade 1 or 2: {score(next(iter(shown), None))}, "
-                f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}] against {part.baseline}: {sure}"
+                f"{part.measure}, the share of its passages with grade 1 or 2: {_score(next(iter(shown), None))}, "
+                f"{_change(part)} against {part.baseline}: {sure}"
             )
 
 
 def _other_systems_reason(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
     if rest:
-        moved = (f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}]" for part in rest)
-        listed = ", ".join(f"{part.system} {move}" for part, move in zip(rest, moved, strict=True))
+        listed = ", ".join(f"{part.system} {_change(part)}" for part in rest)
         yield f"other systems against {best.baseline}: {listed}"
+
+
+def _change(part: ComparisonPart) -> str:
+    return f"{_signed(part.difference)} [{_signed(part.low)}, {_signed(part.high)}]"
 
 
 # --- what is next, and what it cost ---------------------------------------------------------------------------
@@ -443,9 +519,7 @@ def _more_questions(facts: ReportFacts, ships: Sequence[Recommendation]) -> Iter
     there = facts.report.golden.queries if facts.report is not None else 0
     if there < needed <= MAX_QUERY_FACTOR * there:
         more = needed - there
-        why = (
-            f"add about {plural(more, 'more question')} for a conclusive result, from logs or generated from documents"
-        )
+        why = f"add about {plural(more, 'query')} for a conclusive result, from logs or documents"
         yield NextStep(why=why, command=f"raggs questions DOCS --out questions.jsonl --n {more}")
 
 

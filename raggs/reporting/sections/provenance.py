@@ -210,10 +210,12 @@ class GoldenSection(ReportSection):
             document = facts.people.document
             parts.append(iter((document.scores, *document.sections)))
         found = tuple(chain.from_iterable(parts))
-        mix = _mix(labels) if labels else ()
         if not found:
             return None
-        return GoldenSectionPart(mix=mix, shades={each.kind: f"g{at}" for at, each in enumerate(mix)}, sections=found)
+        mix = _mix(labels) if labels else ()
+        scale = None if judgments is None else judgments.qrels.scale
+        shades = {} if labels is None or scale is None else _shades(labels, scale.low, scale.high)
+        return GoldenSectionPart(mix=mix, shades=shades, sections=found)
 
 
 def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
@@ -223,6 +225,12 @@ def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
         return ()
     found = [(f"grade {grade}", float(n), f"{n:,} ({n / total:.0%})") for grade, n in labels.grades.items()]
     return stacked(found[:SHADES], float(total))
+
+
+def _shades(labels: LabelMix, low: int, high: int) -> dict[str, str]:
+    """Return the class of each grade's colour, g1 to g5: that of the grade itself on the scale 1 to 5."""
+    step = (SHADES - 1) / max(1, high - low)
+    return {f"grade {grade}": f"g{1 + round((grade - low) * step)}" for grade in labels.grades}
 
 
 def _labels(labels: LabelMix) -> Iterator[Section]:

@@ -52,7 +52,7 @@ def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
     assert section.sentences == ("new against old: better in a, c; worse in e; equivalent in d; inconclusive in b",)
     texts = [[cell.text for cell in row] for row in section.table.rows]
     assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.2500", "+0.5000", "1/2/3", "▲ better"]
-    assert texts[1][-1] == "? inconclusive, 70 queries would resolve it"
+    assert texts[1][-1] == "? inconclusive, about 70 queries would resolve it"
     assert Comparisons().legend(report).text == (
         "against old: ▲ better, ▼ worse, = equivalent, ? inconclusive: too few queries"
     )
