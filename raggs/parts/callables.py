@@ -284,7 +284,9 @@ class PythonChunker(Chunker):
         overlapping = document.text.find(chunk, start + 1 if end else 0, end + len(chunk)) if end else -1
         at = overlapping if overlapping >= 0 else at
         if at < 0:
-            raise self._wrong(f"returned {shorten(repr(chunk), 60)}, which is not in {document.source} after {start}")
+            raise self._wrong(
+                f"returned {shorten(repr(chunk), 60)}, which is not in {document.source} after character {start}"
+            )
         return at, at + len(chunk)
 
     def _place(self, value: object, document: Document) -> TextRange:

@@ -1,13 +1,13 @@
 """File formats of labels and lists: detection by the first line, readers of non-TREC formats, pipes and sidecars.
 
 Formats: a nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx). A table has a header that names its
-columns (BEIR's TSV, CSV). JSON lines contain one object per number; its keys are those column names.
-`raggs.base.tables` finds the column of a name. Ids must not contain white space, because TREC tools could not read
-them.
+columns (BEIR's TSV, CSV). JSON lines contain one object per number; its keys are the same names as in a table's header.
+`raggs.base.tables` finds the columns by these names. Ids must not contain white space, because TREC tools could not
+read them.
 
 Pipes: a shell pipe (``-r <(zcat run.gz)``) can be read only once, but its content is needed several times: to detect
-the format, and for a fast and a careful parser. Its content is therefore copied to a file first. Other pipes, which may
-never end, are rejected (`raggs.base.files`).
+the format, and for a fast and a careful parser. The pipe's content is therefore copied to a file first. Other pipes,
+which may never end, are rejected (`raggs.base.files`).
 
 Sidecars: a sidecar is a JSON file next to the labels; an export stores the scale of its grades there. Common tools
 interpret a label as a gain, and any label above 0 as relevant. With plain grades 1 to 5, they would count "not
@@ -193,9 +193,7 @@ def _trec(columns: list[str]) -> bool:
 
 
 def _keyed(line: str, columns: ColumnNames) -> bool:
-    """Return whether a line is an object whose keys are column names; the other case is an object of nested
-    passages.
-    """
+    """Return whether a line is an object whose keys are column names, not a nested object of queries and passages."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -228,7 +226,7 @@ def check_ids(path: Path, line: int | None, *ids: str) -> None:
 
 MAX_PIPE_BYTES = 1 << 33
 COPY_BLOCK_BYTES = 1 << 20
-SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")  # paths of shell pipes
+SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")  # beginnings of the paths of shell pipes
 WRITE_IT = "write its content to a file first"
 
 
@@ -324,7 +322,7 @@ class GradeFormat:
 
     @property
     def scale(self) -> GradeScale:
-        """Scale of the numbers for metrics."""
+        """Scale of the numbers, for metrics."""
         from raggs.metrics.columns import GradeScale  # imported lazily, because exports do not need this module
 
         return GradeScale.of(*self.ends)
@@ -351,7 +349,7 @@ AS_GRADED = GradeFormat("raw")  # format of labels that are read as grades, and 
 
 
 def stated_scale(labels: Path) -> GradeFormat | None:
-    """Return the grade format that a sidecar states for a file of labels; None if there is no sidecar."""
+    """Return the grade format of a file of labels according to its sidecar; None if there is no sidecar."""
     return _scale(as_object(sidecar(labels).get("grades")))
 
 
@@ -365,7 +363,7 @@ def sidecar(labels: Path) -> Mapping[str, object]:
 
 
 def stated_labels(folder: Path) -> Path | None:
-    """Return the labels file that a sidecar in the folder names; None if no sidecar names one."""
+    """Return the labels file that a sidecar in the folder names; None if no sidecar names a file."""
     for path in sorted(folder.glob("*meta.json")):
         name = as_text(read_sidecar(path).get("labels"))
         parts = PurePosixPath(name or "..").parts
@@ -375,7 +373,7 @@ def stated_labels(folder: Path) -> Path | None:
 
 
 def stated_name(labels: Path) -> str | None:
-    """Return the export format of a file of labels, as stated by its sidecar; None if there is no sidecar."""
+    """Return the export format of a file of labels according to its sidecar; None if there is no sidecar."""
     return as_text(sidecar(labels).get("format"))
 
 

@@ -7,7 +7,7 @@ A model is identified by its content: the ONNX file, the weight files whose name
 the tokenizer. The location of the folder does not matter.
 
 A single text is run without padding. Several texts are padded to the length of the longest one and masked. Padding can
-change the last digits of the output, or more if the activations are quantized. For outputs that depend only on the
+change the last digits of the output, or more if the activations are quantized. If an output must depend only on its
 text, run one text at a time. The ONNX runtime raises various exceptions; each becomes an error that names the model
 file.
 """
@@ -103,7 +103,7 @@ class ModelFolder:
             raise unreadable(error, self.path) from error
 
     def check(self) -> None:
-        """Raise an error if something is missing, without loading the model.
+        """Raise an error if a package or a file is missing, without loading the model.
 
         Raises:
             PrerequisiteError: the extra is not installed.
@@ -197,12 +197,12 @@ class LocalModel:
             raise self._wrong(f"returned {name!r} of shape {numbers.shape} for {len(batch)} texts")
         read = numbers[mask == 1] if numbers.shape[:2] == mask.shape and numbers.ndim > 2 else numbers
         if not np.isfinite(read).all():
-            raise self._wrong(f"returned {name!r} with nan or infinity")
+            raise self._wrong(f"returned {name!r} with NaN or infinity")
         return numbers, mask
 
     @property
     def size(self) -> int | None:
-        """Size of the output's last axis; None if the model does not state it."""
+        """Size of the output's last axis; None if the model file does not contain it."""
         last = self._shapes[self.output][-1:]
         return last[0] if last and isinstance(last[0], int) else None
 

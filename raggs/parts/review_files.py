@@ -6,8 +6,8 @@ without a label. Lines of reviews.jsonl are accepted unchanged. Texts are not in
 spreadsheet formulas is removed.
 
 Export: labels, and passages without labels, as files for other tools. `read_rows` reads these files. A task contains
-ids and digests, so that its grade can be matched even if ids have changed. It contains no grade of a model, no rank and
-no system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio ignores the
+ids and digests, so that its grade can be matched even if ids have changed. A task contains no grade of a model, no rank
+and no system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio ignores the
 annotator names of imported annotations.
 """
 

@@ -9,18 +9,18 @@ Queries and passages are identified by digests of their texts, not by ids. A pas
 passage. The same passage in another run or file keeps its labels. The ids are stored for display, and to detect labels
 of texts that have changed.
 
-`fold_reviews` computes the valid labels. The latest line of an annotator for an item counts, in file order, regardless
-of clocks. If an annotator withdraws a label, the previous one is valid again, even if the withdrawn label replaced it.
-An adjudicated grade has priority. Without adjudication, the grade is the common grade if annotators agree, otherwise
-the lower median, which is reported as a conflict. "Cannot tell" is a valid answer but not a grade: an item with no
-other answers has no grade.
+`fold_reviews` computes the valid labels. If an annotator has several lines for an item, the last line in the file
+counts, regardless of its time. If an annotator withdraws a label, the previous one is valid again, even if the
+withdrawn label replaced it. An adjudicated grade has priority. Without adjudication, the grade is the common grade if
+annotators agree, otherwise the lower median, which is reported as a conflict. "Cannot tell" is a valid answer but not a
+grade: an item with no other answers has no grade.
 
 shown.jsonl records when an annotator was shown grades of a model or of other annotators. A later label for the passage
 is not blind, even after a restart, an undo or on another day. The line is on disk before the grades are displayed.
 
 draws.jsonl records random samples with their inclusion probabilities. One line is a whole sample, so that its
-completeness can be checked. Labels given before a draw count if their item is drawn. Samples with the same seed are
-nested: the latest contains the earlier ones.
+completeness can be checked. If a draw selects an item that already has a label, this label counts. Samples with the
+same seed are nested: the latest contains the earlier ones.
 
 A plan file lists passages to label next, with reasons, in order.
 """
@@ -148,7 +148,7 @@ class OrderReview(_Line):
 
 
 class Withdrawal(_Line):
-    """Withdrawal of an earlier line of the same annotator, named by `replaces`."""
+    """Withdrawal of an earlier line of the same annotator; `replaces` is the id of that line."""
 
     kind: Literal["withdrawal"] = "withdrawal"
     replaces: str = Field(description="id of the withdrawn line")
@@ -181,7 +181,7 @@ class SettledGrade:
     Attributes:
         grade: 1 to 5.
         by: annotators who gave grades, in the order of their labels.
-        how: origin of the grade: one annotator, several who agree, adjudication, or lower median.
+        how: origin of the grade: a single annotator, agreement, adjudication, or lower median.
     """
 
     grade: int
@@ -199,13 +199,10 @@ class CurrentReviews:
     """All labels that are currently valid.
 
     Attributes:
-        grades: latest label per item and annotator.
-        blind: latest label per item and annotator among those given before seeing a model grade; later changes are
-            ignored.
-        orders: orders by query and set of passages, per annotator.
-        latest_order: latest order per annotator.
-        settling: adjudicated grade per item.
-        unmatched: ids that a withdrawal or replacement refers to, but that belong to no earlier line of its annotator.
+        grades: latest label of each annotator for each item. blind: latest label of each annotator for each item that
+        was given before seeing a model grade; changes after that are ignored. orders: orders by query and set of
+        passages, per annotator. latest_order: latest order per annotator. settling: adjudicated grade per item.
+        unmatched: ids that a line withdraws or replaces although no earlier line of the same annotator has them.
     """
 
     grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
@@ -237,7 +234,7 @@ class CurrentReviews:
 
     @property
     def unseen(self) -> CurrentReviews:
-        """The labels that were given before seeing a model grade; later changes are ignored."""
+        """The labels that were given before seeing a model grade; changes after that are ignored."""
         settling = {key: word for key, word in self.settling.items() if word.blind}
         return replace(self, grades=self.blind, settling=settling)
 
@@ -278,7 +275,7 @@ def standing_reviews(reviews: Iterable[Review]) -> Iterator[Review]:
 
 
 class ReviewKey(Protocol):
-    """The fields of a line that determine which lines are valid."""
+    """The fields that must be known of each line to determine which lines are valid."""
 
     @property
     def who(self) -> str:
@@ -540,10 +537,9 @@ class CompletedDraw:
     """The part of a sample that estimates can use because it is completely labelled.
 
     Attributes:
-        chance: inclusion probability per usable item; of drawn queries, those before the first unlabelled item are
-            usable.
-        unread: number of drawn items without a label.
-        among: number of items in the sampled population, estimated as the sum of 1 / probability over the drawn items.
+        chance: inclusion probability per usable item; of drawn queries, only those before the first unlabelled item are
+        usable. unread: number of drawn items without a label. among: number of items in the sampled population,
+        estimated as the sum of 1 / probability over the drawn items.
     """
 
     chance: dict[Key, float]
@@ -586,8 +582,8 @@ def completed_draw(draw: Draw, present: Collection[Key], read: Collection[Key]) 
     """Return the usable part of a sample.
 
     A completely labelled sample is usable as a whole. Otherwise, an unfinished sample of passages is not usable at all;
-    of a sample of queries, those before the first query with an unlabelled passage are usable. Queries are stored in
-    the order of their random numbers, so that the first ones are a smaller random sample.
+    of a sample of queries, only those before the first query with an unlabelled passage are usable. Queries are stored
+    in the order of their random numbers, so that the first ones are a smaller random sample.
 
     Args:
         present: items of the pools; other items no longer exist, or their text has changed.

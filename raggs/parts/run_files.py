@@ -1,9 +1,9 @@
 """Reads labels and lists into columns, from files (TREC, BEIR, CSV, ranx JSON; optionally gzipped) and from memory.
 
-Large TREC files have a fast parser, which reads columns in chunks of bytes, without a Python object per line. It
-accepts only plain ASCII without comments, with columns separated by white space and the same number of columns in each
-line. For any other input it raises `OddError`. The caller then uses the line-by-line parser, which handles the input or
-reports the line of the error. Both parsers return the same columns.
+Large TREC files have a fast parser, which reads columns in chunks of bytes, without a Python object per line. The fast
+parser accepts only plain ASCII without comments, with columns separated by white space and the same number of columns
+in each line. For any other input it raises `OddError`. The caller then uses the line-by-line parser, which handles the
+input or reports the line of the error. Both parsers return the same columns.
 
 In-memory inputs are mappings, rows, or tables of any library. Table libraries are not imported; rows are read through
 ``to_dicts``, ``to_pylist`` or ``to_dict("records")``. Column names and numbers are checked as in files, so that equal

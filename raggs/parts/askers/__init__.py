@@ -52,7 +52,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Question:
-    """The asker's answer: a question and the excerpts that answer it, or `error` and None as text.
+    """The asker's answer: a question and the excerpts that answer it, or None as text, and `error`.
 
     `kind` is set if the asker returned another kind of question than requested.
     """
@@ -79,7 +79,7 @@ class AskerContext:
 class Asker(Adapter, ABC):
     """Writes questions. Built as ``cls(config, context)``; building is cheap."""
 
-    NOTE = ""  # how the questions were made, shown with scores; empty: nothing to add to "synthetic"
+    NOTE = ""  # how the questions were made, as shown with scores; empty: no note is shown
 
     def __init__(self, config: AdapterConfig, context: AskerContext) -> None:
         self.config = config

@@ -1,7 +1,7 @@
 """A language model that writes questions.
 
 The prompt contains windows of documents and earlier questions, each between markers that guard against prompt
-injection. It contains no file names or offsets. The excerpts are returned unchanged and verified by the caller.
+injection. The prompt contains no file names or offsets. The excerpts are returned unchanged and verified by the caller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Askers without a model: `extractive` applies rules to the text, `scripted` reads questions from a file.
 
-Extractive: questions from headings and definitions, to try raggs without a model. Its questions repeat words of the
+Extractive: questions from headings and definitions, to try raggs without a model. The questions repeat words of the
 text, which raises the scores of lexical search. A note in the reports points this out.
 
 Scripted: for tests, demonstrations and questions written by hand. The file is JSON lines. Each line has one of these

@@ -1,8 +1,8 @@
 """Chunkers: base class and registry. A chunker splits documents into chunks with exact offsets.
 
-A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This always holds, because a
-chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Every word
-of the document is in at least one chunk, except if the chunker documents an exception. A chunker does not depend on
+A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This is always true, because
+a chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Every word
+of the document is in at least one chunk, if the chunker does not document an exception. A chunker does not depend on
 files, corpora or runs, and equal documents get equal chunks.
 """
 
@@ -128,7 +128,7 @@ class Chunker(Adapter, ABC):
         return
 
     def chunk(self, document: Document) -> Iterator[Chunk]:
-        """Yield the chunks of a document, ordered by their offsets; none if the document has no text.
+        """Yield the chunks of a document, ordered by their offsets; a document without text has no chunks.
 
         Raises:
             ProviderError: the chunker returned offsets outside the document or in the wrong order.
@@ -148,7 +148,7 @@ class Chunker(Adapter, ABC):
 
     @abstractmethod
     def places(self, document: Document) -> Iterator[TextRange]:
-        """Yield the start and end of each chunk, in order. `chunk` drops those that contain only white space.
+        """Yield the start and end of each chunk, in order. `chunk` drops chunks that contain only white space.
 
         Args:
             document: a document with `begin` 0.

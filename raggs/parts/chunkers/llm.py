@@ -3,9 +3,9 @@ Retrieval", 2024).
 
 The model sees a window of small pieces, numbered from 1, and returns the numbers after which to split. The next window
 starts at the last split. The model does not repeat the text, so every chunk is an exact slice. The numbers must ascend
-and refer to pieces in the window. If an answer breaks this rule, raggs returns it to the model for correction, at most
-`llm.max_repairs` times. After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts the
-window. Only in the last window of a document may the model return no split.
+and refer to pieces in the window. If an answer breaks this rule, raggs returns the answer to the model for correction,
+at most `llm.max_repairs` times. After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts
+the window. Only in the last window of a document may the model return no split.
 
 The pieces are untrusted: each is between random markers, and only the model's answer is parsed. Pieces are numbered per
 window, not per document, so that a changed document reuses the cached answers of its unchanged windows.
@@ -56,7 +56,7 @@ class PieceWindow(NamedTuple):
 
 
 class LlmChunker(PaidChunker, MeasuringChunker):
-    """Splits at changes of topic that a language model detects; `raggs chunks make` calls the model once."""
+    """Splits at changes of topic that a language model detects; `raggs chunks make` does this once per document."""
 
     TASK = TASK
 
@@ -157,7 +157,7 @@ def _number_pieces(shown: Sequence[str], language: str, guard: Callable[[str], s
 
 
 def _fallback_boundaries(window: PieceWindow, *, guess: bool) -> tuple[int, ...]:
-    """Return the boundaries of a window without a usable answer."""
+    """Return the boundaries of a window for which the model gave no usable answer."""
     count = window.end - window.first
     if window.last:
         return ()

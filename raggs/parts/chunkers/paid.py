@@ -1,9 +1,9 @@
 """Base of chunkers that call models: boundaries are computed once, after the user accepts the cost, and then cached.
 
 A corpus is also read before the user has accepted any cost, for example by a dry run. Reading therefore only uses
-cached boundaries. New ones are computed by `make`, or if the chunker's context allows paid calls. The cache key covers
-the text and everything that affects the boundaries, so a document's chunks do not change with later answers of a model.
-The model's answers are cached, too, so that no paid answer is lost if the process is killed.
+cached boundaries. New boundaries are computed by `make`, or if the chunker's context allows paid calls. The cache key
+covers the text and everything that affects the boundaries, so a document's chunks do not change with later answers of a
+model. The model's answers are cached, too, so that no paid answer is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NotCut(ProviderError):
 
 
 class PaidChunker(Chunker):
-    """A chunker that calls models, at most once per document."""
+    """A chunker that calls models; the boundaries of a document are computed at most once."""
 
     TASK: ClassVar[str]  # name of the chunker's calls in the ledger
 
@@ -132,7 +132,7 @@ class PaidChunker(Chunker):
         """Access to language models.
 
         Raises:
-            PrerequisiteError: the context provides none.
+            PrerequisiteError: the context provides no access to language models.
         """
         if self.context.asking is None:
             raise PrerequisiteError(

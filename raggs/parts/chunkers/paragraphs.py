@@ -2,13 +2,13 @@
 
 Paragraphs are separated by blank lines. Each passage contains as many paragraphs as fit. A paragraph that is too long
 is split at sentence ends, a long sentence at its lines, and a long line at its words. A heading (Markdown ``#`` or
-underlined) forms one block with the paragraph that follows it. It is not separated from the first words of this
-paragraph, except if the headings fill a whole passage. Every chunk is an exact slice of the source, so an offset in a
+underlined) forms one block with the paragraph that follows it. The heading is not separated from the first words of
+this paragraph, except if headings fill a whole passage. Every chunk is an exact slice of the source, so an offset in a
 chunk maps to an offset in the file.
 
 A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as one word per
-`CHARACTERS_PER_WORD` characters. It may be split at full stops or, if there are none, after every `RUN_SPLIT_CHARS`
-characters.
+`CHARACTERS_PER_WORD` characters. Such a run may be split at full stops. If it has none, it may be split after every
+`RUN_SPLIT_CHARS` characters.
 """
 
 from __future__ import annotations

@@ -216,7 +216,8 @@ def _percentile(distances: Sequence[float], percentile: float) -> float:
 
 
 class ClusterChunker(EmbeddingChunker):
-    """Joins pieces of similar meaning to chunks up to a size; the best boundaries are found by dynamic programming."""
+    """Joins pieces of similar meaning into chunks up to a size; the best boundaries are found by dynamic
+    programming."""
 
     PACKAGES = ("numpy",)
 
@@ -269,7 +270,7 @@ def best_blocks(vectors: Vectors, most: int) -> list[int]:
 
 
 def _band_similarities(vectors: Vectors, most: int) -> Floats:
-    """Return, for each row, its summed similarity to the 1, 2, ... rows before it; shape (rows, most - 1)."""
+    """Return the sums of each row's similarities to the last 1, 2, ... rows before it, shape (rows, most - 1)."""
     import numpy as np
 
     count = len(vectors)

@@ -1,6 +1,6 @@
 """Corpora: base class, registry, and the base of corpora that are split into chunks.
 
-A corpus yields passages. It also returns a cheap hash of its source, which changes whenever the passages may have
+A corpus yields passages. A corpus also returns a cheap hash of its source, which changes whenever the passages may have
 changed.
 """
 

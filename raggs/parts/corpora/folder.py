@@ -588,7 +588,7 @@ def file_id(name: str) -> str:
 
 
 def file_name(source: str) -> str:
-    """Return the relative path from which `file_id` made an id; names from other sources contain no such escapes."""
+    """Return the relative path for an id that `file_id` returned; other ids contain no escapes and stay unchanged."""
     return unquote(source, errors="surrogatepass")
 
 

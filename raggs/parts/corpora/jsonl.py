@@ -1,6 +1,6 @@
 """A corpus in one JSON-lines file, in the format of BEIR; may be gzipped.
 
-Passages without text occur in real collections. They cannot be judged, so they are skipped and reported.
+Passages without text occur in real collections. Such passages cannot be judged, so they are skipped and reported.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Page:
 
     Attributes:
         text: text without white space at both ends.
-        blocks: blocks in order; they do not overlap and cover every word.
+        blocks: blocks in order, without overlap; together, they cover every word.
     """
 
     def __init__(self, start: LexborNode) -> None:

@@ -1,12 +1,12 @@
 """Readers of Markdown and reStructuredText, and front matter.
 
 Markdown is parsed by markdown-it (CommonMark with tables). A ``#`` within a fence, a list or a quotation is not a
-heading. Blocks are in order, do not overlap and cover every word of the text. Text that the parser does not report as a
-block (link definitions) becomes a text block.
+heading. Blocks are in order, cover every word of the text, and do not overlap. Text that the parser does not report as
+a block (link definitions) becomes a text block.
 
-Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. It must end with such a
-separator line and be a mapping, so a horizontal rule at the top of a document does not start front matter. Front matter
-that cannot be parsed is still removed from the text, and `warning` gives the reason. The limits of
+Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. Front matter must end
+with such a separator line and be a mapping, so a horizontal rule at the top of a document does not start front matter.
+Front matter that cannot be parsed is still removed from the text, and `warning` gives the reason. The limits of
 `raggs.base.plainyaml` apply.
 
 reStructuredText is parsed by docutils to find sections. Nothing is included, executed or resolved, and errors about

@@ -60,7 +60,7 @@ class IndexPlace(Settings):
 
     @property
     def shown(self) -> str:
-        """The index's address for messages."""
+        """Address of the index, for messages."""
         return f"{self.url}/{self.index}"
 
 

@@ -130,7 +130,7 @@ class ElasticIndex:
         return {**found, "documents": self.count()}
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
-        """Return the number of visible documents; if `query` is given, only of those that match it."""
+        """Return the number of visible documents; if `query` is given, only of the documents that match it."""
         answer = self.server.call(
             lambda client: client.count(index=self.place.index, query=query, preference=PREFERENCE)
         )

@@ -87,7 +87,7 @@ class Loader:
         return notes
 
     def body(self) -> dict[str, Any]:
-        """Return settings and mappings of the index."""
+        """Return the settings and mappings with which the index is created."""
         place, words = self.place, {"type": "text", "analyzer": self._settings.analyzer}
         properties: dict[str, Any] = {
             place.title_field: words,

@@ -1,6 +1,6 @@
 """The passages of an index: read one by one by id, or all at one point in time.
 
-The fields that `IndexPlace` names become the passage. Vectors and other fields are not fetched.
+A passage is made from the document's fields that `IndexPlace` names. Vectors and other fields are not fetched.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class IndexPassages:
         bodies = [
             {
                 "query": {"terms": {self._place.id_field: list(part)}},
-                "size": 2 * len(part),  # large enough to detect duplicate ids
+                "size": 2 * len(part),  # twice the number of ids, so that duplicate ids are detected
                 **self._index.id_part,
                 **what,
             }

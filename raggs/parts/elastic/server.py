@@ -1,8 +1,8 @@
 """Client of an Elasticsearch server: requests with timeouts and retries, and errors as `RaggsError`.
 
 Credentials are read from the environment when the client is created: `ELASTIC_API_KEY`, or `ELASTIC_PASSWORD` with
-`ELASTIC_USERNAME` (default: elastic). Only the client stores them. Requests are retried with growing pauses after
-transient errors (no connection, timeout, 429, 502, 503, 504). All requests made here can safely be repeated.
+`ELASTIC_USERNAME` (default: elastic). Only the client stores the credentials. Requests are retried with growing pauses
+after transient errors (no connection, timeout, 429, 502, 503, 504). All requests made here can safely be repeated.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ElasticServer:
 
     def _connected(self) -> Elasticsearch:
         if self._client is None:
-            import elasticsearch  # imported lazily: it takes a quarter of a second
+            import elasticsearch  # imported lazily: the import takes a quarter of a second
 
             # Hide the server's repeated warnings about its settings, and the client's about each attempt.
             warnings.filterwarnings("ignore", category=elasticsearch.ElasticsearchWarning)

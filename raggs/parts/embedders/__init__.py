@@ -1,7 +1,7 @@
 """Embedders: base class and registry. An embedder converts texts to float32 vectors.
 
-Embedders replace typographic quotation marks and apostrophes by ASCII ones (`raggs.base.text.fold_quotes`). For the
-models, both are different tokens, so that the vector of a query would depend on the user's keyboard.
+Embedders replace typographic quotation marks and apostrophes by ASCII ones (`raggs.base.text.fold_quotes`). Otherwise,
+the vector of a query would depend on the user's keyboard, because the two kinds are different tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Local embedding models: token vectors from an ONNX file, pooled and normalised to unit length.
 
-By default, texts are encoded one at a time. On a CPU, this is as fast as in batches, and a vector then depends only on
-its text. `query_prefix` and `passage_prefix` are for models that were trained with prefixes. For models that support
-shorter vectors, `dims` selects the leading dimensions.
+By default, texts are encoded one at a time. On a CPU, this is as fast as encoding in batches, and a vector then depends
+only on its text. `query_prefix` and `passage_prefix` are for models that were trained with prefixes. For models that
+support shorter vectors, `dims` selects the leading dimensions.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class OnnxEmbedder(Embedder):
         real = numbers.shape[-1]
         if self.config.dims is None and real != self.dims:
             raise DataError(
-                f"states {self.dims} dimensions, but the model returns {real}",
+                f"contains {self.dims} dimensions, but the model returns {real}",
                 where=self._folder.path / CONFIG,
                 remedy=f"correct it, or set embed.embedder.dims to {real} (or less, for the leading dimensions)",
             )

@@ -1,6 +1,6 @@
 """Cache of text vectors: equal texts share one vector, within a run and across runs.
 
-There is one file per embedder, in the embeddings cache; all its content can be computed again. A row that is damaged or
+The embeddings cache contains one file per embedder, whose content can be computed again. A row that is damaged or
 has other dimensions is computed again. Reading a vector takes a fifth of the time in which the fastest embedder
 computes it. Writing a file takes some milliseconds, so vectors are written only if computing them took longer.
 """

@@ -1,9 +1,9 @@
 """WordLlama: averaged static token vectors. Small and fast; the package includes the weights, nothing is downloaded.
 
 Only the tokenizer and the table of vectors are used, read from the package's files. Importing the package, which can
-also download and cluster, takes a third of a second. Its own `embed` pads every batch to the longest text, so that one
-long passage needs gigabytes. Here each text is pooled separately in blocks of tokens, so that a vector does not depend
-on its batch.
+also download and cluster, takes a third of a second. The package's `embed` pads every batch to the longest text, so
+that one long passage needs gigabytes. Here each text is pooled separately in blocks of tokens, so that a vector does
+not depend on its batch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Indexes: base class and registry. An index over vectors returns the nearest rows of each query.
 
-This package stores the passages of a corpus, their vectors, and indexes over them on disk.
+This package stores the passages of a corpus, their vectors, and indexes over the vectors on disk.
 
 An `Index` is a recipe that is cheap to create. `open` returns an index that can be searched, and builds it if
 necessary. For all recipes, hits are ordered by descending score, then by ascending doc_id. A result depends only on the
@@ -94,7 +94,7 @@ class Index(Adapter, ABC):
         return self.own_causes()
 
     def least_effort(self, k: int) -> int:
-        """Return the least value of `EFFORT` that has an effect for k hits; smaller values act like this one."""
+        """Return the value of `EFFORT` below which smaller values make no difference for k hits."""
         return 1
 
     def check(self, rows: int, dims: int, cache: Cache) -> None:

@@ -1,14 +1,14 @@
 """Approximate indexes by faiss: HNSW and IVF.
 
 An index proposes candidates. By default, their scores are then computed again from the stored, memory-mapped vectors.
-Scores and order are therefore those of the exact search, and only passages that the index did not propose are missing.
+Scores and order are therefore those of the exact search; only hits that the index did not propose are missing.
 Rescoring takes some microseconds per query. A query's hits do not depend on other queries: a batch is searched in one
 call only if faiss processes each query independently. Vectors have unit length, so that their inner product is the
 cosine. A zero vector has score 0.
 
-faiss runs on one thread. Its OpenMP threads busy-wait by default, which can hang the import on a loaded machine, so
-they are set to wait passively. With one thread, a build depends only on the vectors and the seed, and threads do not
-compete, which would raise query latency.
+faiss runs on one thread. The OpenMP threads of faiss busy-wait by default, which can hang the import on a loaded
+machine. They are therefore set to wait passively. With one thread, a build depends only on the vectors and the seed,
+and threads do not compete, which would raise query latency.
 
 HNSW is a layered graph of near neighbours, searched from the top layer (Malkov & Yashunin 2020). Two undocumented facts
 about faiss: if efSearch is below k, the search ends early and returns far fewer hits than possible, so efSearch is at
@@ -473,7 +473,7 @@ class HnswIndex(ApproximateIndex):
 
 
 def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: int, width: int) -> None:
-    """Reserve memory for all rows: each array is enlarged and shrunk again, but keeps its capacity."""
+    """Reserve memory for all rows: each array is enlarged, then shrunk again, but its memory stays allocated."""
     for values, count in (
         (package.downcast_index(index.storage).codes, rows * dims * width),
         (index.hnsw.neighbors, rows * links),

@@ -1,13 +1,13 @@
 """Exact nearest neighbours by cosine over a memory-mapped matrix, reproducible to the last bit, with little memory.
 
 Rows are read in chunks. One float32 matrix product returns the score of every query for every row of a chunk. Two steps
-make the result independent of the other queries in the batch:
+make the result for a query independent of the other queries in the batch:
 
 - The last bits of a product depend on the shape of the matrices. The product therefore only selects rows. Every row
   whose score is within rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to
   float32.
-- Ties are common (duplicates, and scores with fewer than 32 bits). They are ordered by a rank that the caller gives for
-  each row. Rows that tie with the k-th row are dropped only after this order is applied.
+- Ties are common (duplicates, and scores with fewer than 32 bits). Ties are ordered by a rank that the caller gives for
+each row. Rows that tie with the k-th row are dropped only after this order is applied.
 
 A product is split into tiles that BLAS computes on the calling thread. With BLAS threads, a product on a busy machine
 is up to twenty times slower. Searches run in parallel if several workers each process queries.
@@ -108,7 +108,7 @@ def check_finite(queries: Vectors) -> None:
     """Raise an error if a query contains NaN or infinity.
 
     Raises:
-        DataError: a query contains such a value.
+        DataError: a query contains NaN or infinity.
     """
     if not np.isfinite(queries).all():
         raise DataError("a query vector contains NaN or infinity", remedy="embed again: --from embed --force")
@@ -174,7 +174,7 @@ def margin_of(length: float, dims: int) -> float:
     """Return the maximum difference between two float32 scores of the same vectors.
 
     |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5). The bound is
-    doubled, because the other score is rounded, too, and slightly increased for lengths that are not exactly 1.
+    doubled, because both scores are rounded. It is slightly increased for lengths that are not exactly 1.
 
     Args:
         length: length of the query.

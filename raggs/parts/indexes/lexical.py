@@ -57,7 +57,7 @@ def words_of(text: str, language: str) -> list[str]:
 def _stemmer(language: str) -> Any:
     if language not in STEMMERS:
         return None
-    from Stemmer import Stemmer  # imported lazily: only a search needs it
+    from Stemmer import Stemmer  # imported lazily: only searches need it
 
     return Stemmer(STEMMERS[language])
 

@@ -1,14 +1,14 @@
 """The passages of a corpus in one sqlite file, for fast lookups without loading them into memory.
 
 A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id. The
-file
-is written atomically and never modified: a changed corpus makes a new file. `content_hash`, a hash of the passages in
-order, identifies them across indexes. The cache verifies that the file is unchanged (`raggs.base.cache`).
+file is written atomically and never modified: for a changed corpus, a new file is written. `content_hash`, a hash of
+the passages in order, identifies them across indexes. The cache verifies that the file is unchanged
+(`raggs.base.cache`).
 
-A store belongs to the thread that opened it. It stores the raw text of passages; chunking and interpretation happen
-elsewhere. If Unicode hygiene changes the text that models see, `content_hash` includes its version, so that results
-from before its introduction are computed again. The hash of a corpus of clean texts is unaffected. Indexes depend on
-`search_hash`, which differs if a passage contains typographic quotation marks, because searches replace them.
+A store belongs to the thread that opened it. A store contains the raw text of passages; chunking and interpretation
+happen elsewhere. If Unicode hygiene changes the text that models see, `content_hash` includes its version, so that
+results from before its introduction are computed again. The hash of a corpus of clean texts is unaffected. Indexes
+depend on `search_hash`, which differs if a passage contains typographic quotation marks, because searches replace them.
 """
 
 from __future__ import annotations
@@ -222,11 +222,11 @@ class PassageStore:
 
     @classmethod
     def open(cls, path: Path) -> PassageStore:
-        """Open an existing file, read-only. Only two pages of it are read.
+        """Open an existing file, read-only. Opening it reads only two pages.
 
         Raises:
             NotFoundError: the file does not exist.
-            DataError: it is damaged, truncated or of another kind.
+            DataError: the file is damaged, truncated or of another kind.
         """
         if not path.is_file():
             raise NotFoundError("passage store not found", where=path, remedy="run the command again to build it")
@@ -258,7 +258,7 @@ class PassageStore:
         """Whether searches replace typographic quotation marks in a passage (see `raggs.base.text.fold_quotes`)."""
         if self._folded is not None:
             return self._folded != "0"
-        marks = f"*[{''.join(QUOTES)}]*"  # older stores do not have this field
+        marks = f"*[{''.join(QUOTES)}]*"  # stores of older versions do not have the field `folded`
         with _faults(self.path):
             wanted = "SELECT 1 FROM passages WHERE text GLOB ? OR title GLOB ? LIMIT 1"
             return self._connection.execute(wanted, (marks, marks)).fetchone() is not None

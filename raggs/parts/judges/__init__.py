@@ -11,12 +11,12 @@ grades are 1 to 5, or None if missing. If fewer than half of the judges have ans
 creating the judge. A judge that answers by rule has no random errors, and if it does not separate a pair of passages,
 they are tied. Statistics of judge health do not apply to such a judge.
 
-`OrderPrice` is the cost of an order in addition to the passages shown. It determines the batch sizes. Tokens are
+`OrderPrice` is the cost of an order in addition to the passages shown. This cost determines the batch sizes. Tokens are
 counted as in `estimate_tokens`. Reasoning tokens are not included, because their dependence on the batch size is
 unknown.
 
-`without_human_grade` removes human votes from a panel's grade. It is used to compare a judge with human labels, which
-must not be part of the judge's own grade.
+`without_human_grade` removes human votes from a panel's grade. This is necessary to compare a judge with human labels,
+which must not be part of the judge's own grade.
 """
 
 from __future__ import annotations
@@ -161,7 +161,9 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
     if price is None or not price.input or not price.output:
         return TYPICAL
     sent = estimate_tokens(system) + estimate_tokens(rest)
-    remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN  # in the units of `estimate_tokens`
+    remembered = (
+        remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN
+    )  # in tokens as `estimate_tokens` counts them
     spared = price.discount(round(remembered)) / price.input * 1_000_000
     return OrderPrice(max(0.0, sent - spared), price.output / price.input, price.input)
 
@@ -328,7 +330,7 @@ class Judge(Adapter, ABC):
         return False
 
     def labels(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the grades known before the first call, by query id and passage id; empty for most judges."""
+        """Return the grades known before the first call, by query id and passage id; most judges know no grades."""
         return {}
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:

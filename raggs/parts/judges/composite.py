@@ -12,13 +12,14 @@ A member that abstains does not count; if all abstain, the panel abstains. Under
 sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
 grade, too, so that a judge can be compared with human labels that have priority.
 
-Cascade: cheap judges grade every passage. The good judge grades those with a high or uncertain cheap grade, and a
-random sample of the others. Its grade replaces the cheap grade. If the good judge fails, the judgment fails and the
-next run repeats the call; the cheap grade is not a substitute. The choice of passages depends only on the cheap grades
-and on a hash of the ids, so it does not depend on timing. Confidence that a model reports about itself is ignored.
+Cascade: cheap judges grade every passage. The good judge grades passages with a high or uncertain cheap grade, and a
+random sample of the other passages. Its grade replaces the cheap grade. If the good judge fails, the judgment fails and
+the next run repeats the call; the cheap grade is not a substitute. The choice of passages depends only on the cheap
+grades and on a hash of the ids, so it does not depend on timing. Confidence that a model reports about itself is
+ignored.
 
-The randomly chosen passages are an unbiased sample of the passages that only the cheap judge would grade. They show how
-often the cheap judge is wrong there (`raggs.stages.judge_health`).
+The randomly chosen passages are an unbiased sample of the passages that only the cheap judge would grade. This sample
+shows how often the cheap judge is wrong on these passages (`raggs.stages.judge_health`).
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class PanelConfig(AdapterConfig):
     rule: Literal["median", "weighted", "first"] = Field(
         "median",
         description="how grades are combined: lower median, or weighted mean with halves rounded down; first: the"
-        " first member that gives a grade, with later members called only if all earlier ones abstain or fail",
+        " first member that gives a grade, and later members are called only if all earlier members abstain or fail",
     )
     weights: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
         None, description="weight of each member, for rule weighted; also used for orders"
@@ -233,7 +234,7 @@ class PanelJudge(SeveralJudge):
 
     @property
     def order_price(self) -> OrderPrice:
-        """Price of all members (see `Judge.order_price`); under rule `first`, that of the first member."""
+        """Price of all members (see `Judge.order_price`); under rule `first`, the price of the first member."""
         prices = [member.order_price for member in self.members.values()]
         return prices[0] if self._first else OrderPrice.together(prices)
 
@@ -324,7 +325,7 @@ class PanelJudge(SeveralJudge):
 
 
 def _inner(spoken: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return the votes; a composite member is replaced by its own votes."""
+    """Return the votes; if a member is composite, its members' votes are returned instead."""
     return {inner: vote for name, said in spoken.items() for inner, vote in (said.votes or {name: said}).items()}
 
 
@@ -361,7 +362,7 @@ class CascadeConfig(AdapterConfig):
         0.05,
         ge=0,
         le=1,
-        description="share of the other passages that the good judge also grades, drawn at random: an estimate"
+        description="share of the other passages that the good judge also grades, drawn at random, for an estimate"
         " of the cheap judge's error rate",
     )
     order: Effort[Literal["good", "cheap"]] = Field(  # Grades do not depend on it; causes of orders include it.

@@ -38,7 +38,7 @@ from raggs.ranking.fusion import consensus_order
 NOT_REVIEWED, REVIEWER_UNSURE, UNDECIDED = (
     "no annotator has labelled it",
     "the annotators were unsure",
-    "annotators differ, and none has adjudicated",
+    "annotators differ, and the grade is not adjudicated",
 )
 NO_ORDER = "no human order of these passages"
 IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # settings without effect on the task
@@ -57,7 +57,7 @@ class HumanConfig(AdapterConfig):
     reviewers: tuple[str, ...] | None = Field(None, min_length=1, description="annotators to include; null: all")
     conflicts: Literal["median", "abstain"] = Field(
         "median",
-        description="grade if annotators differ and none adjudicated: lower median of their grades, or abstain",
+        description="grade if annotators differ and nothing is adjudicated: lower median of their grades, or abstain",
     )
     sharpness: float = Field(
         4.5,
@@ -77,12 +77,12 @@ class HumanJudge(Judge):
 
     def __init__(self, config: HumanConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
-        self._met: dict[tuple[str, str], Key] = {}  # keys of all lookups, by query id and passage id
+        self._met: dict[tuple[str, str], Key] = {}  # keys of all passages looked up, by query id and passage id
         self._graded: set[Key] = set()
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whoever they are
-        """Return True (see `Judge.exact`): annotators err, but a stored label does not vary between reads."""
+        """Return True (see `Judge.exact`): annotators may err, but a stored label does not vary."""
         return True
 
     @classmethod
@@ -99,7 +99,7 @@ class HumanJudge(Judge):
         return True
 
     def causes(self, task: Task) -> Causes:
-        """Return the causes (see `Judge.causes`); of the labels, only those for queries of the run are included."""
+        """Return the causes (see `Judge.causes`); only labels for queries of the run are included."""
         own = {name: value for name, value in self.own_causes().items() if name not in IRRELEVANT_SETTINGS[task]}
         return own if task == "order" else {**own, "reviews": self._grades_hash}
 
@@ -201,9 +201,7 @@ class HumanJudge(Judge):
         return Ordering(consensus_order(list(found.values()), [1.0] * len(found)), by=_by(tuple(found)))
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """Return each human order, restricted to these passages, if it has at least two ranks of them (see
-        `Judge.known`).
-        """
+        """Return the human orders, restricted to these passages; orders in which all of them are tied are omitted."""
         ids = {passage_digest(passage): passage.doc_id for passage in passages}
         found = []
         for order in self._orders.get(question_digest(query), ()):

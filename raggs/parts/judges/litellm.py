@@ -1,10 +1,10 @@
 """A language model as judge.
 
 The prompt contains the query and the passages (title and text), each between markers that guard against prompt
-injection. It contains no identifier, score, rank, or grade of another judge. Answers are accepted or rejected, never
-repaired: a grade is a whole number from 1 to 5, and an order names each label exactly once. Grades of passages that are
-shown together are checked in the same way. If the answer for such a group is unusable, its passages are graded one by
-one.
+injection. The prompt contains no identifier, score, rank, or grade of another judge. Answers are accepted or rejected,
+never repaired: a grade is a whole number from 1 to 5, and an order names each label exactly once. Grades of passages
+that are shown together are checked in the same way. If the answer for such a group is unusable, its passages are graded
+one by one.
 """
 
 from __future__ import annotations

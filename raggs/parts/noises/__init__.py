@@ -1,8 +1,8 @@
 """Noises: base class and registry. A noise adds text around a query, without changing its meaning.
 
 Seeded generators add greetings, fillers, digressions, emoji and typing errors; `noisy` combines them. The same query,
-seed and level always yield the same noise. A few phrases are from the paper on which the levels are based. The others
-were written independently of the word lists of the rewriter `clean`, which contain only some of them
+seed and level always yield the same noise. A few phrases are from the paper that defines noise levels in this way. The
+others were written independently of the word lists of the rewriter `clean`, which contain only some of them
 (docs/how-to/diagnose/noise.md).
 
 A noise depends on the seed and the query's id, not on earlier draws. The same query therefore has the same greeting

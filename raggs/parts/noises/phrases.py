@@ -215,7 +215,7 @@ OPENERS: Phrases = {
 
 
 class CodeSwitching(Noise):
-    """A word of the other language before the query, and some function words translated, but no negations."""
+    """Adds a word of the other language before the query, and translates some function words, but no negations."""
 
     FROM, ORDER = 4, 30
 

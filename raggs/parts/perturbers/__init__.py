@@ -1,7 +1,8 @@
 """Perturbers: base class and registry. A perturber makes one controlled change to texts with names.
 
-A diagnosis then measures how the change affects vectors and scores: a masked name, another order, another case. Changes
-are seeded: the same text, seed and name always yield the same change, regardless of earlier changes.
+Examples of changes are a masked name, another order or another case. A diagnosis measures how the change affects
+vectors and scores. Changes are seeded: the same text, seed and name always yield the same change, regardless of earlier
+changes.
 
 A perturber defines how it changes a name (`author`) and all other words (`words`). The base class applies both methods
 to the bundles of a diagnosis and to the texts of a corpus, so that both are perturbed alike.

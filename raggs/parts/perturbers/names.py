@@ -31,7 +31,7 @@ MAX_NAME_DRAWS = 50  # attempts to find an unused name in a corpus
 
 
 class EditDistanceNearMiss(Perturber):
-    """Replaces the wrong authors by the right name in which one, two or three letters are substituted."""
+    """Replaces each wrong author by the right name with one, two or three letters substituted."""
 
     FAMILY = "identity"
 

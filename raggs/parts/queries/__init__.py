@@ -1,7 +1,7 @@
 """Query readers: base class and registry. A query reader yields the queries of a file, with all fields a judge may
 need.
 
-`made_notes` reports how generated queries were made, for reports of scores over these queries.
+`made_notes` describes how generated queries were made; reports print this with the scores.
 """
 
 from __future__ import annotations

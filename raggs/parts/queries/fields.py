@@ -1,8 +1,8 @@
 """Converts mappings with any accepted spelling of keys to `Query` objects, and checks all queries of a run.
 
-Unknown keys become metadata, so nothing is lost. A row without an id gets an id that is derived from its text. A row
-without text raises an error with file and line. So does an id that file formats cannot represent, and a nugget pattern
-that is invalid or matches every text. A lone surrogate becomes U+FFFD.
+Unknown keys become metadata, so nothing is lost. A row without an id gets an id that is derived from its text. An error
+with file and line is raised if a row has no text, file formats cannot represent its id, or a nugget pattern is invalid
+or matches every text. A lone surrogate becomes U+FFFD.
 
 A reference is a string, or an object of `text` and optionally `doc_id` and `span`. The form of chunking benchmarks is
 accepted, too: an object of `content`, `start_index` and `end_index` in the document that the row names. This module
@@ -165,11 +165,11 @@ def check_length(text: str, path: Path | str, line: int) -> None:
     """
     if len(text) > MAX_QUESTION_CHARS:
         message = f"the query has {len(text):,} characters, the maximum is {MAX_QUESTION_CHARS:,}"
-        raise DataError(message, where=path, line=line, remedy="shorten it; documents belong in the corpus")
+        raise DataError(message, where=path, line=line, remedy="shorten the query; documents belong in the corpus")
 
 
 def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: int) -> None:
-    """Check that the text is present, and the id if the row has a key for it."""
+    """Check that the text is present; if the row has a key for the id, check that the id is present, too."""
     for field in ("qid", "text") if named else ("text",):
         value = values.get(field)
         if not isinstance(value, str) or not value.strip():
@@ -203,9 +203,7 @@ def _references(values: Mapping[str, Any], document: object, path: Path, line: i
 
 
 def _with_list(entry: Any) -> Any:
-    """Return a nugget as a mapping with a list of patterns; the mapping or the list may be omitted for a single
-    pattern.
-    """
+    """Return a nugget as a mapping with a list of patterns, also if the file contains only a single pattern."""
     if isinstance(entry, str):
         return {"any": [entry]}
     if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):

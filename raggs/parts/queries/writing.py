@@ -2,8 +2,9 @@
 
 Reading a written file yields the same queries in the same order. A table with `question`, `references` and `corpus_id`
 in the usual form is reproduced byte for byte. A cell that a spreadsheet would execute gets a leading apostrophe. The
-column `guarded` names such cells, so that the reader can remove the apostrophe. Blank CSV cells are missing values;
-only JSON lines and YAML preserve an answer of blanks. Offsets are written unchanged, without access to the documents.
+column `guarded` names such cells, so that the reader can remove the apostrophe. Blank CSV cells are read as missing
+values, so only JSON lines and YAML preserve an answer that consists of blanks. Offsets are written unchanged, without
+access to the documents.
 """
 
 from __future__ import annotations
@@ -160,7 +161,8 @@ def _document(query: Query) -> str:
 
 
 def _reference(reference: Reference, document: str) -> dict[str, object]:
-    """Return a reference in the benchmark form if possible."""
+    """Return a reference as `content`, `start_index` and `end_index` if possible, otherwise in the form of
+    `Reference`."""
     span = reference.span
     if span is None or span.source != document or reference.doc_id is not None:
         return reference.model_dump(mode="json", exclude_none=True)

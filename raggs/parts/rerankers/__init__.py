@@ -1,8 +1,8 @@
 """Rerankers: base class, registry, and the types of their results.
 
-A reranker takes a query and its candidates, and returns the same candidates in a better order. It never drops, adds or
-repeats a passage. Scores are finite, and ties keep the order of the candidates. A reranker does not depend on runs or
-retrievers. The caller removes near-duplicates beforehand.
+A reranker takes a query and its candidates, and returns the same candidates in a better order. A reranker never drops,
+adds or repeats a passage. Scores are finite, and ties keep the order of the candidates. A reranker does not depend on
+runs or retrievers. The caller removes near-duplicates before the call.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Both scores are standardized over the candidates of a query: mean 0, standard deviation 1. A score that is equal for all
 candidates has no effect. BM25 uses the same tokenization as the retriever `bm25` (`raggs.parts.indexes.lexical`), in
-the query's language. Its idf and mean length are those of the candidates, so no index is needed. A word that all
-candidates contain has almost no weight; a rare word has the highest. Only the other reranker calls a model.
+the query's language. The idf and the mean length in BM25 are those of the candidates, so no index is needed. A word
+that all candidates contain has almost no weight; a rare word has the highest. Only the other reranker calls a model.
 
-`weight: fit` lets a sweep choose the weight (`raggs.sweeps.reranking`). It is available only in sweeps, because it
+`weight: fit` lets a sweep choose the weight (`raggs.sweeps.reranking`). `fit` is available only in sweeps, because it
 needs grades.
 """
 
@@ -41,7 +41,7 @@ class BoostedConfig(RerankerConfig):
     by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="reranker whose scores are boosted")
     weight: Annotated[float, Field(ge=0, le=100)] | Literal["fit"] = Field(
         0.2,
-        description="weight of standardized BM25 scores (the other reranker's have weight 1); fit (only"
+        description="weight of standardized BM25 scores (the other reranker has weight 1); fit (only"
         " in sweeps): chosen on one half of the queries for the other half",
     )
 

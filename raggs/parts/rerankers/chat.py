@@ -1,7 +1,7 @@
 """Rerankers that prompt a language model by chat: listwise and pointwise.
 
-The prompt contains the query and the text of passages, each between markers that guard against prompt injection. It
-contains no identifiers and no scores.
+The prompt contains the query and the text of passages, each between markers that guard against prompt injection. The
+prompt contains no identifiers and no scores.
 
 Listwise: the model orders one window of passages per call, because many passages do not fit into one prompt. Windows
 slide from the end of the list to its start and overlap, so that the best passages move up. After one pass, the first

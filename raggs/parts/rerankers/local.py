@@ -5,11 +5,11 @@ pair.
 The outputs for a pair depend only on the query, the passage, the model files and the settings of the input. Later
 steps (activation, rounding) are computed each time. Typographic quotation marks are replaced by ASCII ones, as in the
 embedders, because a typographic apostrophe is another token to the model. Outputs are stored in the workspace every
-`FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs. A cancelled process loses none.
+`FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs. A cancelled process loses no output.
 
-Cross-encoders: the model reads the query and a passage together. It returns one logit, or two: one for "no" and one for
-"yes". By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a pair does
-not depend on other pairs.
+Cross-encoders: the model reads the query and a passage together. The model returns one logit, or two: one for "no" and
+one for "yes". By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a
+pair does not depend on other pairs.
 
 Late interaction: query and passage are encoded separately, and their tokens are compared at the end (ColBERT). The
 score is MaxSim: for each query token, the maximum cosine to any passage token, summed over the query (Khattab and
@@ -189,7 +189,7 @@ class OnnxReranker(LocalReranker):
         )
         activation: Activation | None = Field(
             None,
-            description="function from logits to score: sigmoid or none for one logit, softmax for two (no, yes); "
+            description="function from logits to score: sigmoid or none for one logit, softmax for two logits (no, yes); "
             "null: chosen by the number of logits",
         )
 
@@ -251,7 +251,7 @@ def _sigmoid(logits: Vectors) -> Vectors:
 class LateReranker(LocalReranker):
     """Local ColBERT models: all tokens of the query are compared with all tokens of the passage."""
 
-    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # none, because vectors are rounded before they are compared
+    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # empty, because vectors are rounded before they are compared
     ADDED: ClassVar[int] = 1  # the marker token
     OUTPUTS: ClassVar[tuple[str, ...]] = ("contextual", "last_hidden_state", "token_embeddings")
 

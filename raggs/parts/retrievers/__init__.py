@@ -145,9 +145,7 @@ class Retriever(Adapter, ABC):
 
     @property
     def folds(self) -> bool:
-        """Whether a model reads query and passage as a pair, in which raggs replaces typographic quotation marks by
-        ASCII ones.
-        """
+        """Whether a model reads query and passage together, with typographic quotation marks replaced by ASCII ones."""
         return False
 
     @property

@@ -46,7 +46,7 @@ def test_texts_are_found_where_they_stand(make: Any, body: str, starts: list[int
     [
         ("return None", "returned NoneType instead of a list of ranges for the document"),
         ("return 'ab'", "returned str instead of a list of ranges"),
-        ("return ['three']", "returned 'three', which is not in the document after 0"),
+        ("return ['three']", "returned 'three', which is not in the document after character 0"),
         ("return [(0, 99)]", "returned 0:99 for the document, after 0:0"),
         ("return [(2, 4), (0, 2)]", "returned 0:2 for the document, after 2:4"),
         ("return [(3, 1)]", "returned 3:1 for the document"),

@@ -114,7 +114,7 @@ def test_what_cannot_be_is_a_sentence(make, tokenizer, tmp_path):
 @pytest.mark.parametrize("said", [4, 16])
 def test_a_config_that_says_another_length_than_the_models_is_refused(make, tokenizer, tmp_path, said):
     (tmp_path / "model" / "config.json").write_text(json.dumps({"hidden_size": said}))
-    with pytest.raises(DataError, match=rf"config\.json: states {said} dimensions, but the model returns 8"):
+    with pytest.raises(DataError, match=rf"config\.json: contains {said} dimensions, but the model returns 8"):
         make().embed(["wing"])
     (tmp_path / "model" / "config.json").write_text(json.dumps({"hidden_size": 0, "dim": True}))
     assert make().embed(["wing"]).shape == (1, DIMS)
