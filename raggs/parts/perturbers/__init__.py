@@ -172,7 +172,8 @@ class Perturber(Adapter, ABC):
         return name
 
     def words(self, text: str, place: TextContext) -> str:
-        """Return a changed text, including names in it; ``{author}``, ``{topic}`` and ``{label}`` stay."""
+        """Return the text with its words and names changed; ``{author}``, ``{topic}`` and ``{label}`` stay
+        unchanged."""
         return text
 
     def layout(self, piece: BundleText) -> BundleText:
@@ -194,7 +195,7 @@ class Perturber(Adapter, ABC):
         """Return the changed version of a text of a corpus, or of a query about the corpus.
 
         Args:
-            text: original text.
+            text: text before the change.
             renamed: result of `renamed` for the same place.
             names: names in the text.
         """
@@ -212,7 +213,8 @@ class Perturber(Adapter, ABC):
 
 
 def replace_names(text: str, names: Mapping[str, str]) -> str:
-    """Return `text` with whole names replaced, longer names first. One pass prevents replacing a replacement."""
+    """Return `text` with whole names replaced, longer names first. All names are replaced in one pass, so that no
+    replacement is replaced again."""
     if not names:
         return text
     longest = sorted(names, key=lambda name: (-len(name), name))

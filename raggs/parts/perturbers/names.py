@@ -67,7 +67,7 @@ class EditDistanceNearMiss(Perturber):
 def substitute_letters(name: str, count: int, seed: int, *names: object) -> str:
     """Return `name` with `count` letters (at most all) replaced by others of the same case.
 
-    The Levenshtein distance is `count`, or less by chance.
+    The Levenshtein distance to `name` is `count`, or by chance less.
     """
     rng = generator(seed, *names, name, count)
     letters = [at for at, letter in enumerate(name) if letter.isalpha()]
@@ -84,7 +84,8 @@ DIGITS = 6
 
 
 class GibberishName(Perturber):
-    """Replaces each name by a unique code such as ID-AB12F3, the same in query and candidates."""
+    """Replaces each name by a unique code such as ID-AB12F3; query and candidates get the same code for the same
+    name."""
 
     FAMILY = "identity"
 

@@ -66,7 +66,7 @@ class Reranking:
     Attributes:
         ranked: candidates by descending score; ties keep the input order.
         tokens: tokens of query and passage, summed over all candidates; 0 if not counted.
-        ms: duration of the computation or calls in ms, measured when the results were not yet cached; None if unknown.
+        ms: original duration of the computation or calls in ms, even if the results are now cached; None if unknown.
         calls, usd: paid calls and their cost, including the calls behind cached answers.
         searches: billed search units, for rerankers with this pricing.
         repaired: number of answers that repeated, omitted or invented passages and were used after correction.

@@ -111,8 +111,8 @@ LABEL_TOKENS = 8
 
 
 class RerankOrder(NamedTuple):
-    """Positions in the order of presentation, best first; `repaired`: whether the answer had missing or repeated
-    labels.
+    """Positions in the order of presentation, best first; `repaired`: whether it had to be corrected to list each label
+    once.
     """
 
     places: tuple[int, ...]

@@ -189,7 +189,7 @@ class OnnxReranker(LocalReranker):
         )
         activation: Activation | None = Field(
             None,
-            description="function from logits to score: sigmoid or none for one logit, softmax for two logits (no, yes); "
+            description="function from logits to score: sigmoid or none for one logit, softmax for two (no, yes); "
             "null: chosen by the number of logits",
         )
 
