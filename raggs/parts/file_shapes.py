@@ -10,7 +10,7 @@ the format, and for a fast and a careful parser. The pipe's content is therefore
 which may never end, are rejected (`raggs.base.files`).
 
 Sidecars: a sidecar is a JSON file next to the labels; an export stores the scale of its grades there. Common tools
-interpret a label as a gain, and any label above 0 as relevant. With plain grades 1 to 5, they would count "not
+interpret a label as a gain, and any label above 0 as relevant. With plain grades 1 to 5, such tools would count "not
 relevant" as relevant. Exports therefore contain gains, and `eval` restores the grades with the sidecar.
 """
 
@@ -169,7 +169,10 @@ def _read_object(path: Path) -> dict[str, Any]:
         raise DataError(
             f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="fix the syntax"
         ) from error
-    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or a thousand nested brackets
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # raised for a number with thousands of digits, or a thousand nested brackets
         raise DataError(f"not valid JSON ({error})", where=path, remedy=NESTED_REMEDY) from error
     if not isinstance(found, dict):
         raise DataError("not a JSON object", where=path, remedy=NESTED_REMEDY)
@@ -186,7 +189,7 @@ def _unique_object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
 
 
 def _trec(columns: list[str]) -> bool:
-    """Return whether a first line with these columns can only be TREC."""
+    """Return whether a first line with these columns belongs to a TREC file and to no other format."""
     if len(columns) == len(QRELS):
         return INTEGER.fullmatch(columns[-1]) is not None
     return len(columns) == len(RUN) and columns[1] == RUN[1]
@@ -211,7 +214,7 @@ def _is_header(line: str, columns: ColumnNames) -> bool:
 
 
 def check_ids(path: Path, line: int | None, *ids: str) -> None:
-    """Raise an error if file formats cannot represent an id.
+    """Raise an error if a file format cannot represent one of the ids.
 
     Raises:
         DataError: an id is empty, or contains white space, NUL or a lone surrogate.
@@ -234,7 +237,7 @@ WRITE_IT = "write its content to a file first"
 def replayable(path: Path) -> Iterator[Path]:
     """Yield a path that can be read several times: `path`, or a temporary copy of a shell pipe.
 
-    If an error message names the copy, this is replaced by the name of the pipe.
+    In error messages, the name of the copy is replaced by the name of the pipe.
 
     Raises:
         DataError: the pipe is empty, or has more than `MAX_PIPE_BYTES` bytes.
@@ -268,7 +271,7 @@ def _spool(path: Path, copy: Path) -> None:
 
 
 class _Limited:
-    """A pipe that raises an error after `MAX_PIPE_BYTES` bytes."""
+    """A pipe that raises an error if more than `MAX_PIPE_BYTES` bytes are read."""
 
     def __init__(self, pipe: BinaryIO, path: Path) -> None:
         self._pipe, self._path, self._left = pipe, path, MAX_PIPE_BYTES
@@ -328,7 +331,7 @@ class GradeFormat:
         return GradeScale.of(*self.ends)
 
     def described(self) -> dict[str, object]:
-        """Return the description of the numbers for a sidecar."""
+        """Return the description of the numbers that a sidecar contains."""
         low, high = self.ends
         relevant = self.written(RELEVANT) or 1
         known: dict[str, object] = {"scale": self.form, "minimum": low, "maximum": high}

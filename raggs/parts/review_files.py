@@ -2,13 +2,13 @@
 
 Import: all formats become cells with the column names of reviews.jsonl. This module has no access to the run, so the
 caller checks whether a query exists. If a row's grade is empty, the passage was not labelled, and the row is returned
-without a label. Lines of reviews.jsonl are accepted unchanged. Texts are not interpreted; only the protection against
+without a label. Lines of reviews.jsonl are accepted unchanged. Texts stay unchanged, except that the protection against
 spreadsheet formulas is removed.
 
-Export: labels, and passages without labels, as files for other tools. `read_rows` reads these files. A task contains
-ids and digests, so that its grade can be matched even if ids have changed. A task contains no grade of a model, no rank
-and no system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio ignores the
-annotator names of imported annotations.
+Export: labels, and passages without labels, as files for other tools. `read_rows` can read these files again. A task
+contains ids and digests, so that its grade can be matched even if ids have changed. A task contains no grade of a
+model, no rank and no system. Argilla identifies users by UUIDs, so names are in the metadata of a record. Label Studio
+ignores the annotator names of imported annotations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from raggs.base.types import as_list, as_object
 from raggs.parts.reviews import HEX, GradeReview, Review, ReviewLine, passage_digest, question_digest
 
 REVIEW_SUFFIXES = (".csv", ".jsonl", ".jsonl.gz", ".json")
-GRADE_FIELD = "grade"  # name of the question or control for the grade in other tools
+GRADE_FIELD = "grade"  # in other tools, name of the question or control for the grade
 NOTE = "note"
 INK = re.compile(r"\S")
 KINDS = {"grade", "order", "withdrawal"}

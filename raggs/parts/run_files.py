@@ -41,7 +41,7 @@ MAX_TOKEN_BYTES = 256  # maximum length of an id or number in the fast parser
 EXACT = 2**53  # integers up to here, divided by an exact power of ten, yield the nearest double (Clinger 1990)
 DIGITS = 18  # maximum digits of a number; more digits may overflow
 
-# Only table values are exact; a vectorised power is not always exact.
+# A table is used, because a vectorised power is not always exact.
 TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])
 
 
@@ -129,7 +129,7 @@ def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
     buffer = np.frombuffer(chunk + b"\n" * MAX_TOKEN_BYTES, dtype=np.uint8)
     text = buffer[: len(chunk)]
     starts, ends = _columns_by_single_blanks(text, columns) or _columns_by_white_space(text, columns)
-    if (text[starts[:, 0]] == ord("#")).any():  # a comment
+    if (text[starts[:, 0]] == ord("#")).any():  # the chunk contains a comment line
         raise OddError
     return buffer, starts, ends
 
@@ -250,7 +250,7 @@ def _parsed(texts: ByteTexts) -> Floats:
 
 
 LABEL_COLUMNS, GRADE = 4, 3
-EXACT_DIGITS = 9  # more digits are not a grade
+EXACT_DIGITS = 9  # a number with more digits cannot be a grade
 
 
 class LabelColumns(NamedTuple):
@@ -499,7 +499,7 @@ def _score(cell: NumberCell, path: Path) -> float:
 
 T = TypeVar("T")
 Triple = tuple[str, str, object]
-MAX_SHOWN_CHARS = 60  # characters of a wrong value in a message
+MAX_SHOWN_CHARS = 60  # maximum characters of a wrong value in a message
 ID = "use strings or whole numbers as ids"
 
 
@@ -543,7 +543,7 @@ def as_real(value: object, what: str) -> float:
     """
     try:
         found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:  # an integer with hundreds of digits
+    except OverflowError:  # raised for an integer with hundreds of digits
         found = math.inf
     if not math.isfinite(found):
         raise DataError(

@@ -213,7 +213,7 @@ class OpenCorpus:
 
 
 def replaced_characters_notice(what: str, ids: Sequence[str]) -> Notice:
-    """Return the notice for texts in which invalid characters were replaced."""
+    """Return the notice that invalid characters in texts were replaced."""
     shown = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
     return Notice(f"{plural(len(ids), what)} with invalid characters, replaced by U+FFFD: {shown}")
 
@@ -414,8 +414,8 @@ class Workspace:
         return sum(each.found for each in self._lending.values())
 
     def _unpaid(self, spec: EmbedderConfig) -> Embedder:
-        """Return a local embedder. Paid ones are not allowed, because a corpus is read before the user has accepted any
-        cost.
+        """Return a local embedder. Paid embedders are not allowed, because a corpus is read before the user has
+        accepted any cost.
 
         Raises:
             ConfigError: the embedder is paid.

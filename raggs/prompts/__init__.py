@@ -48,7 +48,7 @@ FILE_NAME = re.compile(r"(?P<stem>.+?)(?:\.(?P<language>[a-z]{2}))?\.md")
 
 @dataclass(frozen=True)
 class Template:
-    """One language of a prompt. `note` is the line that describes the prompt to readers; it is not sent."""
+    """One language of a prompt. `note` describes the prompt to readers; it is not sent to a model."""
 
     system: str
     user: str

@@ -36,7 +36,7 @@ class CheckRequest:
     Attributes:
         given: the golden set and the systems.
         measures: the measures; the first one determines the worst questions.
-        at_least, at_most: limits of means, by measure or for all measures.
+        at_least, at_most: limits of means, one for every measure or a mapping by measure.
         before: an earlier eval.json. A measure fails if its mean has decreased by more than `drop`, or significantly.
         drop: allowed decrease of a mean since `before`.
         seed: random seed of the bootstrap.
@@ -201,8 +201,8 @@ class GoldenFixture:
             system: a function of a question's text and k, several functions by name, or ranked lists in any form of
                 `raggs.evaluate`.
             measures: names of measures; default: the standard selection.
-            at_least: minimum mean of all measures, or minima by measure.
-            at_most: maximum mean of all measures, or maxima by measure; for measures where lower is better.
+            at_least: minimum of the mean, one for every measure or a mapping by measure.
+            at_most: maximum of the mean, in the same forms; for measures where lower is better.
             not_worse_than: an earlier eval.json, relative to pytest's root directory.
             max_drop: allowed decrease of a mean since `not_worse_than`; a significant decrease of any size fails.
             if_inconclusive: whether the test should "fail", or "pass" with a warning, if unjudged passages could

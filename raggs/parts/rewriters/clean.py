@@ -4,7 +4,7 @@ The rules are for English and French. Both languages apply at once, because a gr
 the question. A piece is the text between two punctuation marks. Rules remove only whole pieces at the ends of a
 sentence, and only if closed word lists (`chatter.toml`) contain all of a piece's words. The remaining words are never
 changed. A piece with a name, a number or an unlisted word stays. So does everything before text that is not a question
-("Hello World in C", "Sorry, Wrong Number cast"). Statements about the user are removed only if the rest is
+("Hello World in C", "Sorry, Wrong Number cast"). Statements about the user are removed only if the other sentences are
 understandable without them: "I have an exam tomorrow. Can I bring it?" stays unchanged. If nothing would be left, the
 text stays unchanged.
 
