@@ -2,13 +2,14 @@
 
 A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id. The
 file is written atomically and never modified: for a changed corpus, a new file is written. `content_hash`, a hash of
-the passages in order, identifies them across indexes. The cache verifies that the file is unchanged
+the passages in order, identifies the passages across indexes. The cache verifies that the file is unchanged
 (`raggs.base.cache`).
 
 A store belongs to the thread that opened it. A store contains the raw text of passages; chunking and interpretation
 happen elsewhere. If Unicode hygiene changes the text that models see, `content_hash` includes its version, so that
-results from before its introduction are computed again. The hash of a corpus of clean texts is unaffected. Indexes
-depend on `search_hash`, which differs if a passage contains typographic quotation marks, because searches replace them.
+results of versions without hygiene are computed again. The hash of a corpus of clean texts is unaffected. Indexes
+depend on `search_hash`, which differs from `content_hash` if a passage contains typographic quotation marks, because
+searches replace such marks.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> Da
 
 
 FORMAT = "raggs-passages-5"
-FILE = "passages.sqlite"  # in the cache, in one folder per corpus
+FILE = "passages.sqlite"  # name of the file; the cache has one folder per corpus
 FOLDING_CAUSE = f"quotes {FOLDING}"  # version of the replacement of typographic quotation marks in searches
 META_KEYS = frozenset({"content_hash", "cleaned", "count", "format"})  # required keys of the table `meta`
 LOOKUP = 500  # ids per SQL statement; every build of sqlite allows 999

@@ -166,7 +166,7 @@ def _is_verified(vectors: Vectors, place: Path, header: Header) -> bool:
 
 
 def rows_done(cache: Cache, embedder: str, dims: int, store: PassageStore) -> int:
-    """Return how many passages of `store` have cached vectors, according to the header (see `open_vectors`)."""
+    """Return how many passages of `store` have cached vectors according to the header on disk (see `open_vectors`)."""
     wanted = Header(embedder, store.search_hash, len(store), dims)
     return _read_header(vectors_cache(cache, embedder, dims, store).folder, wanted).rows_done
 
@@ -217,7 +217,7 @@ def _read_header(place: Path, wanted: Header) -> Header:
 def _build(cache: Cache, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> Header:
     """Compute the missing shards, and return the final header.
 
-    If another process was building, this waits for it; then no shard may be missing any more.
+    If another process is building, this function waits; afterwards, possibly no shard is missing.
     """
     from filelock import FileLock  # imported lazily: only a build needs it
 

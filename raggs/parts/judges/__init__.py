@@ -446,7 +446,7 @@ class Judge(Adapter, ABC):
 
     @abstractmethod
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        """Return all passages from best to worst, as a full permutation of their positions.
+        """Return all passages from best to worst, as a permutation of all their positions.
 
         Raises:
             BudgetError, AuthenticationError: no further call can succeed, so the run must stop.

@@ -4,9 +4,9 @@ Fingerprints, checks and remarks of a composite judge cover all of its members. 
 called and how their answers are combined.
 
 Panel: each member grades every passage, and a rule combines the grades. Each member's grade is stored next to the
-panel's. If members fail, the remaining ones decide as long as at least half have answered. Otherwise the panel fails
-and reports each error. Orders are combined by Kemeny's rule, and ties are decided by the first member. A panel can
-contain another panel only under rule `first`.
+panel's. If members fail, the remaining ones decide as long as at least half have answered. If fewer have answered, the
+panel fails and reports each error. Orders are combined by Kemeny's rule, and ties are decided by the first member. A
+panel can contain another panel only under rule `first`.
 
 A member that abstains does not count; if all abstain, the panel abstains. Under rule `first`, members are called in
 sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
@@ -365,8 +365,10 @@ class CascadeConfig(AdapterConfig):
         description="share of the other passages that the good judge also grades, drawn at random, for an estimate"
         " of the cheap judge's error rate",
     )
-    order: Effort[Literal["good", "cheap"]] = Field(  # Grades do not depend on it; causes of orders include it.
-        "good", description="judge of the rank stage: good is the last judge, cheap the first"
+    order: Effort[Literal["good", "cheap"]] = (
+        Field(  # This setting does not affect grades; only the causes of orders include it.
+            "good", description="judge of the rank stage: good is the last judge, cheap the first"
+        )
     )
 
     @model_validator(mode="after")
@@ -452,7 +454,7 @@ class CascadeJudge(SeveralJudge):
         return self.members[self._orderer].order_price
 
     def causes(self, task: Task) -> Causes:
-        """Return the causes (see `Judge.causes`); the causes of orders are those of the judge that orders."""
+        """Return the causes (see `Judge.causes`); the causes of orders are those of the member that orders passages."""
         if task == "order":
             orderer = self.members[self._orderer].causes(task)
             return {"type": self.config.type, "version": self.VERSION, "order": self.config.order, "judges": [orderer]}
@@ -528,6 +530,6 @@ class CascadeJudge(SeveralJudge):
         return await self.reorder(query, passages, sample=0)
 
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
-        """Return the order of the judge that orders (see `Judge.reorder`)."""
+        """Return the order of the member that the setting `order` selects (see `Judge.reorder`)."""
         said = await self.members[self._orderer].reorder(query, passages, sample=sample)
         return said if said.by or said.order is None else replace(said, by=self._orderer)

@@ -332,7 +332,7 @@ def test_a_model_of_another_kind(make, tmp_path):
 def test_numbers_that_are_none_end_in_a_sentence_and_are_not_kept(make, tmp_path):
     write_cross_encoder(tmp_path / "model", scale=float("nan"))
     for _ in range(2):
-        with pytest.raises(errors.RaggsError, match="nan"):
+        with pytest.raises(errors.RaggsError, match="NaN"):
             ask(make())
 
 
