@@ -1,16 +1,17 @@
 """Agreement of labels beyond chance, accuracy given a hit, and agreement of a judge with human labels.
 
-Coefficients of two or more judges: their intervals are percentile bootstrap intervals over units (Efron and Tibshirani,
-1993). A unit is one labelled item. Units with the same labels are interchangeable, so one multinomial draw of the label
-patterns is a complete resample. NaN marks a missing label. Units without enough labels are excluded and counted.
+Coefficients of two or more judges (kappa, alpha): their intervals are percentile bootstrap intervals over units (Efron
+and Tibshirani, 1993). A unit is one labelled item. Units with the same labels are interchangeable. So a resample is one
+multinomial draw of how often each combination of labels occurs. NaN marks a missing label. Units without enough labels
+are excluded and counted.
 
 Accuracy given a hit: the share of correct answers among queries whose evidence was retrieved, with Wilson's interval.
 Flags are 1, 0 or NaN (unknown). Queries with an unknown flag are excluded and counted.
 
-Agreement of a judge with human labels: all figures are computed from one table of grades. Rows are the judge's grades,
-columns the human grades. Passages of one question are not independent, because a judge that misreads the question is
-wrong on all of them. The bootstrap therefore resamples whole questions (cluster bootstrap, Davison and Hinkley, 1997,
-section 3.8). Each question has its own table, and a resample is a weighted sum of tables.
+Agreement of a judge with human labels: all statistics are computed from one table of counts. Rows are the judge's
+grades, columns the human grades. Passages of one question are not independent, because a judge that misreads the
+question is wrong on all of them. The bootstrap therefore resamples whole questions (cluster bootstrap, Davison and
+Hinkley, 1997, section 3.8). Each question has its own table, and a resample is a weighted sum of tables.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 
 GRADES = (1, 2, 3, 4, 5)
 BOOTSTRAP_DRAWS = 2_000
-MAX_RATING_VALUES = 50  # different ratings of `krippendorff_alpha`: its work grows with their square
+MAX_RATING_VALUES = 50  # maximum number of different ratings in `krippendorff_alpha`, whose work grows with its square
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Agreement:
         confidence: confidence level of the interval, in 0..1.
         units: number of units compared.
         missing: number of units excluded because they have too few labels.
-        undefined: number of resamples excluded because the coefficient is undefined for them (only one label occurs).
+        undefined: number of resamples excluded because they contain only one label, so the coefficient is undefined.
     """
 
     value: float
@@ -79,12 +80,12 @@ class Confusion:
 
     @property
     def observed(self) -> float:
-        """Share of units with equal labels, in 0..1; NaN without units."""
+        """Share of units with equal labels, in 0..1; NaN if there are no units."""
         equal = sum(row[place] for place, row in enumerate(self.counts))
         return equal / self.total if self.total else math.nan
 
     def kappa(self, weights: Weights | None = None) -> float:
-        """Return the value of `cohen_kappa` without an interval."""
+        """Return Cohen's kappa without an interval; `weights` as in `cohen_kappa`."""
         return float(kappa_of(self.array, costs_of(len(self.labels), weights))[0])
 
     @property
@@ -139,19 +140,21 @@ def cohen_kappa(
     draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> Agreement:
-    """Return Cohen's kappa: 1 - sum(w O) / sum(w E), with O the observed shares and E those of independent judges.
+    """Return Cohen's kappa with its interval.
 
-    Cohen, 1960; weighted: Cohen, 1968.
+    Kappa is 1 - sum(w O) / sum(w E). O are the observed shares of label pairs, and E the shares if the judges were
+    independent. Sources: Cohen, 1960; for weights, Cohen, 1968.
 
     Args:
         first, second: shape (units,), NaN for a missing label.
-        weights: weight of a disagreement between the i-th and the j-th label: None gives all disagreements the weight
-            1, "linear" |i - j|, "quadratic" (i - j)^2.
+        weights: weight of a disagreement between the i-th and the j-th label: 1 if None, |i - j| if "linear", (i - j)^2
+            if "quadratic".
         labels: all possible labels, in order.
-        confidence, draws, seed: parameters of the bootstrap interval over units.
+        confidence, draws, seed: confidence level, number of resamples and random seed of the bootstrap interval over
+            units.
 
     Raises:
-        ValueError: as for `confusion`, or an argument is out of its range.
+        ValueError: as for `confusion`, or another argument is out of its range.
     """
     table = confusion(first, second, labels=labels)
     costs = costs_of(len(labels), weights)
@@ -168,14 +171,15 @@ def krippendorff_alpha(
 ) -> Agreement:
     """Return Krippendorff's alpha for any number of raters: 1 - observed / expected disagreement.
 
-    Krippendorff, "Content Analysis", chapter 12. The difference of two different values is 1 ("nominal"), their squared
-    distance ("interval"), or the squared distance of their mid-ranks among all paired values ("ordinal"). The last is
-    equal to the usual sum over the values in between. The interval resamples units, not pairs.
+    Source: Krippendorff, "Content Analysis", chapter 12. Two different values disagree by 1 ("nominal"), by their
+    squared distance ("interval"), or by the squared distance of their mid-ranks among all paired values ("ordinal").
+    The ordinal form equals the usual sum over the values in between. The interval resamples units, not pairs.
 
     Args:
         ratings: shape (raters, units), NaN for a missing rating. Units with fewer than two ratings are excluded.
         level: level of measurement.
-        confidence, draws, seed: parameters of the bootstrap interval over units.
+        confidence, draws, seed: confidence level, number of resamples and random seed of the bootstrap interval over
+            units.
 
     Raises:
         ValueError: the array is not two-dimensional, a rating is infinite, there are more than 50 different ratings, or
@@ -188,7 +192,7 @@ def krippendorff_alpha(
         raise ValueError(f"unknown level {level!r}; known: {', '.join(get_args(MeasurementLevel))}")
     values = np.unique(matrix[~np.isnan(matrix)])
     if values.size > MAX_RATING_VALUES:
-        raise ValueError(f"{values.size} different ratings: alpha needs labels, not scores; round them first")
+        raise ValueError(f"{values.size} different ratings: alpha needs labels, not scores; round the ratings first")
     given = (matrix[:, :, None] == values).sum(axis=0)
     given = given[given.sum(axis=1) >= 2]
     kinds, counts = np.unique(given, axis=0, return_counts=True)
@@ -214,7 +218,7 @@ def costs_of(size: int, weights: Weights | None) -> Ints:
 
 
 def kappa_of(tables: Ints | Floats, costs: Ints) -> Floats:
-    """Return kappa for each table, flat or square. Computed in floats, because products of counts can exceed 2^63."""
+    """Return kappa for each table, flat or square. Counts become floats, because their products can exceed 2^63."""
     given = tables.reshape(-1, *costs.shape).astype(np.float64)
     chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
     observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))
@@ -233,7 +237,7 @@ def _pairs(kinds: Ints) -> Floats:
 
 
 def difference_of(totals: Floats, values: Floats, level: MeasurementLevel) -> Floats:
-    """Return the squared difference of each pair of values per resample, shape (resamples or 1, values, values)."""
+    """Return the disagreement of each pair of values for each resample, shape (resamples or 1, values, values)."""
     if level == "nominal":
         return 1 - np.eye(values.size)[None]
     places = values[None] if level == "interval" else totals.cumsum(axis=1) - totals / 2
@@ -241,7 +245,7 @@ def difference_of(totals: Floats, values: Floats, level: MeasurementLevel) -> Fl
 
 
 def check_paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Return two arrays of shape (units,) as float64.
+    """Return both inputs as float64 arrays of shape (units,).
 
     Raises:
         ValueError: the shapes differ or are not one-dimensional.
@@ -261,7 +265,7 @@ def beyond_chance(observed: Floats | Ints, expected: Floats | Ints) -> Floats:
 def _agreement(
     counts: Ints, coefficient: Callable[[Ints], Floats], missing: int, confidence: float, draws: int, seed: int
 ) -> Agreement:
-    """Return the coefficient and its bootstrap interval; `counts` is the number of units of each kind."""
+    """Return the coefficient and its bootstrap interval; `counts` is how often each combination of labels occurs."""
     check_confidence(confidence, draws)
     units = int(counts.sum())
     value = float(coefficient(counts[None])[0]) if units else math.nan
@@ -289,7 +293,7 @@ def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, flo
     """Return Wilson's score interval (Wilson, 1927) of the share `count` / `total`; (0, 1) if `total` is 0.
 
     Raises:
-        ValueError: not 0 <= count <= total, or the confidence is not strictly between 0 and 1.
+        ValueError: `count` is not in 0..total, or the confidence is not strictly between 0 and 1.
     """
     check_confidence(confidence, draws=1)
     if not 0 <= count <= total:
@@ -308,8 +312,8 @@ class AccuracyGivenHit:
     """Acc|Hit@K: the share of correct answers among queries for which retrieval returned all the evidence.
 
     Attributes:
-        value: correct / hits; NaN without hits.
-        low, high: Wilson's score interval; 0 and 1 without hits.
+        value: correct / hits; NaN if there are no hits.
+        low, high: bounds of Wilson's score interval; 0 and 1 if there are no hits.
         confidence: confidence level of the interval, in 0..1.
         correct: number of hits with a correct answer.
         hits: number of queries with a hit and a known answer flag.
@@ -352,9 +356,10 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
     return AccuracyGivenHit(right / total, low, high, confidence, right, total, missed, missing)
 
 
-FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # with fewer, intervals are too unreliable to report
+FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # with fewer cases or questions, intervals are too unreliable to report
 
-Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, ...) to values of shape (draws,)
+# computes one value per resample, shape (draws,), from tables of shape (draws, labels, ...)
+Figure = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -382,13 +387,13 @@ class JudgeHumanAgreement:
 
     Attributes:
         cases: number of grade pairs compared.
-        clusters: number of questions that the cases belong to.
+        clusters: number of different questions among the cases.
         kappa: Cohen's kappa with quadratic weights.
         alpha: Krippendorff's alpha, ordinal.
-        exact: share of equal grades.
-        within_one: share of grade pairs that differ by at most one.
-        bias: mean of judge grade minus human grade.
-        leniency: share of cases that the judge graded higher, minus the share that it graded lower.
+        exact: share of cases with equal grades.
+        within_one: share of cases whose two grades differ by at most one.
+        bias: mean difference, judge grade minus human grade.
+        leniency: share of cases that the judge graded higher than the human, minus the share graded lower.
         table: counts, one row per judge grade, one column per human grade.
         confidence: confidence level of the intervals, in 0..1.
     """
@@ -424,7 +429,7 @@ def check_labels(
     Args:
         judge, people: shape (cases,), the judge's and the human grades, 1 to 5.
         clusters: the question of each case.
-        confidence, draws, seed: parameters of the bootstrap intervals.
+        confidence, draws, seed: confidence level, number of resamples and random seed of the bootstrap intervals.
 
     Raises:
         ValueError: the lengths differ, a grade is not 1 to 5, or an argument is out of its range.
@@ -447,7 +452,9 @@ def check_labels(
 
 
 def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
-    """Return one table per cluster, in the order of first occurrence, with one axis of labels per column of grades."""
+    """Return one table of counts per cluster, in the order of first occurrence. Each column of grades is one axis of
+    labels.
+    """
     names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     tables = np.zeros((len(names), *(len(GRADES),) * len(columns)), dtype=np.int64)
     places = np.array([names[name] for name in clusters], dtype=np.int64)
@@ -456,14 +463,15 @@ def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
 
 
 def resample_tables(tables: Ints, draws: int, seed: int) -> Floats:
-    """Return the summed tables of resampled clusters, shape (draws, *shape of one table)."""
+    """Return one table per draw: the sum of the tables of resampled clusters, shape (draws, *shape of one table)."""
     clusters = len(tables)
     picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
-    return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)  # whole numbers, so exact
+    # exact, because all numbers are whole
+    return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)
 
 
 def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> AgreementEstimate:
-    """Return a statistic of the total table, with an interval from the resampled tables unless `drawn` is None."""
+    """Return a statistic of the total table. Its interval comes from the resampled tables; NaN if `drawn` is None."""
     value = float(figure(whole[None].astype(np.float64))[0]) if whole.any() else math.nan
     if drawn is None or math.isnan(value):
         return AgreementEstimate(value, math.nan, math.nan)
@@ -488,7 +496,7 @@ def _alpha(tables: Floats) -> Floats:
 
 
 def mean_worth(worth: Floats) -> Figure:
-    """Return a function that computes the mean of `worth` over a table, weighted by the counts."""
+    """Return a function that computes the mean of `worth` over the cells of a table, weighted by their counts."""
 
     def figure(tables: Floats) -> Floats:
         total = tables.sum(axis=(1, 2))

@@ -1,20 +1,21 @@
 """Choice of the passages that a human or the judge should label next.
 
-Human labels that change verdicts (`choose`): a verdict states which of two systems is better. It is uncertain to the
-degree that human labels of all passages could reverse it. The worth of a passage is the expected change, by its human
-label, of the difference between two systems. It is divided by the standard error from all unread labels. It is summed
-over the verdicts, each weighted by its probability of reversal. Items with the most worth per second are chosen in
-blocks. The weights are updated after each block, so settled verdicts attract no more labels. Label errors are treated
-as independent and effects as additive. Both are approximations; planning again after some labels corrects for them.
+Human labels that change verdicts (`choose`): a verdict states which of two systems is better. It is uncertain if human
+labels of all passages could reverse it. A label is valuable if it is likely to change the difference between two
+systems by much, compared with the standard error from all missing human labels. The worth of a passage is this ratio,
+summed over the verdicts, each weighted by its probability of reversal. Items with the highest worth per second are
+chosen in blocks. The weights are updated after each block, so verdicts that are already certain attract no more labels.
+Label errors are treated as independent and effects as additive. Both are approximations. To correct for them, plan
+again after some labels.
 
-Human grades predicted from the judge's (`believe`): without human labels, each grade further from the judge's is a
-fifth as likely as the one before. Human labels of randomly sampled passages update these probabilities for the judge's
-grade of the passage. If the judge was called several times, or is a panel, and the answers differ, the shares of the
-answers are used.
+Human grades predicted from the judge's grade (`believe`): without human labels, each further step away from the judge's
+grade divides the probability by five. Human labels of randomly sampled passages update these probabilities for each
+grade of the judge. If the judge was called several times, or is a panel, and the answers differ, the prediction mixes
+the predictions for all answers.
 
 Unjudged passages (`order_holes`): a passage that all systems have in their top affects all scores alike. A passage in
-the top of half of the systems separates them most. If a query has few known useful passages, one more has a larger
-effect, because measures divide by their number. Whether the passage is relevant is left to the judge.
+the top of half of the systems separates them most. If a query has few known useful passages, another one has a larger
+effect, because measures divide by their number. This order does not predict whether a passage is relevant.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class VerdictCertainty:
     Attributes:
         turned: shape (measures, systems, systems), the probability that human labels of all passages would reverse the
             current (or expected) verdict.
-        sure: shape (measures,), the (expected) number of verdicts for which that probability is at most 5%.
+        sure: shape (measures,), the (expected) number of verdicts whose probability of reversal is at most 5%.
         verdicts: number of verdicts per measure.
     """
 
@@ -50,12 +51,12 @@ class VerdictCertainty:
 
 @dataclass(frozen=True)
 class LabelImpact:
-    """Possible effect of human labels on the systems' scores.
+    """Possible effects of human labels on the systems' scores.
 
     Attributes:
-        now: shape (systems, measures), means with the current labels.
-        effects: shape (items, grades, systems, measures), change of the value of the item's query by each possible
-            label.
+        now: shape (systems, measures), mean scores with the current labels.
+        effects: shape (items, grades, systems, measures), by how much each possible label changes the value of the
+            item's query.
         beliefs: shape (items, grades), the probability of each label.
         queries: number of queries in the means.
     """
@@ -67,19 +68,17 @@ class LabelImpact:
 
     @cached_property
     def differences(self) -> Floats:
-        """Shape (measures, systems, systems): mean of the first system minus mean of the second, with the current
-        labels.
-        """
+        """Current mean of the first system minus that of the second, shape (measures, systems, systems)."""
         return _differences(self.now.T)
 
     @cached_property
     def expected(self) -> Floats:
-        """Shape (measures, systems, systems): the differences expected once human labels of all items are known."""
+        """Differences that are expected once all items have human labels, shape (measures, systems, systems)."""
         found: Floats = self.differences + self.moved()
         return found
 
     def moved(self, items: Flags | Ints | None = None) -> Floats:
-        """Return the expected change of the differences by human labels of `items` (None: all).
+        """Return by how much human labels of `items` (None: all) are expected to change the differences.
 
         Shape (measures, systems, systems).
         """
@@ -87,7 +86,7 @@ class LabelImpact:
         return _differences(np.einsum("pg,pgsm->ms", self.beliefs[chosen], self.effects[chosen]) / self.queries)
 
     def variance(self, items: Flags | Ints | None = None) -> Floats:
-        """Return the variance of the differences that comes from the unknown labels of `items` (None: all).
+        """Return the variance of the differences due to the unknown human labels of `items` (None: all).
 
         Shape (measures, systems, systems).
         """
@@ -100,11 +99,11 @@ class LabelImpact:
         return found
 
     def worth(self, left: Floats, stands: Floats) -> Floats:
-        """Return how much a label of each item contributes to settling all verdicts, shape (items,).
+        """Return how much a human label of each item contributes to making all verdicts certain, shape (items,).
 
         Args:
-            left: shape (measures, systems, systems), the variance from items that stay unread.
-            stands: same shape, the differences with the current labels.
+            left: shape (measures, systems, systems), the variance due to items that remain without a human label.
+            stands: same shape, the differences with the labels known so far.
         """
         weights = self._weights(left, stands)
         found = np.zeros(len(self.beliefs))
@@ -114,17 +113,17 @@ class LabelImpact:
         return found / self.queries
 
     def _weights(self, left: Floats, stands: Floats) -> Floats:
-        """Return the probability of reversal over the standard error, for each verdict; each pair of systems once.
+        """Return each verdict's weight: its probability of reversal, divided by the standard error of the difference.
 
-        Shape (measures, systems, systems).
+        Shape (measures, systems, systems); each pair of systems has a weight in one order only.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(left > 0, _reversal_probability(stands, self.expected, left) / np.sqrt(left), 0.0)
         return np.triu(found, 1)
 
     def pulls(self, items: Ints) -> Ints:
-        """Return the verdict that each of `items` helps most to settle, as measure, system and system: shape (items,
-        3).
+        """Return the verdict that each of `items` helps most to make certain: a measure and two systems, shape
+        (items, 3).
         """
         weights = self._weights(self.variance(), self.differences)
         found = np.empty((len(items), 3), dtype=np.int64)
@@ -136,14 +135,16 @@ class LabelImpact:
         return found
 
     def outlook(self, read: Flags | Ints | None = None) -> VerdictCertainty:
-        """Return the certainty of the verdicts now, or the one expected after `read` items are labelled."""
+        """Return the certainty of the verdicts now, or the expected certainty after human labels of the items in
+        `read`.
+        """
         total = self.variance()
         gone = np.zeros_like(total) if read is None else np.minimum(self.variance(read), total)
         stands = self.differences if read is None else self.differences + self.moved(read)
         left = total - gone
         upper = np.triu_indices(total.shape[1], 1)
         needed = ndtri(VERDICT_CONFIDENCE) * np.sqrt(left)
-        # The expected difference will change by a normal deviate. Its variance is the variance that reading removes.
+        # The expected difference will change by a normal deviate, whose variance is that of the labelled items.
         with np.errstate(divide="ignore", invalid="ignore"):
             above = ndtr((self.expected - needed) / np.sqrt(gone)) + ndtr((-self.expected - needed) / np.sqrt(gone))
         sure = np.where(gone > 0, np.minimum(above, 1.0), np.sign(stands) * self.expected >= needed)
@@ -155,7 +156,7 @@ class LabelImpact:
 
 @dataclass(frozen=True)
 class ChosenItem:
-    """A chosen item: its number, and its worth for the verdicts at the time of the choice (0 or more)."""
+    """A chosen item: its number, and its worth for the verdicts when it was chosen (0 or more)."""
 
     item: int
     worth: float
@@ -164,14 +165,14 @@ class ChosenItem:
 def choose(
     impact: LabelImpact, seconds: Floats, budget: float, taken: Ints, blocks: int = BLOCKS
 ) -> Iterator[ChosenItem]:
-    """Yield the items to label, best worth per second first.
+    """Yield the items to label, highest worth per second first.
 
     Args:
         impact: effects and probabilities of all items.
         seconds: shape (items,), time to read each item, above 0.
-        budget: total seconds; items that would exceed it are skipped.
-        taken: items that will be labelled in any case, at no cost to the budget.
-        blocks: number of blocks; the uncertainty of the verdicts is updated after each.
+        budget: total seconds; items that would exceed the budget are skipped.
+        taken: items that will be labelled in any case, without using the budget.
+        blocks: number of blocks; the uncertainty of the verdicts is updated after each block.
 
     Yields:
         Items that can change a verdict and are not in `taken`.
@@ -198,13 +199,13 @@ def choose(
 
 
 def _differences(means: Floats) -> Floats:
-    """Return differences of means of shape (measures, systems), as shape (measures, systems, systems)."""
+    """Return the differences between all pairs of systems, shape (measures, systems, systems)."""
     found: Floats = means[:, :, None] - means[:, None, :]
     return found
 
 
 def _reversal_probability(stands: Floats, expected: Floats, left: Floats) -> Floats:
-    """Return the probability that the true difference has the opposite sign of the current one."""
+    """Return the probability that the true difference and the current difference have opposite signs."""
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.sign(stands) * expected / np.sqrt(left)
     certain = np.where(np.sign(stands) * expected < 0, 1.0, 0.0)
@@ -212,8 +213,9 @@ def _reversal_probability(stands: Floats, expected: Floats, left: Floats) -> Flo
     return found
 
 
-PRIOR_GRADE_DECAY = 0.2  # prior: factor of the probability per grade of distance from the judge's grade
-HOLE_STEP = 0.4  # the same per grade above the lowest, for unjudged passages
+PRIOR_GRADE_DECAY = 0.2  # prior: each step away from the judge's grade multiplies the probability by this factor
+# prior of unjudged passages: each step above the lowest grade multiplies the probability by this factor
+HOLE_STEP = 0.4
 WEIGHT = 10.0  # number of human labels per judge grade that weigh as much as the prior
 UNJUDGED, SINGLE_LABEL, AGREED, DISPUTED = range(4)
 KINDS, MIN_GRADE_DECAY = 4, 1e-6
@@ -226,7 +228,7 @@ class KnownGrades:
     Attributes:
         grade: shape (items,), the judge's grade; -1 if unjudged.
         voices: shape (items, grades), how many answers of the judge (or of a panel) gave each grade.
-        sigma: shape (items,), standard error of the grade from the ranking; 0 if not ranked.
+        sigma: shape (items,), standard error of the grade from the ranking; 0 if the passage was not ranked.
     """
 
     grade: Ints
@@ -235,7 +237,9 @@ class KnownGrades:
 
     @property
     def kind(self) -> Ints:
-        """Shape (items,): 0 unjudged, 1 one answer, 2 several equal answers, 3 several answers that differ."""
+        """Kind of each item, shape (items,): unjudged (0), one answer (1), several equal (2) or different answers
+        (3).
+        """
         agree = self.voices.max(axis=1, initial=0) == self.voices.sum(axis=1)
         several = np.where(agree, AGREED, DISPUTED)
         return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, SINGLE_LABEL, several))
@@ -246,22 +250,22 @@ def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
 
     Args:
         heard: the judge's grades of all items.
-        read: row numbers of the items with a human label that were sampled at random; other labels would bias the
+        read: row numbers of the randomly sampled items with a human label; labels chosen otherwise would bias the
             result.
-        said: the human label of each of these, from 0.
+        said: shape as `read`, the human label of each of these items, from 0.
     """
     size, kind = heard.voices.shape[1], heard.kind
     counts = np.zeros((KINDS, size + 1, size))
-    np.add.at(counts, (kind[read], heard.grade[read], said), 1.0)  # grade -1 is the last row
+    np.add.at(counts, (kind[read], heard.grade[read], said), 1.0)  # grade -1 (unjudged) is stored in the last row
     known = counts[kind, heard.grade]
     blended: Floats = known + WEIGHT * _prior(heard, _fit_grade_decay(kind[read], heard.grade[read] != said))
     return _blur_by_uncertainty(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
 
 
 def _fit_grade_decay(kind: Ints, wrong: Flags) -> Floats:
-    """Return, for each kind of passage, the factor of the probability per grade of distance; shape (kinds,)."""
+    """Return, for each kind of item, the factor per step away from the judge's grade, shape (kinds,)."""
     count, errors = (np.bincount(kind, weights=each, minlength=KINDS) for each in (np.ones(len(kind)), wrong))
-    # share of errors that this decay implies, away from the ends of the scale
+    # share of errors that follows from the prior's factor, except at the ends of the scale
     usual = 2 * PRIOR_GRADE_DECAY / (1 + PRIOR_GRADE_DECAY)
     share = (errors + WEIGHT * usual) / (count + WEIGHT)
     found: Floats = share / (2 - share)
@@ -269,7 +273,7 @@ def _fit_grade_decay(kind: Ints, wrong: Flags) -> Floats:
 
 
 def _prior(heard: KnownGrades, steps: Floats) -> Floats:
-    """Return the prior probability of each grade, shape (items, grades)."""
+    """Return the prior probability of each human grade, shape (items, grades)."""
     size, kind = heard.voices.shape[1], heard.kind
     apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     rows = np.maximum(steps, MIN_GRADE_DECAY)[:, None, None] ** apart
@@ -283,7 +287,7 @@ def _prior(heard: KnownGrades, steps: Floats) -> Floats:
 
 
 def _blur_by_uncertainty(beliefs: Floats, sigma: Floats) -> Floats:
-    """Return the probabilities smoothed by the ranking's standard error: a normal kernel around each grade."""
+    """Spread each probability over the neighbouring grades by a normal kernel with the ranking's standard error."""
     size = beliefs.shape[1]
     steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     with np.errstate(divide="ignore"):
@@ -302,10 +306,10 @@ class UnjudgedPassage:
 
     Attributes:
         qid, doc_id: query and passage.
-        systems: number of systems that have it in their top, at the deepest cutoff.
-        divides: probability that exactly one of two systems, drawn by their weights, has it in its top; the maximum
-            over the cutoffs, in 0..0.5.
-        worth: mean over the cutoffs of that probability divided by min(useful + 1, cutoff), where `useful` is the
+        systems: number of systems that have the passage in their top, at the deepest cutoff.
+        divides: probability that exactly one of two systems, drawn by their weights, has the passage in its top; the
+            maximum over the cutoffs, in 0..0.5.
+        worth: mean over the cutoffs of the same probability divided by min(useful + 1, cutoff). Here, `useful` is the
             number of known useful passages of the query. Unit: the measure's value for one query.
     """
 
@@ -329,13 +333,13 @@ def order_holes(
     useful: Mapping[str, int],
     cutoffs: Sequence[int],
 ) -> tuple[UnjudgedPassage, ...]:
-    """Return the unjudged passages in the systems' tops, those with the largest possible effect first.
+    """Return the unjudged passages in the systems' tops, with the largest possible effect first.
 
     Args:
         tops: for each system, its weight (1, or the probability that it is chosen) and its passages by query, best
-            first. The iterable is consumed once, and no list is kept.
+            first. The iterable is consumed once, and no list is stored.
         judged: graded passages by query. Queries that are missing here count as having no unjudged passages.
-        useful: number of known useful passages by query; 0 if missing.
+        useful: number of known useful passages by query; 0 for a missing query.
         cutoffs: cutoffs of the measures, each at least 1.
 
     Returns:
@@ -369,6 +373,7 @@ def _unjudged_passage(
     qid: str, doc_id: str, held: _SystemWeights, total: float, useful: int, cutoffs: Sequence[int]
 ) -> UnjudgedPassage:
     shares = [min(weight / total, 1.0) for weight in held.weights]
-    divides = [round(2 * share * (1 - share), 12) for share in shares]  # sums of weights differ by rounding
+    # rounded, because sums of weights in another order differ in their last digits
+    divides = [round(2 * share * (1 - share), 12) for share in shares]
     worth = [each / min(useful + 1, cutoff) for each, cutoff in zip(divides, cutoffs, strict=True)]
     return UnjudgedPassage(qid, doc_id, held.systems, max(divides), sum(worth) / len(worth))

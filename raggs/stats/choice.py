@@ -1,13 +1,14 @@
 """Choice of one system out of many, with the rule that excluded each other system.
 
-Dallaire, "Practical RAG Evaluation", 2025, section 3.3: keep the systems within the limits and discard the dominated
-ones. Then take the best quality (limits on latency or cost). With a quality target, take the fastest system that
-reaches it, then the cheapest. Ties go to the smaller K, then to fewer tokens. Efficiency ranks "near-frontier peers".
-Limits are applied first, because a system may be dominated by one that violates a limit.
+Source: Dallaire, "Practical RAG Evaluation", 2025, section 3.3. First apply the limits, then discard the dominated
+systems. The limits come first, because a system may be dominated by one that violates a limit. Of the others, choose
+the best quality. With a quality target, choose the fastest system that reaches the target, then the cheapest. Among
+tied systems, the one with the smaller K is chosen, then the one with fewer tokens. Further tie-breakers are efficiency
+(if the latencies differ by at least the jitter), cost, latency and name.
 
-The caller decides which systems count as tied with the best, because that needs values per query: `EquivalenceLookup`
-names the systems that are statistically equivalent to one. Without it, only equal means are tied. Whether a difference
-is statistically significant is not tested here, see `raggs.stats.resampling.find_winners`.
+The caller decides which systems count as tied with the best, because a test needs the values per query. For this, an
+`EquivalenceLookup` returns the systems that are statistically equivalent to a given one. Without it, only equal means
+are tied. To test whether a difference is statistically significant, use `raggs.stats.resampling.find_winners`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.stats.front import JITTER_MS, Candidate, Front, check_candidates, efficiency, find_front, round_quality
 
-# the systems that are statistically equivalent to the one of this name
+# returns the names of the systems that are statistically equivalent to the named system
 EquivalenceLookup = Callable[[str], Collection[str]]
-TOKENS_APART = 0.05  # between tied systems, a prompt that is longer by at least this share loses
+# of two tied systems, the one with the longer prompt is excluded if the prompt is longer by at least this share
+TOKENS_APART = 0.05
 
 SelectionRule = Literal["best quality", "target reached"]
 Reason = Literal[
@@ -48,12 +50,13 @@ Reason = Literal[
 
 @dataclass(frozen=True)
 class ChoiceLimits:
-    """Limits that a system must meet; None: no limit.
+    """Limits on a system; None: no limit.
 
     Attributes:
         latency_ms: maximum latency of 95% of single queries (`Candidate.tail_ms`).
         usd_per_1k: maximum cost of 1,000 queries.
-        quality: minimum quality on the primary measure. If set, the fastest system that reaches it wins, not the best.
+        quality: minimum quality on the primary measure. If set, the fastest system that reaches it is chosen, not the
+            best.
 
     Raises:
         ValueError: a limit is not a finite number, or a latency or cost is negative.
@@ -78,13 +81,13 @@ class Exclusion:
 
     Attributes:
         name: name of the system.
-        reason: "latency", "cost" or "target": it violates that limit. "latency unknown" or "cost unknown": the limited
-            value is unknown. "dominated": another system is at least as good in everything and better in something.
-            "tied, costlier": statistically equivalent to the best, but another such system is no more expensive and no
-            slower, and is cheaper or faster. Otherwise the rule that excluded it.
-        by: the system that it lost to; None if a limit was violated.
-        value, bound: its own value and the value it was compared with, in the unit of the rule (ms, USD per 1,000
-            queries, quality, passages, tokens, quality per second); None if the rule has no value.
+        reason: "latency", "cost" or "target": the system violates that limit. "latency unknown" or "cost unknown": the
+            limited value is unknown. "dominated": another system is at least as good in everything and better in
+            something. "tied, costlier": another system that is also statistically equivalent to the best is no more
+            expensive and no slower, and is cheaper or faster. Any other reason is the rule that excluded the system.
+        by: the system that was preferred; None if a limit was violated.
+        value, bound: value of this system, and the value of `by` or the limit. The unit is that of the rule (ms, USD
+            per 1,000 queries, quality, passages, tokens, quality per second). None if the rule has no value.
     """
 
     name: str
@@ -99,13 +102,13 @@ class Choice:
     """The chosen system and how it was chosen.
 
     Attributes:
-        winner: the chosen system; None if no system meets the limits.
+        winner: the chosen system; None if no system is within the limits.
         runner_up: the system that would be chosen without the winner.
         rule: the rule that selected the winner.
         limits: the limits that were applied.
-        front: Pareto front of the systems that meet the limits.
-        excluded: one entry per other system, in the order of the candidates.
-        best: the system of the best quality among those that meet the limits; None with a quality target.
+        front: Pareto front of the systems within the limits.
+        excluded: one entry for each system other than the winner, in the order of the candidates.
+        best: the system with the best quality within the limits; None with a quality target.
         tied: names of the systems that are tied with `best`, including `best`, in the order of the candidates.
     """
 
@@ -121,7 +124,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class LimitTurn:
-    """From this limit (ms, or USD per 1,000 queries) up to the next turn, this system is the choice."""
+    """A limit (in ms, or USD per 1,000 queries) from which on `winner` is chosen, until the next `LimitTurn`."""
 
     limit: float
     winner: str
@@ -136,11 +139,12 @@ def choose(
     """Choose a system under the limits.
 
     Args:
-        candidates: in any order. The first quality decides; the others count only in the front and in `peers`.
-        limits: a system of unknown latency or cost violates a limit on it.
+        candidates: the systems, in any order. The first quality decides; the others count only in the front and in
+            `peers`.
+        limits: the limits. A system whose latency or cost is unknown violates a limit on it.
         jitter_ms: latencies closer than that count as equal in the front, among tied systems and with a quality target.
-            It does not loosen a limit.
-        peers: names the systems that are statistically equivalent to a given one; None: only equal means are tied.
+            Limits are compared without jitter.
+        peers: returns the systems that are statistically equivalent to a given one; None: only equal means are tied.
 
     Raises:
         ValueError: as for `find_front`.
@@ -174,13 +178,13 @@ def turning_points(
 ) -> tuple[LimitTurn, ...]:
     """Return how the choice changes as the limit on one axis rises from 0.
 
-    Systems of unknown latency (or cost) are excluded. Without `peers`, each turn brings a higher quality or a better
-    tie-breaker.
+    Systems whose latency (or cost) is unknown are excluded. Without `peers`, each later choice has a higher quality or
+    a better tie-breaker.
 
     Args:
-        candidates: in any order.
-        axis: axis whose limit is raised.
-        limits: the limit on the other axis applies. The one on this axis and a quality target are ignored.
+        candidates: the systems, in any order.
+        axis: axis whose limit rises.
+        limits: only the limit on the other axis applies; a quality target is ignored.
         jitter_ms, peers: as in `choose`.
 
     Raises:
@@ -203,7 +207,7 @@ def turning_points(
 
 
 def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
-    """Return the first limit that a system violates, or None."""
+    """Return the first limit that a system violates; None if it violates no limit."""
     if limits.latency_ms is not None:
         if each.bound_ms is None:
             return Exclusion(each.name, "latency unknown", bound=limits.latency_ms)
@@ -222,7 +226,7 @@ def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
 def _pick(
     kept: Sequence[Candidate], front: Front, limits: ChoiceLimits, jitter_ms: float, peers: EquivalenceLookup | None
 ) -> tuple[Candidate | None, dict[str, Exclusion], list[Candidate]]:
-    """Return the winner, the reasons of the others, and the systems tied with the best (the best first)."""
+    """Return the winner, the reasons against the other systems, and the systems tied with the best (the best first)."""
     lost = {name: Exclusion(name, "dominated", by=by) for name, by in front.dominated.items()}
     field = CandidateColumns.of(kept)
     alive = np.array([peers is not None or each.name in front.names for each in kept], dtype=np.bool_)
@@ -242,24 +246,24 @@ def _pick(
 
 
 class ChoiceRule(NamedTuple):
-    """A rule as keys, smaller is better. Systems whose key is at least `step` above the best one are excluded.
+    """A rule with one key per system; smaller keys are better. It excludes keys at least `step` above the best key.
 
-    With a step of 0, every larger key is excluded. `share` is a step relative to the best key. `spared` returns, for
-    the row of the best system, the systems that the rule does not exclude.
+    With a step of 0, every larger key is excluded. `share` is a step relative to the best key. `spared` takes the row
+    of the best system and returns the systems that the rule does not exclude.
     """
 
     reason: Reason
     keys: Floats
     step: float = 0.0
-    sign: float = 1.0  # the displayed value is sign x key
+    sign: float = 1.0  # reported value = sign x key
     share: float = 0.0
     spared: Callable[[int], Flags] | None = None
 
     def sieve(self, alive: Flags) -> tuple[Flags, int]:
-        """Return which of the remaining systems the rule excludes, and the row of the best one."""
+        """Return which of the remaining systems the rule excludes, and the row of the best remaining system."""
         rows = np.flatnonzero(alive)
         best = int(rows[self.keys[rows].argmin()])
-        if not math.isfinite(self.keys[best]):  # unknown for all remaining systems
+        if not math.isfinite(self.keys[best]):  # the key is unknown for all remaining systems
             return np.zeros_like(alive), best
         above = self.keys - self.keys[best]
         beaten: Flags = alive & (above > 0) & (above >= max(self.step, self.share * abs(self.keys[best])))
@@ -268,14 +272,14 @@ class ChoiceRule(NamedTuple):
         return beaten, best
 
     def figure(self, row: int) -> float | None:
-        """Return the displayed value of a row; None if unknown."""
+        """Return the value of a row to report; None if it is unknown."""
         value = self.sign * float(self.keys[row])
         return value if math.isfinite(value) and self.reason != "name" else None
 
 
 @dataclass(frozen=True)
 class CandidateColumns:
-    """Candidates as columns, so that a choice can be repeated quickly with other qualities."""
+    """Candidates as columns, so that a choice can be repeated quickly with resampled qualities."""
 
     quality: Floats
     latency: Floats
@@ -288,7 +292,7 @@ class CandidateColumns:
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> CandidateColumns:
-        """Return the columns. Unknown values become infinite, so they are never preferred."""
+        """Return the candidates as columns. Unknown values become infinite, so they are never preferred."""
 
         def column(values: Iterator[float | None]) -> Floats:
             return np.array([math.inf if value is None else value for value in values], dtype=np.float64)
@@ -309,7 +313,9 @@ class CandidateColumns:
     def rules(
         self, quality: Floats, limits: ChoiceLimits, jitter_ms: float, peers: EquivalenceLookup | None = None
     ) -> tuple[ChoiceRule | Undominated, ...]:
-        """Return the rules in their order, with `quality` of shape (candidates,) in place of the candidates' own."""
+        """Return the rules in the order in which they apply. `quality`, shape (candidates,), replaces the
+        candidates' own.
+        """
         best = ChoiceRule("quality", -round_quality(quality), sign=-1.0)
         ties = (
             ChoiceRule("larger k", self.k),
@@ -326,7 +332,7 @@ class CandidateColumns:
         return (near, Undominated(self.cost, self.latency, jitter_ms), *ties, dearer, slower, last)
 
     def _as_fast(self, jitter_ms: float, best: int) -> Flags:
-        """Return which candidates are as fast as `best`, up to the jitter."""
+        """Return which candidates have the same latency as `best`, up to the jitter."""
         if not math.isfinite(self.latency[best]):
             return np.isinf(self.latency)
         found: Flags = np.abs(self.latency - self.latency[best]) < jitter_ms
@@ -345,7 +351,7 @@ class CandidateColumns:
         alive: Flags | None = None,
         peers: EquivalenceLookup | None = None,
     ) -> int:
-        """Return the row that remains after all rules; limits and front are ignored.
+        """Return the row of the candidate that remains after all rules; limits and front are ignored.
 
         Args:
             alive: candidates to choose from, at least one; None: all.
@@ -360,11 +366,11 @@ class CandidateColumns:
 
 
 class Undominated(NamedTuple):
-    """Excludes a tied system if another one is no more expensive and no slower, and is cheaper or faster.
+    """Excludes a tied system if another tied system is no more expensive and no slower, and is cheaper or faster.
 
-    An unknown latency or cost may be any value. A system with an unknown value excludes no other. It is excluded only
-    by a system whose cost is 0 (if its cost is unknown) or whose latency is below the jitter (if its latency is
-    unknown).
+    An unknown latency or cost may be any value. So a system with an unknown value excludes no other system. A system
+    with an unknown cost is excluded only by one whose cost is 0. A system with an unknown latency is excluded only by
+    one whose latency is below the jitter.
     """
 
     cost: Floats
@@ -373,7 +379,7 @@ class Undominated(NamedTuple):
     reason: Reason = "tied, costlier"
 
     def sieve(self, alive: Flags) -> tuple[Flags, int]:
-        """Return which of the remaining systems the rule excludes, and the row of one that excludes others."""
+        """Return which of the remaining systems the rule excludes, and the row of a system that excludes others."""
         rows = np.flatnonzero(alive)
         cost, latency = self.cost[rows], self.latency[rows]
         if np.isinf(cost).all():
@@ -386,7 +392,7 @@ class Undominated(NamedTuple):
         no_slower = (gap <= 0) | (gap < self.jitter_ms)
         faster = (gap < 0) & (-gap >= self.jitter_ms)
         no_dearer, cheaper = cost[:, None] <= cost[None, :], cost[:, None] < cost[None, :]
-        # An unknown cost or latency (stored as infinite) may be 0, so only a value of 0 is certainly no worse.
+        # An unknown cost (or latency) may be 0, so only a cost of 0 (a latency below the jitter) is certainly no worse.
         sure = (np.isfinite(cost)[None, :] | (cost == 0)[:, None]) & (
             np.isfinite(latency)[None, :] | (latency < self.jitter_ms)[:, None]
         )
@@ -399,7 +405,7 @@ class Undominated(NamedTuple):
         return beaten, int(rows[free[0] if free.size else 0])
 
     def figure(self, _: int) -> float | None:
-        """Return None: the rule uses two values, so none of them is reported."""
+        """Return None: the rule compares two values at once, so no single value is reported."""
         return None
 
 

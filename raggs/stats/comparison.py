@@ -1,25 +1,25 @@
 """Comparison of a system with a baseline: interval, tests and verdict.
 
-The verdicts "better" and "worse" need two conditions: the interval of the mean difference excludes 0, and the p value,
-corrected over all systems compared, is below alpha. "equivalent" means that the interval is within a margin of
-negligible differences. All other differences are "inconclusive" and reported with the number of queries that would
-resolve the observed difference if it were the true one. If unjudged passages could reverse one of the first three
-verdicts (`could_reverse`), the verdict is "unjudged": inconclusive until these passages are judged.
+A "win" or "loss" needs two conditions: the interval of the mean difference excludes 0, and the p value, corrected over
+all systems compared, is below alpha. A "tie" means equivalent: the interval is within a margin of negligible
+differences. In other cases, the verdict is "unresolvable". It comes with the number of queries that would make the
+observed difference significant if it were the true difference. If unjudged passages could reverse a win, loss or tie
+(`could_reverse`), the verdict is "unjudged": inconclusive until these passages are judged.
 
-Tests work on paired differences, one per query. Effect size, power and Holm's correction belong to them. The
+Tests use paired differences, one per query. Effect size, power and Holm's correction complete the tests. The
 randomisation test comes first. It assumes only that, under the null hypothesis, each of the two scores could have come
 from either system (Smucker, Allan and Carterette, "A comparison of statistical significance tests for information
 retrieval evaluation", CIKM 2007). Student's t-test and Wilcoxon's test are provided because readers expect them.
 
-`signed_rank_test` is Wilcoxon's test for 21 or more differences; for fewer, all sign flips are enumerated. It returns
-the same p as `scipy.stats.wilcoxon` (tested). It is implemented here because importing `scipy.stats` takes half a
-second.
+`wilcoxon_test` enumerates all sign flips for up to 20 differences, and calls `signed_rank_test` for more. The latter
+returns the same p as `scipy.stats.wilcoxon` (tested). It is implemented here because importing `scipy.stats` takes half
+a second.
 
 `contrasts` compares two groups of questions: do questions with a property score differently from the others? Many
-groupings are tested on the same values, so p values are corrected over them (Holm). A grouping counts as a finding only
-if its corrected p is below alpha and its interval excludes 0. The test permutes the values over the questions (Fisher
-1935; Phipson and Smyth 2010 for drawn permutations). It assumes only that, under the null hypothesis, each question
-could have had any of the values.
+groupings are tested on the same values, so p values are corrected over them (Holm). A difference counts as significant
+only if its corrected p is below alpha and its interval excludes 0. The test permutes the values over the questions
+(Fisher 1935; Phipson and Smyth 2010 for drawn permutations). It assumes only that, under the null hypothesis, each
+question could have had any of the values.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ from raggs.base.arrays import Flags, Floats
 from raggs.base.hashing import derive_seed, generator
 from raggs.stats.intervals import BOOTSTRAP_DRAWS, Interval, Method, bootstrap_means, resampled_means
 
-ALL_SUMS = 50  # untied differences up to which the exact distribution of the rank sum is used; beyond, the normal one
+# up to this number of untied differences, the rank sum has its exact distribution, above it the normal one
+ALL_SUMS = 50
 
 
 def mean_ranks(values: Floats) -> tuple[Floats, Floats]:
-    """Return the rank of each value (from 1, ties share their mean rank), shape (n,), and the count of each distinct
-    value.
+    """Return the rank of each value, shape (n,), and how often each distinct value occurs.
+
+    Ranks start at 1, and equal values share their mean rank.
     """
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
@@ -67,8 +69,9 @@ def signed_rank_test(differences: Floats) -> float:
 
 
 def _signedranks_exact(positive: float, n: int) -> float:
-    """Return the exact two-sided p of the sum of positive ranks; each of the ranks 1 to n is positive with
-    probability 0.5.
+    """Return the exact two-sided p for a sum of positive ranks.
+
+    Under the null hypothesis, each of the ranks 1 to n is positive with probability 0.5.
     """
     chances = np.ones(1)
     for rank in range(1, n + 1):
@@ -86,27 +89,29 @@ def _normal(positive: float, n: int, ties: Floats) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-EXACT = 20  # differences up to which all sign flips are enumerated: a million sums
-FLIPS = 10_000  # drawn if there are more differences; the smallest possible p is then about 1e-4
-GROUP = 12  # differences whose sign flips are tabulated together, so that one draw gives twelve signs
-RELATIVE_TOLERANCE = 1e-10  # relative to the sum of absolute differences: sums closer than that count as equal
+EXACT = 20  # up to this number of differences, all sign flips are enumerated: a million sums
+FLIPS = 10_000  # number of drawn sign flips for more differences; the smallest possible p is then about 1e-4
+GROUP = 12  # number of differences whose sign flips share a table, so that one random number gives twelve signs
+# relative to the sum of absolute differences: sums whose distance is below this count as equal
+RELATIVE_TOLERANCE = 1e-10
 POWER = 0.8
-NO_EFFECT = 1e-6  # smaller effects are rounding errors of 0 and would need more than 10^12 queries
-NORMAL_FROM_QUERIES = 1_000_000  # queries from which the normal distribution replaces Student's t
+NO_EFFECT = 1e-6  # smaller effects are 0 up to rounding, and would need more than 10^12 queries
+NORMAL_FROM_QUERIES = 1_000_000  # from this number of queries on, the normal distribution replaces Student's t
 
 
 def randomisation_test(differences: Floats, *, seed: int, draws: int = FLIPS, exact: int = EXACT) -> float:
     """Return the two-sided p of the mean difference under random flips of the signs.
 
-    With up to `exact` non-zero differences, all 2^n flips are enumerated. With more, p is (b + 1) / (draws + 1), where
-    b is the number of drawn flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros do not affect p and
-    are dropped. Returns 1 if all differences are 0, and NaN if there are none.
+    With up to `exact` non-zero differences, all 2^n flips are enumerated. With more, flips are drawn at random. Then p
+    is (b + 1) / (draws + 1), where b counts the flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros
+    do not affect p and are dropped. The result is 1 if all differences are 0, and NaN if there are no differences.
 
     Args:
         differences: shape (queries,), finite.
         seed: random seed.
-        draws: number of drawn flips if not all are enumerated; at least 1.
-        exact: number of non-zero differences up to which all flips are enumerated; memory is 16 bytes times 2^exact.
+        draws: number of drawn flips if not all flips are enumerated; at least 1.
+        exact: number of non-zero differences up to which all flips are enumerated; the memory is 16 bytes times
+            2^exact.
     """
     if not differences.size:
         return math.nan
@@ -142,7 +147,7 @@ def _sign_sums(values: Floats) -> Floats:
 def t_test(differences: Floats) -> float:
     """Return the two-sided p of Student's paired t-test.
 
-    1 if all differences are 0; NaN if they are all equal but not 0, or if there are none.
+    The result is 1 if all differences are 0. It is NaN if all are equal but not 0, or if there are no differences.
     """
     if not differences.any():
         return 1.0 if differences.size else math.nan
@@ -158,13 +163,13 @@ def t_test(differences: Floats) -> float:
 def wilcoxon_test(differences: Floats) -> float:
     """Return the two-sided p of Wilcoxon's signed-rank test on the non-zero differences; 1 if all differences are 0.
 
-    With up to 20 non-zero differences the test is exact, also with ties: all sign flips of the ranks are enumerated.
-    (With ties, scipy needs most of a second.)
+    With up to 20 non-zero differences, the test is exact even with ties: all sign flips of the ranks are enumerated.
+    (For ties, scipy would need most of a second.)
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:
         return 1.0 if differences.size else math.nan
-    # Equal differences of different scores vary by rounding, but they must share a rank.
+    # Equal differences between different scores may vary by rounding, but must share a rank.
     rounded = np.round(nonzero / np.abs(nonzero).max(), 12)
     if nonzero.size <= EXACT:
         return _exact(np.sign(nonzero) * mean_ranks(np.abs(rounded))[0])
@@ -179,8 +184,9 @@ TESTS: dict[str, Callable[[Floats, int], float]] = {
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return Holm's corrected p values in the given order (Holm, 1979). A NaN stays NaN and counts as one of the
-    tests.
+    """Return Holm's corrected p values in the given order (Holm, 1979).
+
+    NaN (an undefined test) stays NaN, but counts in the number of tests.
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")  # NaN is sorted last
@@ -192,7 +198,8 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 def effect_size(differences: Floats) -> float:
     """Return Cohen's d_z: the mean difference in standard deviations of the differences.
 
-    0 if all differences are 0, infinite if they are all equal but not 0, NaN with fewer than two.
+    The result is 0 if all differences are 0, infinite if all are equal but not 0, and NaN for fewer than two
+    differences.
     """
     if differences.size < 2:
         return math.nan
@@ -208,7 +215,9 @@ def _constant(differences: Floats) -> bool:
 
 
 def least_queries(alpha: float) -> int:
-    """Return the fewest queries with which sign flips can reach p < `alpha` at all: 2 / 2^n < alpha. 6 for 0.05."""
+    """Return the fewest queries with which flips of the signs can reach p < `alpha`: 2 / 2^n < alpha (6 queries for
+    0.05).
+    """
     return math.floor(1 - math.log2(alpha)) + 1
 
 
@@ -216,18 +225,18 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
     """Return the fewest queries with which a paired t-test detects a true `effect` with probability `power`.
 
     Args:
-        effect: Cohen's d_z, of either sign.
+        effect: Cohen's d_z, positive or negative.
         alpha: two-sided level, strictly between 0 and 1.
         power: strictly between 0 and 1, above `alpha`.
 
     Returns:
-        At least `least_queries(alpha)`. None if the effect is NaN or below 1e-6, because no realistic number would do.
+        At least `least_queries(alpha)`. None if the effect is NaN or below 1e-6, because no realistic number is enough.
     """
     if not abs(effect) >= NO_EFFECT:
         return None
     from scipy.special import ndtri  # imported lazily: importing scipy takes longer than most commands
 
-    # Student's t has heavier tails, so the normal approximation is a lower bound to start the search from.
+    # Student's t has heavier tails, so the normal approximation is a lower bound, from which the search starts.
     normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
     count = max(normal, least_queries(alpha))
     while count < NORMAL_FROM_QUERIES and _power(count, abs(effect), alpha) < power:
@@ -236,9 +245,9 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
 
 
 def _power(count: int, effect: float, alpha: float) -> float:
-    """Return the power of a paired t-test with `count` queries for `effect` > 0 (its t has a noncentral distribution).
+    """Return the power of a paired t-test with `count` queries for an `effect` > 0, by the noncentral t distribution.
 
-    The probability of a significant result in the wrong direction is ignored: at any useful power it is below 1e-6.
+    The probability of a significant result in the wrong direction is ignored: at any useful power, it is below 1e-6.
     """
     if math.isinf(effect):
         return 1.0
@@ -251,11 +260,11 @@ def _power(count: int, effect: float, alpha: float) -> float:
 Verdict = Literal["better", "worse", "equivalent", "inconclusive", "unjudged"]
 
 MARGIN = 0.01
-SCORE_TOLERANCE = 1e-12  # scores closer than that differ only by rounding
+SCORE_TOLERANCE = 1e-12  # scores whose distance is below this differ only by rounding
 
 
 class DifferenceBounds(NamedTuple):
-    """Smallest and largest possible difference of each query, shape (queries,); NaN if it can never be defined."""
+    """Smallest and largest possible difference of each query, shape (queries,); NaN if no labels make it defined."""
 
     low: Floats
     high: Floats
@@ -268,9 +277,9 @@ class DifferenceBounds(NamedTuple):
 def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: DifferenceBounds | None) -> bool:
     """Return whether labels of unjudged passages could change a statement about differences.
 
-    All verdicts and gates use this one rule. The statement is evaluated again with every difference at its smallest,
-    and with every difference at its largest. A query whose difference is undefined but could become defined counts if
-    it would make the statement less favourable.
+    All verdicts and gates use this function. The statement is evaluated again with every difference at its smallest,
+    and with every difference at its largest. A query whose difference is undefined now, but could become defined, is
+    included only if it pulls in the evaluated direction: below or at 0 for the smallest, above or at 0 for the largest.
 
     Args:
         says: the statement, as a function of the differences per query (NaN if undefined).
@@ -289,12 +298,12 @@ def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: D
 
 
 def could_cross(values: Floats, limit: float, ends: DifferenceBounds | None) -> bool:
-    """Return whether labels of unjudged passages could move a mean across a limit: `could_reverse` for a single system.
+    """Return whether labels of unjudged passages could move a mean across a limit; see `could_reverse`.
 
     Args:
         values: values by query, NaN if undefined; higher is better.
         limit: the limit that the mean must reach.
-        ends: range in which unjudged passages could move each value; None if no passage is unjudged.
+        ends: smallest and largest value of each query that unjudged passages allow; None if no passage is unjudged.
     """
 
     def below(row: Floats) -> bool | None:
@@ -315,14 +324,15 @@ class Comparison:
     """Comparison of a system with a baseline on one measure, over the queries for which both have a value.
 
     Attributes:
-        difference: mean of system minus baseline, its interval at 1 - alpha, and the numbers of valid and missing
+        difference: mean of system minus baseline, its interval with confidence 1 - alpha, and the numbers of valid and
+            missing
             pairs.
         p_values: two-sided p by test; NaN if the test is undefined.
         corrected: p values after Holm's correction over all systems compared.
-        effect_size: Cohen's d_z; infinite if all differences are equal but not 0, NaN with fewer than two pairs.
-        wins, ties, losses: number of queries on which the system is better, equal or worse.
-        verdict: verdict for the system.
-        negligible: the interval is within the margin. Independent of the verdict: a win may be negligible.
+        effect_size: Cohen's d_z; infinite if all differences are equal but not 0, NaN for fewer than two pairs.
+        wins, ties, losses: number of queries on which the system is better than, equal to or worse than the baseline.
+        verdict: verdict for the system, not the baseline.
+        negligible: whether the interval is within the margin; a significant win may also be negligible.
         queries_needed: number of queries that would detect the observed difference with a power of 80%; None for a
             difference of 0. If the verdict is "inconclusive", it exceeds the number of queries compared.
         stands: the verdict with unjudged passages counted as not relevant. It differs from `verdict` only if that is
@@ -343,7 +353,7 @@ class Comparison:
 
 
 def outcomes(system: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
-    """Return 1 per query if the system is better, 0 if equal, -1 if worse, NaN if one of the two has no value.
+    """Return, for each query, 1 if the system is better, 0 if equal, -1 if worse; NaN if a value is missing.
 
     Raises:
         ValueError: the shapes differ or are not one-dimensional.
@@ -363,7 +373,7 @@ def compare(
     draws: int = BOOTSTRAP_DRAWS,
     ends: DifferenceBounds | None = None,
 ) -> Comparison:
-    """Compare one system with a baseline: `compare_many` with a single system, so without a correction."""
+    """Compare one system with a baseline; as `compare_many`, but p values need no correction."""
     several = compare_many(
         baseline,
         {"": system},
@@ -396,20 +406,20 @@ def compare_many(
     Args:
         baseline: shape (queries,); NaN if the measure is undefined.
         systems: values by system name, for the same queries in the same order.
-        seed: random seed; the resamples depend only on it and on the number of pairs.
+        seed: random seed; the resamples depend only on the seed and the number of pairs.
         alpha: level of the tests; intervals have the confidence 1 - alpha.
-        margin: mean differences within -margin..margin are negligible, in the unit of the measure; 0 or more.
+        margin: largest negligible mean difference, in the unit of the measure; 0 or more.
         tests: names in `TESTS`; the first one decides the verdict.
         method, draws: parameters of the bootstrap, see `bootstrap_means`.
-        ends: range of the differences from the baseline that unjudged passages allow, by system; a missing system has
+        ends: by system, the range of differences from the baseline that unjudged passages allow; a missing system has
             no unjudged passages.
-        plan: whether to compute `queries_needed`, which imports scipy; otherwise it is None.
+        plan: whether to compute `queries_needed`, which imports scipy; if not, `queries_needed` is None.
 
     Returns:
         Comparisons by system name, in the given order. "better" means that the system is better than the baseline.
 
     Raises:
-        ValueError: lengths differ, a value is infinite, a test is unknown or none is given, or alpha or margin is out
+        ValueError: lengths differ, a value is infinite, no test or an unknown test is given, or alpha or margin is out
             of range.
     """
     if not tests or any(name not in TESTS for name in tests):
@@ -470,7 +480,7 @@ def _comparison(
     effect = effect_size(differences)
     negligible = _within_margin(interval, rule.margin)
     verdict = _verdict(interval, corrected[rule.test], negligible, rule.alpha)
-    # Holm compares the smallest p with alpha / systems, so a plan for that level holds for every position.
+    # Holm compares the smallest p with alpha / systems. A plan for that level is enough for every other p value.
     needed = queries_needed(effect, alpha=rule.alpha / rule.systems) if rule.plan else None
     if verdict == "inconclusive" and needed is not None:
         needed = max(needed, differences.size + 1)
@@ -496,7 +506,7 @@ def _reversible(
     margin: float,
     verdict: Verdict,
 ) -> bool:
-    """Return whether unjudged passages could move a verdict's interval across 0, or out of the margin for a tie."""
+    """Return whether unjudged passages could move a win's or loss's interval across 0, or a tie's out of the margin."""
     if verdict not in ("better", "worse", "equivalent"):
         return False
 
@@ -517,7 +527,7 @@ def _verdict(interval: Interval, p: float, negligible: bool, alpha: float) -> Ve
         return "better"
     if p < alpha and interval.high < 0:
         return "worse"
-    # A few equal differences give an interval of width 0, which is not evidence of equivalence.
+    # A few equal differences have an interval of width 0, but this is not evidence of equivalence.
     return "equivalent" if negligible and interval.count >= least_queries(alpha) else "inconclusive"
 
 
@@ -530,14 +540,14 @@ class Contrast:
     """Comparison of one group of questions with the others.
 
     Attributes:
-        having, lacking: number of questions in the group, and in the other group.
+        having, lacking: number of questions in the first group, and in the other.
         having_mean, lacking_mean: mean value of each group.
-        difference, low, high: first mean minus second, with its interval (bootstrap within each group).
-        effect, effect_low, effect_high: the difference in pooled standard deviations within the groups (Cohen's d); NaN
+        difference, low, high: `having_mean` minus `lacking_mean`, with its interval (bootstrap within each group).
+        effect, effect_low, effect_high: the difference divided by the pooled standard deviation (Cohen's d); NaN
             if all values within the groups are equal.
         p: two-sided p of the permutation test; 1 if all values are equal.
         corrected: p after Holm's correction over all groupings.
-        clear: whether the difference is significant by both criteria, the interval and the corrected p.
+        clear: whether the difference is significant: the interval excludes 0, and the corrected p is low enough.
     """
 
     having: int
@@ -564,15 +574,15 @@ def contrasts(
     draws: int = PERMUTATIONS,
     family: int = 1,
 ) -> tuple[Contrast, ...]:
-    """Compare both groups of each grouping of the questions on the same values.
+    """Compare the two groups of each grouping of the questions, on the same values.
 
     Args:
         values: shape (questions,); NaN if a question has no value.
-        groups: shape (groupings, questions): 1 in the group, 0 in the other group, NaN if unknown.
+        groups: shape (groupings, questions): 1 for the first group, 0 for the other, NaN if unknown.
         seed: random seed.
         confidence: confidence level of the intervals; the tests use the level 1 - confidence.
         draws: number of permutations, at least 1.
-        family: number of arrays of values that are analysed together; p is corrected over all of them.
+        family: number of arrays of values that are analysed together; p is also corrected for this number.
 
     Returns:
         One contrast per grouping, in the given order.
@@ -595,9 +605,9 @@ def contrasts(
 
 
 def permutation_tests(values: Floats, groups: Floats, *, seed: int, draws: int = PERMUTATIONS) -> Floats:
-    """Return the two-sided p of the difference of means per grouping, shape (groupings,): (b + 1) / (draws + 1).
+    """Return the two-sided p of the difference of means of each grouping, shape (groupings,).
 
-    All groupings use the same permutations. Arguments as in `contrasts`; `values` must not contain NaN.
+    All groupings use the same permutations. The arguments are those of `contrasts`, but `values` must not contain NaN.
     """
     if not len(groups):
         return np.zeros(0)

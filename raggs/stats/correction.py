@@ -1,38 +1,40 @@
 """Correction of scores by human labels of a random sample of passages or queries.
 
 Prediction-powered means over queries (`correct`) combine a judge's labels of all passages with human labels of a random
-sample. Method: Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023, for sums over
-passages drawn with known probabilities (Horvitz and Thompson, 1952), clustered by query. A query's value is a sum over
-its passages: a weight that does not depend on labels, times the worth of the passage's label. Let f be the worth by the
-judge, y the worth by humans, w the weight and c the sampling probability. The estimate for a query is
+sample. Method: Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023. It is applied to
+sums over passages drawn with known probabilities (Horvitz and Thompson, 1952), clustered by query. A query's value is a
+sum over its passages: a weight that does not depend on labels, times the worth of the passage's label. Let f be the
+worth of the judge's label, y that of the human label, w the weight and c the sampling probability. The estimate for a
+query is
 
     z = sum_drawn w y / c  +  power * (sum_all w f - sum_drawn w f / c)  +  size * (sum_all w - sum_drawn w / c)
 
-The expectation of both brackets is 0 for any judge. So for any `power` and `size`, the mean of z has the expectation of
-the mean by human labels of all passages. Both are chosen to minimise the variance of z. A useless judge gets power 0
-and does no harm. `size` corrects for drawing more or fewer passages than expected, as dividing by the number drawn
-does. Since the brackets have the expectation 0, the mean is the intercept of a regression of the first sum on them. The
-interval treats the queries as a sample of possible user queries. Passages must be drawn independently between
-queries.
+Both brackets have the expectation 0 for any judge. So for any `power` and `size`, the mean of z estimates the
+mean by human labels of all passages without bias. Both factors are chosen to minimise the variance of z. A useless
+judge gets power 0 and does no harm. `size` corrects for drawing more or fewer passages than expected, as dividing by
+the number drawn would. Since the brackets have the expectation 0, the mean is the intercept of a regression of the
+first sum on them. The interval treats the queries as a sample of possible user queries. Passages of different queries
+must be drawn independently.
 
-Ratios of means (`correct_ratio`) and means of any measure (`correct_values`): if all passages of randomly drawn queries
-have human labels, the query is the sampling unit. Its value by human labels is paired with its value by the judge's
-labels, so the measure need not be linear in the labels. If the measure is undefined for some queries, its mean is the
-mean of its values divided by the mean of the indicator "is defined". A ratio A / B of two means is estimated by the
-ratio of their estimates. Its interval comes from the delta method: the interval of the mean of A - (A / B) B, divided
-by B.
+Ratios of means (`correct_ratio`) and means of any measure (`correct_values`): if randomly drawn queries have human
+labels for all passages, the query is the sampling unit. The query's value by human labels is paired with the value by
+the judge's labels, so the measure need not be linear in the labels. If the measure is undefined for some queries, its
+mean is a ratio: the mean of its values (0 if undefined) divided by the mean of the indicator "is defined". A ratio
+A / B of two means is estimated by the ratio of their estimates. Its interval comes from the delta method: the interval
+of the mean of A - (A / B) B, divided by B.
 
 Random sampling (`draw`) selects items with known probabilities, on which estimates of a judge's error depend. Each item
 has a permanent random number that depends only on the seed and the item's name (Brewer, Early and Joyce, 1972). Within
-each stratum (judge grade), the items with the smallest numbers are drawn. The share of a stratum grows with the square
-root of its size, so rare grades are sampled more densely. Within a stratum, all items have the same probability. A
-larger sample contains every smaller one, so a sample can be extended later.
+each stratum (judge grade), the items with the smallest numbers are drawn. A stratum's number of drawn items grows with
+the square root of its size, so rare grades are sampled more densely. Within a stratum, all items have the same
+probability. A larger sample contains every smaller one, so a sample can be extended later.
 
-Grade calibration (`calibrate`) maps each grade of the judge to the expected human grade, learnt from passages with
-both. The mean human grade per judge grade is shrunk towards the judge grade plus the judge's mean bias, more so with
-fewer cases. The map never decreases (isotonic regression). Its error is measured by cross-fitting: each question's
-grades are predicted by a map learnt from other questions. If the judge was called more than once, the mean of its
-answers carries more information than the final grade. It then gets its own map, which is used if its error is smaller.
+Grade calibration (`calibrate`) maps each grade of the judge to the expected human grade. The map is learnt from
+passages with a judge grade and a human grade. The mean human grade per judge grade is shrunk towards the judge grade
+plus the judge's mean bias; the fewer cases, the more. The map never decreases (isotonic regression). Its error is
+measured by cross-validation: each question's grades are predicted by a map learnt from other questions. If the judge
+was called more than once, the mean of its answers carries more information than the final grade. This mean then has a
+separate map, which is used if its error is smaller.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import derive_seed, generator
 
 RCOND, MIN_SPREAD = 1e-9, 1e-12
-MIN_LABELLED_QUERIES = 10  # queries with a human label; with fewer, the variance is too uncertain
-SIGMAS = 4.0  # standard errors by which the sampled weights may deviate from the total
+MIN_LABELLED_QUERIES = 10  # minimum number of queries with a human label; with fewer, the variance is too uncertain
+SIGMAS = 4.0  # maximum deviation of the sampled weights from the total, in standard errors
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,12 @@ class QueryTotals:
     """Sums over the passages of each query, each of shape (queries,).
 
     Attributes:
-        people: weight times human worth over sampling probability, drawn passages only.
-        judge: weight times judge worth, all passages.
-        judge_drawn: weight times judge worth over sampling probability, drawn passages only.
-        weight: weights, all passages.
-        weight_drawn: weights over sampling probability, drawn passages only.
-        drawn: number of passages drawn.
+        people: weight times worth of the human label, divided by the sampling probability; drawn passages only.
+        judge: weight times worth of the judge's label; all passages.
+        judge_drawn: the same as `judge`, divided by the sampling probability; drawn passages only.
+        weight: weights of all passages.
+        weight_drawn: weights divided by the sampling probability; drawn passages only.
+        drawn: number of drawn passages whose weight is not 0.
     """
 
     people: Floats
@@ -73,7 +75,7 @@ class QueryTotals:
     drawn: Ints
 
     def __sub__(self, other: QueryTotals) -> QueryTotals:
-        """Return the totals of the difference of two systems; `drawn` is the larger of the two numbers per query."""
+        """Return the totals of the difference of two systems; `drawn` is the larger number of each query."""
         return QueryTotals(
             self.people - other.people,
             self.judge - other.judge,
@@ -100,7 +102,7 @@ class CorrectedMean:
     """A corrected mean over queries.
 
     Attributes:
-        mean: NaN without queries.
+        mean: the corrected mean; NaN if there are no queries.
         low, high: bounds of the interval; NaN if fewer than 10 queries have a drawn passage.
         confidence: confidence level, in 0..1.
         power: weight of the judge's labels, from 0 (ignored) to 1.
@@ -136,7 +138,7 @@ def totals_of(
         judge: shape (rows,), worth of the judge's label.
         people: shape (rows,), worth of the human label; NaN if the passage was not drawn.
         chance: shape (rows,), sampling probability, above 0 and at most 1; ignored for rows that were not drawn.
-        queries: number of queries, including those without a row.
+        queries: number of queries, including queries without a row.
 
     Raises:
         ValueError: shapes differ, or the sampling probability of a drawn row is missing or out of range.
@@ -144,7 +146,9 @@ def totals_of(
     rows = np.asarray(query, dtype=np.int64)
     columns = [np.asarray(column, dtype=np.float64) for column in (weight, judge, people, chance)]
     if any(column.shape != rows.shape for column in columns):
-        raise ValueError(f"columns of {[column.size for column in columns]} rows for {rows.size} passages")
+        raise ValueError(
+            f"columns of {[column.size for column in columns]} rows for {rows.size} passages: the numbers must be equal"
+        )
     worth, machine, human, odds = columns
     drawn = ~np.isnan(human)
     if not ((odds[drawn] > 0) & (odds[drawn] <= 1)).all():
@@ -165,7 +169,7 @@ def totals_of(
 
 
 def correct(totals: QueryTotals, *, power: float | None = None, confidence: float = 0.95) -> CorrectedMean:
-    """Return the estimated mean over queries by human labels of all passages.
+    """Estimate the mean over queries that human labels of all passages would give.
 
     Args:
         totals: sums of each query.
@@ -188,9 +192,9 @@ def correct(totals: QueryTotals, *, power: float | None = None, confidence: floa
 
 
 def are_chances_implausible(totals: QueryTotals) -> bool:
-    """Return whether the passages were obviously not drawn with the given probabilities.
+    """Return whether the given sampling probabilities are certainly wrong.
 
-    The sum of the drawn weights, each over its probability, has the sum of all weights as its expectation. If they
+    The drawn weights, each divided by its probability, have an expected sum: the sum of all weights. If the two sums
     differ by more than four standard errors, the labelling was not finished, or drawn passages are missing.
     """
     missed = totals.weight - totals.weight_drawn
@@ -219,7 +223,7 @@ def _best_power(people: Floats, machine: Floats, size: Floats) -> float:
 
 
 def _fit(values: Floats, controls: list[Floats]) -> _Fit:
-    """Return the mean of the values with the controls at their expectation of 0: the intercept of a regression.
+    """Return the mean of the values, adjusted for controls whose expectation is 0: the intercept of a regression.
 
     The standard error is HC3 (MacKinnon and White, 1985). With few labels, single queries can determine the slopes. So
     each residual is divided by 1 - leverage, which gives the error of a fit without that query.
@@ -245,14 +249,16 @@ def _quantile(confidence: float, degrees: int) -> float:
     return float(stdtrit(max(1, degrees), (1 + confidence) / 2))
 
 
-FEWEST_WHOLE = 20  # fully labelled queries with a defined value; with fewer, intervals have too low coverage
-VARIED = 3  # of these, values other than the most common one; with fewer, the variance is unknown
+# minimum number of fully labelled queries with a defined value; with fewer, intervals have too low coverage
+FEWEST_WHOLE = 20
+# minimum number of these queries whose value is not the most common one; with fewer, the variance is unknown
+VARIED = 3
 
 
 def correct_ratio(
     above: QueryTotals, below: QueryTotals, *, power: float | None = None, confidence: float = 0.95
 ) -> CorrectedMean:
-    """Return the estimated ratio of two means (`above` over `below`) by human labels of all passages.
+    """Estimate the ratio of two means, `above` / `below`, that human labels of all passages would give.
 
     Args:
         above, below: sums of each query for the numerator and the denominator.
@@ -277,7 +283,7 @@ def correct_values(
     power: float | None = None,
     confidence: float = 0.95,
 ) -> CorrectedMean:
-    """Return the estimated mean of a measure over queries by human labels of all passages.
+    """Estimate the mean of a measure over queries that human labels of all passages would give.
 
     Args:
         judge: shape (queries,), values by the judge's labels; NaN if the measure is undefined.
@@ -310,7 +316,7 @@ def correct_values(
 
 
 def has_enough_values(values: Floats) -> bool:
-    """Return whether there are enough different values of fully labelled queries to estimate a variance."""
+    """Return whether fully labelled queries have enough values, and enough different ones, to estimate a variance."""
     if len(values) < FEWEST_WHOLE:
         return False
     _, times = np.unique(np.round(values, 9), return_counts=True)
@@ -318,18 +324,19 @@ def has_enough_values(values: Floats) -> bool:
 
 
 def _totals(judge: Floats, people: Floats, chance: Floats) -> QueryTotals:
-    """Return the totals of values per query: each query is one row of weight 1."""
+    """Return the totals for one value per query: each query counts as one passage of weight 1."""
     said = np.where(np.isnan(chance), math.nan, people)
     return totals_of(np.arange(len(judge)), np.ones(len(judge)), judge, said, chance, queries=len(judge))
 
 
 @dataclass(frozen=True)
 class RandomSample:
-    """A random sample.
+    """A random sample of items with their sampling probabilities.
 
     Attributes:
-        items: numbers of the drawn items, in random order, so that any first part of it is a random sample as well.
-        chance: shape (items drawn,), the sampling probability of each, in 0..1.
+        items: numbers of the drawn items, in random order, so that the first items of any number are a random sample,
+            too.
+        chance: shape (items drawn,), the sampling probability of each drawn item, in 0..1.
     """
 
     items: Ints
@@ -337,20 +344,20 @@ class RandomSample:
 
 
 def sampling_numbers(seed: int, names: Iterable[str]) -> Floats:
-    """Return a number in 0..1 for each name that depends only on the seed and the name, shape (names,)."""
+    """Return a random number in 0..1 for each name, shape (names,); it depends only on the seed and the name."""
     return np.array([derive_seed(seed, "draw", name) / 2.0**64 for name in names], dtype=np.float64)
 
 
 def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> RandomSample:
-    """Draw a random sample of items without replacement, stratified.
+    """Draw a stratified random sample of items without replacement.
 
     Args:
         stratum: shape (items,), number of each item's stratum.
         lot: shape (items,), random number of each item in 0..1, from `sampling_numbers`.
-        count: sample size; all items if there are fewer.
+        count: sample size; if there are fewer items, all are drawn.
         held: shape (items,), which items an earlier draw with the same numbers took. They are drawn again, even if the
-            sample then exceeds `count`. If the strata have changed so that the numbers would not draw these items, they
-            are ignored in that stratum, because their probabilities would be wrong.
+            sample then exceeds `count`. If a stratum has changed so that its smallest numbers are others, its earlier
+            items are ignored, because their probabilities would be wrong.
     """
     _, inside, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
     if count < len(sizes):  # a stratum without a drawn item would have the probability 0
@@ -362,13 +369,13 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> R
     if held is not None:
         np.maximum(wanted, _earlier_counts(inside[held], place[held], len(sizes)), out=wanted)
     chosen = np.flatnonzero(place < wanted[inside])
-    # The order must not depend on the size of the number, because small numbers were selected.
+    # Items with small numbers were selected, so sorting by the numbers would not be random: sort by their last digits.
     items = chosen[np.argsort(lot[chosen] * 2.0**20 % 1.0, kind="stable")]
     return RandomSample(items, (wanted / sizes)[inside[items]])
 
 
 def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
-    """Return how many items of each stratum an earlier draw took; 0 if they are not those with the smallest numbers."""
+    """Return how many items of each stratum an earlier draw took; 0 if others now have the smallest numbers."""
     last = np.zeros(strata, dtype=np.int64)
     np.maximum.at(last, inside, place + 1)
     found: Ints = np.where(np.bincount(inside, minlength=strata) == last, last, 0)
@@ -378,7 +385,7 @@ def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
 def _shared_out(sizes: Ints, count: int) -> Ints:
     """Return the sample size of each stratum, `count` in total.
 
-    Proportional to the square root of the stratum's size, at least one, and at most the size.
+    A stratum's share is proportional to the square root of its size; each stratum gets at least one item if possible.
     """
     given = np.zeros(len(sizes), dtype=np.int64)
     while (rest := count - int(given.sum())) > 0:
@@ -397,13 +404,13 @@ def _shared_out(sizes: Ints, count: int) -> Ints:
 
 
 GRADES = 5
-PRIOR = 5.0  # number of cases that weigh as much as the prior (judge grade plus mean bias)
+PRIOR = 5.0  # weight of the prior (judge grade plus mean bias), as a number of cases
 CROSS_VALIDATION_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class CalibrationPoint:
-    """The expected human grade (1 to 5) for one mean of several answers, and the number of cases it is based on."""
+    """The expected human grade (1 to 5) for a mean of several judge answers, learnt from `cases` passages."""
 
     mean: float
     expected: float
@@ -415,13 +422,14 @@ class GradeCalibration:
     """A map from a judge's grades to expected human grades.
 
     Attributes:
-        expected: expected human grade for the judge's grades 1 to 5; in 1 to 5, never decreasing.
+        expected: expected human grade for each of the judge's grades 1 to 5; never decreasing.
         cases: number of cases for each of the judge's grades.
         error: root mean squared difference between human and judge grades.
-        error_mapped: the same after the map, on questions not used to learn it; NaN with fewer than two questions.
-        by_mean: map from the mean of the judge's answers, in ascending order, linear between its points. Empty if the
+        error_mapped: the same for mapped judge grades, on questions not used to learn the map; NaN with fewer than two
+            questions.
+        by_mean: points of the map from the mean of the judge's answers, ascending, linear between points. Empty if the
             judge was called once, or if this map is not more accurate than the map of the grade.
-        error_by_mean: as `error_mapped`, for this map; NaN if the judge was called once.
+        error_by_mean: as `error_mapped`, for the map from means; NaN if the judge was called once.
     """
 
     expected: tuple[float, ...]
@@ -451,7 +459,7 @@ def calibrate(
         judge, people: shape (cases,), the judge's and the human grades, 1 to 5; at least one case.
         clusters: the question of each case.
         seed: random seed of the folds.
-        means: shape (cases,), mean of the judge's answers in each case, in 1 to 5; None if it was called once.
+        means: shape (cases,), mean of the judge's answers in each case, in 1 to 5; None if the judge was called once.
 
     Raises:
         ValueError: the lengths differ, no case is given, or a grade is not 1 to 5.
@@ -487,7 +495,7 @@ def calibrate(
 def _cross_validated(
     known: Floats, people: Ints, fold: Ints, predict: Callable[[Floats, Ints, Floats], Floats]
 ) -> Floats:
-    """Return the predictions for each case by a map learnt from the other folds; NaN if there is only one fold."""
+    """Predict each case by a map learnt from the other folds; return NaN if there is only one fold."""
     found = np.full(known.size, np.nan)
     parts = np.unique(fold)
     for number in parts if len(parts) > 1 else ():
@@ -497,7 +505,7 @@ def _cross_validated(
 
 
 def _calibration_points(means: Floats, people: Ints) -> list[CalibrationPoint]:
-    """Return the map from means of answers, computed as in `_map`."""
+    """Return the map from means of answers to expected human grades, learnt as in `_map`."""
     values, place = np.unique(means.round(6), return_inverse=True)
     cases = np.bincount(place).astype(np.float64)
     prior = values + float((people - means).mean())
@@ -528,7 +536,7 @@ def _map(judge: Floats, people: Ints) -> Floats:
 
 
 def _rising(values: Floats, weights: Floats) -> Floats:
-    """Return the closest non-decreasing values by weighted least squares (isotonic regression)."""
+    """Return the non-decreasing values that are closest by weighted least squares (isotonic regression)."""
     pools: list[tuple[float, float, int]] = []
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, total, size = value, weight, 1
@@ -540,7 +548,7 @@ def _rising(values: Floats, weights: Floats) -> Floats:
 
 
 def _assign_folds(clusters: Sequence[str], seed: int) -> Ints:
-    """Return the fold of each case: whole questions, assigned round robin after shuffling."""
+    """Return the fold of each case; whole questions are shuffled and dealt to the folds in turn."""
     names = sorted(set(clusters))
     order = generator(seed, "calibration", len(names)).permutation(len(names))
     fold = {names[place]: turn % CROSS_VALIDATION_FOLDS for turn, place in enumerate(order.tolist())}

@@ -1,25 +1,27 @@
 """Main effects and interactions of settings on quality, latency or cost, and the effect of a system's own judgments.
 
-A main effect is the mean change when one axis goes from one level to another, over matched systems (see `LevelGrid`).
-Its interval comes from resampling queries, so it generalises to other queries, not to other systems. Intervals are
-those of single effects; `clear` corrects for the number of effects tested. Do not choose a system by main effects: they
-average over systems that would never be used.
+An axis is a setting that varies between systems, and its levels are the setting's values. A main effect is the mean
+change when one axis goes from one level to another, over matched systems (see `LevelGrid`). Its interval comes from
+resampling queries, so it generalises to other queries, not to other systems. Each interval is valid for one effect;
+`clear` corrects for the number of effects tested. Do not choose a system by main effects, because they average over
+systems that would never be used.
 
 An interaction is the difference between the effects of one axis at two levels of a second axis (Montgomery, "Design and
 Analysis of Experiments", chapter 5). It is computed over groups of four systems that agree in all other settings. A
-grid has many interactions, of which the strongest are selected. `clear` corrects for that selection, the intervals do
-not.
+grid has many interactions, of which the strongest are selected. `clear` corrects for this selection, but the intervals
+do not.
 
-A grid is rarely complete: some systems are excluded, fail or are meaningless. So effects are based on matched systems
-that differ in one or two settings, never on means over different sets of systems. A system without a setting (a lexical
-search has no embedder) matches every level of it. Matching does not look at values.
+A grid is rarely complete: some systems are excluded or fail, and some combinations are meaningless. So effects are
+based on matched systems that differ in one or two settings, never on means over different sets of systems. A system
+without a setting (a lexical search has no embedder) matches every level of this setting. Matching does not use the
+systems' scores.
 
-Leave-one-out: how much of a system's score is due to its own passages being judged? Pooling from some systems biases a
-golden set towards them, because passages that only one of them found were judged. A new system's unique passages are
-unjudged. Removing the judgments of a system's unique contributions treats it like a new system (Zobel, "How reliable
-are the results of large-scale information retrieval experiments?", SIGIR 1998). Systems that share a component (one
-embedder at several K) find the same passages and are removed together, as one group. The caller computes the scores
-from the reduced judgments.
+Leave-one-out: how much of a system's score is due to judgments of passages that it found? If the pool comes from some
+systems, the golden set is biased towards them. The passages that only one of them found are judged, but the unique
+passages of a new system are not. Removing the judgments of a system's unique passages treats it like a new system
+(Zobel, "How reliable are the results of large-scale information retrieval experiments?", SIGIR 1998). Systems that
+share a component (one embedder at several K) find the same passages and are removed together, as one group. The caller
+computes the scores from the reduced judgments.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from raggs.stats.resampling import RESAMPLE_DRAWS, checked_values, resampled_mea
 AxisLevel = str | int | float
 LevelsByAxis = Mapping[str, AxisLevel | None]
 
-MAX_PAIRED_LEVELS = 20  # with more levels, each is compared only with the first
+MAX_PAIRED_LEVELS = 20  # with more levels, each level is compared only with the first
 NO_LEVEL = -1
 
 
@@ -50,7 +52,7 @@ class LevelGrid:
     """Levels of all systems on all axes, encoded as numbers.
 
     Attributes:
-        axes: names in order of appearance.
+        axes: names of the axes, in order of appearance.
         levels: levels of each axis; numbers in ascending order, other values in order of appearance.
         codes: shape (systems, axes), indices into `levels`; -1 if a system does not have the axis.
     """
@@ -61,8 +63,9 @@ class LevelGrid:
 
     @classmethod
     def of(cls, systems: Sequence[LevelsByAxis]) -> LevelGrid:
-        """Return the grid of the systems' levels by axis; None or a missing axis means that the system does not have
-        it.
+        """Return the grid of the systems' levels by axis.
+
+        If a system does not have an axis, its level is None or missing.
         """
         axes = tuple(dict.fromkeys(axis for system in systems for axis in system))
         levels = tuple(_ordered([system.get(axis) for system in systems]) for axis in axes)
@@ -73,8 +76,9 @@ class LevelGrid:
         return cls(axes, levels, np.array(codes, dtype=np.int64).reshape(len(systems), len(axes)))
 
     def changes(self, axis: int) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of levels to compare on an axis: all pairs, or each with the first if there are more than
-        20 levels.
+        """Yield the pairs of levels to compare on an axis.
+
+        These are all pairs, or with more than 20 levels, each level with the first.
         """
         count = len(self.levels[axis])
         return (
@@ -82,9 +86,9 @@ class LevelGrid:
         )
 
     def pairs(self, axis: int, before: int, after: int) -> Ints:
-        """Return row pairs at the two levels of one axis, shape (pairs, 2). The rows of a pair agree on all other axes
-        that both
-        have.
+        """Return the pairs of systems at the two levels of one axis, as rows, shape (pairs, 2).
+
+        The systems of a pair agree on all other axes that both have.
         """
         ones, others = (np.flatnonzero(self.codes[:, axis] == level) for level in (before, after))
         rest = [each for each in range(len(self.axes)) if each != axis]
@@ -96,8 +100,9 @@ class LevelGrid:
         return np.stack([ones[left], others[right]], axis=1)
 
     def squares(self, axes: tuple[int, int]) -> list[Ints]:
-        """Return, per set of systems that differ only in two axes, their rows by level: shape (levels, levels), -1
-        if absent.
+        """Return, for each set of systems that differ only in two axes, the row of the system at each pair of levels.
+
+        Shape (levels, levels) for each set; -1 if no system has these levels.
         """
         rest = [each for each in range(len(self.axes)) if each not in axes]
         shape = (len(self.levels[axes[0]]), len(self.levels[axes[1]]))
@@ -128,9 +133,9 @@ class LevelChange(NamedTuple):
     """A change of level on one or two axes, and the change of each query's value.
 
     Attributes:
-        axes, before, after: indices of the axes and of their levels.
+        axes, before, after: indices of the axes, and of their levels before and after the change.
         groups: number of matched groups of systems (pairs or squares).
-        by_query: shape (queries,), NaN if no group has a value.
+        by_query: shape (queries,), change of each query's value; NaN if no group has a value.
     """
 
     axes: tuple[int, ...]
@@ -159,7 +164,7 @@ class LevelChange(NamedTuple):
     def is_clear(self, alpha: float, compared: int) -> bool:
         """Return whether a t-test is significant at alpha / compared.
 
-        Too few queries for a sign test to reach that level are never significant.
+        With so few queries that a sign test cannot reach this level, no change is significant.
         """
         level = alpha / compared
         if self.mean == 0 or self.queries < 1 - math.log2(level):
@@ -175,7 +180,7 @@ def checked_matrix(systems: Sequence[LevelsByAxis], values: npt.ArrayLike, confi
 
 
 def contrast(matrix: Floats, pairs: Ints) -> Floats:
-    """Return the mean change per query over the pairs that have a value; NaN if none has."""
+    """Return the mean change of each query over the pairs with a value; NaN if no pair has a value."""
     queries = matrix.shape[1]
     total, count = np.zeros(queries), np.zeros(queries)
     step = max(1, MAX_MATCHED_VALUES // max(queries, 1))
@@ -198,7 +203,7 @@ def bounds_of(rows: Sequence[Floats], seed: int, draws: int, confidence: float) 
     tail = (1 - confidence) / 2
     bounds = []
     for row, column in zip(matrix, means.T, strict=True):
-        drawn = column[~np.isnan(column)]  # a resample may contain none of the row's valid queries
+        drawn = column[~np.isnan(column)]  # a resample may lack all of the row's valid queries
         low, high = np.quantile(drawn, [tail, 1 - tail]) if (~np.isnan(row)).sum() > 1 else (math.nan, math.nan)
         bounds.append((float(low), float(high)))
     return bounds
@@ -206,14 +211,14 @@ def bounds_of(rows: Sequence[Floats], seed: int, draws: int, confidence: float) 
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of a change on one axis on a measure.
+    """Effect that a change on one axis has on a measure.
 
     Attributes:
         axis, before, after: the change of level.
-        change: mean over queries of the mean over pairs, in the unit of the measure; NaN if no query is valid.
-        low, high: bounds of `change` over resampled queries; NaN with fewer than two valid queries.
+        change: mean over queries of the mean change over pairs, in the unit of the measure; NaN if no query is valid.
+        low, high: interval of `change` over resampled queries; NaN with fewer than two valid queries.
         pairs: number of matched pairs of systems.
-        queries: number of queries with a value in both systems of some pair.
+        queries: number of queries for which both systems of at least one pair have a value.
         clear: significantly different from 0, with Bonferroni's correction over all effects computed together, for any
             labels of the unjudged passages.
         unjudged: significant with the current labels, but labels of unjudged passages could change that.
@@ -236,12 +241,12 @@ Reversible = Callable[[Floats, Ints, Callable[[Floats], object]], bool]
 
 @dataclass(frozen=True)
 class FigureEffect:
-    """Effect of a change on one axis on a figure with one value per system, such as cost or median latency.
+    """Effect that a change on one axis has on a quantity with one value per system, such as cost or median latency.
 
     Attributes:
         axis, before, after: the change of level.
-        change: mean over the pairs for which both values are known, in the unit of the figure.
-        least, most: minimum and maximum over the pairs.
+        change: mean change over the pairs for which both values are known, in the unit of the quantity.
+        least, most: minimum and maximum change over the pairs.
         pairs: number of matched pairs, at least 1.
     """
 
@@ -280,7 +285,7 @@ def main_effects(
         the first level.
 
     Raises:
-        ValueError: wrong shape, an infinite value, or an argument out of its range.
+        ValueError: the shape is wrong, a value is infinite, or an argument is out of its range.
     """
     matrix, grid = checked_matrix(systems, values, confidence), LevelGrid.of(systems)
     found = [
@@ -322,10 +327,10 @@ def main_effects(
 
 
 def main_shifts(systems: Sequence[LevelsByAxis], figures: Sequence[float | None]) -> tuple[FigureEffect, ...]:
-    """Return the effects on a figure with one value per system (None if unknown), without intervals.
+    """Return the effects on a quantity with one value per system (None if unknown), without intervals.
 
     Raises:
-        ValueError: not one figure per system, or a figure that is not finite.
+        ValueError: the number of figures is not the number of systems, or a figure is not finite.
     """
     row = np.array([math.nan if figure is None else figure for figure in figures], dtype=np.float64)
     matrix, grid = checked_values(row[:, None], len(systems)), LevelGrid.of(systems)
@@ -347,12 +352,12 @@ class Interaction:
     """How much the effect of the first axis differs between two levels of the second axis.
 
     Attributes:
-        axes: first and second axis.
-        before, after: levels on both axes before and after their changes.
+        axes: names of the first and the second axis.
+        before, after: levels of both axes, before and after the change.
         change: (after, after) - (before, after) - ((after, before) - (before, before)), averaged as in `Effect.change`.
         low, high, queries: as in `Effect`. Selecting the strongest of many tends to overestimate the change.
         squares: number of groups of four matched systems.
-        compared: number of interactions that it was selected from.
+        compared: number of interactions from which this one was selected.
         clear: significantly different from 0, with Bonferroni's correction over all interactions compared, for any
             labels of the unjudged passages.
         unjudged: significant with the current labels, but labels of unjudged passages could change that.
@@ -386,7 +391,7 @@ def strongest_interactions(
 ) -> tuple[Interaction, ...]:
     """Return the strongest interaction of each pair of axes, for the `most` strongest pairs of axes.
 
-    Interactions are ranked by the distance of their confidence bound from 0.
+    Interactions are ranked by how far the nearer confidence bound is from 0.
 
     Args:
         most: maximum number of pairs of axes.
@@ -466,7 +471,7 @@ def _interaction(
     )
 
 
-USEFUL = 4  # N-Recall4+ counts grades from this one up
+USEFUL = 4  # lowest grade that N-Recall4+ counts
 UNJUDGED = -1
 
 
@@ -476,9 +481,9 @@ class Contribution:
 
     Attributes:
         group, systems: name of the group and its members.
-        unique: row numbers of the judged passages that no system outside the group contributed, ascending.
+        unique: row numbers of the judged passages that only this group contributed, ascending.
         useful: number of these passages with a useful grade.
-        share: their share of all judged passages, in 0..1; 0 if nothing is judged.
+        share: share of these passages among all judged passages, in 0..1; 0 if nothing is judged.
     """
 
     group: str
@@ -495,14 +500,14 @@ class Contribution:
 
 @dataclass(frozen=True)
 class LeaveOneOutLoss:
-    """Loss of a system's score when its group's unique contributions count as unjudged.
+    """Loss of a system's score if its group's unique contributions counted as unjudged.
 
     Attributes:
         system, group: the system and its group.
         score, without: score with all judgments, and without the group's unique contributions.
-        fall: score minus without, in the unit of the measure.
-        relative: fall relative to the score; None if the score is 0.
-        overtaken_by: systems outside the group that then rank above this one but did not before, in their order.
+        fall: `score` minus `without`, in the unit of the measure.
+        relative: `fall` divided by `score`; None if the score is 0.
+        overtaken_by: systems outside the group that rank above this one only without these judgments.
     """
 
     system: str
@@ -521,8 +526,8 @@ def contributions(
 
     Args:
         grade: grade of each passage of each query in the pools, one row per passage; negative if unjudged.
-        pools: by system, row numbers of the passages that it contributed to the pool (its top down to the pool depth).
-        groups: by system, the group that it is removed with; a missing system forms its own group.
+        pools: by system, row numbers of the passages that it contributed to the pool (its list down to the pool depth).
+        groups: group of each system; a missing system forms a separate group.
         useful: lowest useful grade.
 
     Returns:
@@ -566,7 +571,7 @@ def grades_without(grade: Ints, contribution: Contribution) -> Ints:
 def leave_one_out_losses(
     contributed: Collection[Contribution], scores: Mapping[str, float], left_out: Mapping[str, Mapping[str, float]]
 ) -> tuple[LeaveOneOutLoss, ...]:
-    """Return the loss of each system, the largest first.
+    """Return the leave-one-out loss of each system, the largest first.
 
     Args:
         contributed: contributions of the groups.

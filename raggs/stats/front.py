@@ -1,27 +1,29 @@
 """Pareto front of systems, marginal gains of more candidates, index losses, and index memory.
 
-Pareto front: the systems that no other system dominates in cost, latency and quality. Dallaire, "Practical RAG
+Pareto front: the systems that no other system dominates in cost, latency and quality. Source: Dallaire, "Practical RAG
 Evaluation", 2025, section 3.3, but with ordinary dominance: no worse in everything, better in something. The paper's
 "strictly better in all three" excludes almost nothing. Two latencies closer than the jitter count as equal (section
-3.2.2). This relation is not transitive: 300 equals 360 and 360 equals 420, but 300 is faster than 420. The front is
-therefore defined as the unique set in which no member dominates another, and each excluded system is dominated by a
-member. Such a set (a kernel; von Neumann and Morgenstern, 1944) exists and is unique because dominance under jitter has
-no cycles. In a cycle all qualities would be equal. So each step would gain at least the jitter on one axis (latency or
-cost) and lose less than that on the other. To return to its start, an axis needs more losing than gaining steps, so the
-cycle would need more steps than it has. Without jitter, the kernel is the ordinary front. Costs may have a jitter as
-well, as a share of the smaller cost. Choosing among the members is the task of `raggs.stats.choice`.
+3.2.2). This relation is not transitive: with a jitter of 75 ms, 300 equals 360 and 360 equals 420, but 300 is faster
+than 420. The front is therefore defined as the unique set with two properties: no member dominates another, and each
+excluded system is dominated by a member. Such a set (a kernel; von Neumann and Morgenstern, 1944) exists and is unique,
+because dominance under jitter has no cycles. In a cycle, all qualities would be equal. So each step would gain at least
+the jitter on one axis (latency or cost) and lose less than the jitter on the other. To return to its start, an axis
+needs more losing than gaining steps. This would have to hold for both axes, which is impossible. Without jitter, the
+kernel is the ordinary front. Costs may have a jitter as well, as a share of the smaller cost. To choose among the
+members, use `raggs.stats.choice`.
 
-Efficiency (quality per second) and marginal gains of more candidates: sections 3.3 and 5.4. A ratio ignores limits and
-is highest for small K, so it only breaks ties. Marginal gains show when more candidates no longer pay off.
+Efficiency (quality per second) and marginal gains of more candidates: sections 3.3 and 5.4. Efficiency ignores limits
+and is highest for small K, so it is used only to break ties. Marginal gains show when more candidates no longer pay
+off.
 
 Loss of an approximate index against the exact one: section 5.3. Raise the search effort (efSearch, nprobe) until
-quality is within 1 to 2% of the exact index; more effort only adds latency. Changes are computed from the figures,
-because three of the changes in the paper's table contradict its figures.
+quality is within 1 to 2% of the exact index; more effort only adds latency. Changes are computed from the paper's
+measurements, because three of the changes printed in its table contradict them.
 
-Memory of vectors and index, now and at another corpus size: section 5.3. A float32 vector takes 4d bytes, an int8
-vector d bytes, and the graph does not shrink with them. The graph's bytes follow faiss' HNSW: 2M links per node on the
-lowest level and M on each level above, which one in M nodes reaches. For M = 8, 16 and 32 this is within 0.1% of a
-serialised index. A measured size can replace the computed one.
+Memory of vectors and index, now and at another corpus size: section 5.3. A float32 vector takes 4d bytes and an int8
+vector d bytes, but the graph has the same size for both. The graph's bytes follow faiss' HNSW: 2M links per node on the
+lowest level and M on each level above. One in M nodes of a level is also on the next. For M = 8, 16 and 32 this is
+within 0.1% of a serialised index. A measured size can replace the computed one.
 """
 
 from __future__ import annotations
@@ -47,15 +49,15 @@ class Candidate:
     """Measurements of one system.
 
     Attributes:
-        name: unique among the candidates.
+        name: name of the system, unique among the candidates.
         usd_per_1k: USD per 1,000 queries, 0 or more; None if unknown.
         latency_ms: median latency of a query in ms, 0 or more; None if not measured.
-        tail_ms: 95th percentile of the latency of single queries in ms, compared with limits. None: limits are compared
+        tail_ms: 95th percentile of the latency of single queries in ms; limits apply to it. None: limits are compared
             with `latency_ms`.
         quality: one value per measure, higher is better, the primary measure first; the same measures for all
             candidates.
-        k: number of passages given to the reranker, or returned; among equals, the smaller one wins.
-        tokens: mean number of tokens per passage; among equals, the smaller one wins.
+        k: number of passages given to the reranker, or returned; of tied systems, the one with the smaller K is chosen.
+        tokens: mean number of tokens per passage; of tied systems, the one with fewer tokens is chosen.
 
     Raises:
         ValueError: a number is out of its range, no quality is given, or a quality is not finite. A system without a
@@ -108,11 +110,12 @@ class Front:
 
 
 def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> bool:
-    """Return whether `one` is certainly no worse than `other` in cost, latency and every quality, and better in one of
-    them.
+    """Return whether `one` certainly dominates `other`: no worse in cost, latency and every quality, and better in
+    something.
 
-    An unknown cost or latency may be any number of at least 0. A system with an unknown value dominates no other. It is
-    dominated only by a system that costs nothing (or is faster than the jitter).
+    An unknown cost or latency may be any number of at least 0. So a system with an unknown value dominates no other
+    system. A system with an unknown cost is dominated only by one that costs nothing. A system with an unknown latency
+    is dominated only by one whose latency is below the jitter.
 
     Raises:
         ValueError: the numbers of measures differ, or a jitter is negative.
@@ -125,8 +128,8 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
     """Return the Pareto front over cost, latency and all qualities.
 
     Args:
-        candidates: in any order; an axis that is unknown for all of them is ignored.
-        jitter_ms: latencies closer than that count as equal; 0 compares them exactly.
+        candidates: the systems, in any order; a cost or latency that is unknown for all systems is ignored.
+        jitter_ms: latencies whose distance is below this count as equal; 0 compares latencies exactly.
         cost_jitter: two costs count as equal if the larger exceeds the smaller by less than this share.
 
     Raises:
@@ -149,11 +152,12 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
 
 
 def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
-    """Return whether the row's system is certainly neither more expensive nor slower than the column's.
+    """Return, for each pair of systems, whether the row's system is certainly no more expensive and no slower than the
+    column's.
 
-    Shape (candidates, candidates). If so, a better quality is enough to make the column's system superfluous under any
-    later limits, which `halve` needs. An axis that is unknown for all is not compared. Other unknown values may be
-    anything, as in `dominates`.
+    Shape (candidates, candidates). If it is, a better quality is enough to make the column's system superfluous under
+    any later limits; `halve` needs this. A cost or latency that is unknown for all systems is not compared. Other
+    unknown values may be anything, as in `dominates`.
 
     Raises:
         ValueError: as for `find_front`.
@@ -180,7 +184,9 @@ def check_candidates(candidates: Sequence[Candidate]) -> None:
 
 
 def round_quality(quality: npt.ArrayLike) -> Floats:
-    """Return qualities rounded for comparison: rounding errors of sums vanish, and equality is transitive."""
+    """Return qualities rounded for comparison, so that rounding errors of sums do not matter and equality is
+    transitive.
+    """
     values: Floats = np.asarray(quality, dtype=np.float64)
     return values.round(QUALITY_DECIMALS)
 
@@ -197,7 +203,7 @@ class _CandidateTable(NamedTuple):
     share: float = 0.0
 
     def cheaper(self, costs: Floats | np.float64, others: Floats | np.float64) -> Flags:
-        """Return which costs are lower than the others by more than the jitter."""
+        """Return which `costs` are below `others` by at least the jitter."""
         below: Flags = np.asarray((costs * (1 + self.share) <= others) & (costs < others))
         return below
 
@@ -269,9 +275,7 @@ def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
 
 
 def _dominance_order(table: _CandidateTable, candidates: Sequence[Candidate]) -> Ints:
-    """Return the rows ordered by quality, cost, latency and K, so that a dominating row precedes those that it
-    dominates.
-    """
+    """Return the rows ordered by quality, cost, latency and K. A dominating row precedes the rows that it dominates."""
     keys = [(each.k, each.tokens, each.name) for each in candidates]
     place = np.empty(len(keys), dtype=np.int64)
     place[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
@@ -280,7 +284,9 @@ def _dominance_order(table: _CandidateTable, candidates: Sequence[Candidate]) ->
 
 @dataclass(frozen=True)
 class DepthPoint:
-    """A system at one K: its quality, median latency in ms and USD per 1,000 queries (None if unknown)."""
+    """A system at one K: its quality, its median latency in ms, and its cost in USD per 1,000 queries (None if
+    unknown).
+    """
 
     k: int
     quality: float
@@ -290,15 +296,15 @@ class DepthPoint:
 
 @dataclass(frozen=True)
 class DepthGain:
-    """Gain and cost of the step from one K to the next.
+    """Gain and cost of the step from one K to the next larger K.
 
     Attributes:
         k, to: number of candidates before and after.
-        quality: change of quality, in its own unit; may be negative.
+        quality: change of quality, in the unit of the measure; may be negative.
         ms, usd_per_1k: additional latency and cost; None if unknown.
         per_ms: quality gain per ms; None if the step takes no time or its latency is unknown.
         per_usd: quality gain per USD per 1,000 queries; None if the step costs nothing or its cost is unknown.
-        within_jitter: the latencies count as equal, so `per_ms` is not meaningful.
+        within_jitter: whether the latencies count as equal; `per_ms` is then not meaningful.
     """
 
     k: int
@@ -315,11 +321,11 @@ def efficiency(quality: Sequence[float], latency_ms: float) -> float:
     """Return the retrieval-local efficiency: mean quality per second of median latency (section 3.3).
 
     Args:
-        quality: the paper uses N-Recall4+ and RA-nWG, both at 10 and 30.
+        quality: values to average; the paper uses N-Recall4+ and RA-nWG, both at 10 and 30.
         latency_ms: median latency of retrieval (in the paper's Table 9: of the reranker only).
 
     Returns:
-        Quality in 1/s; infinite if the latency is 0, and 0 if the quality is 0 as well.
+        Efficiency in 1/s; if the latency is 0, infinite, or 0 if the quality is also 0.
 
     Raises:
         ValueError: no quality is given, or the latency is not a finite number of at least 0.
@@ -349,8 +355,8 @@ def marginal_gains(steps: Sequence[DepthPoint], jitter_ms: float = JITTER_MS) ->
     """Return the gain of each step to the next larger K, per ms and per USD (section 5.4).
 
     Args:
-        steps: one system at several K, in any order.
-        jitter_ms: latencies closer than that are marked as equal.
+        steps: the same system at several K, in any order.
+        jitter_ms: latencies whose distance is below this are marked as equal.
 
     Raises:
         ValueError: two steps have the same K.
@@ -381,12 +387,14 @@ def _rise(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else other - one
 
 
-AIM, MAX_LOSS = 0.01, 0.02  # acceptable loss relative to the exact index: target and maximum
+AIM, MAX_LOSS = 0.01, 0.02  # target and maximum of the loss relative to the exact index
 
 
 @dataclass(frozen=True)
 class MeasuredIndex:
-    """An index at one setting: qualities (the same measures for all, higher is better) and median latency in ms."""
+    """An index at one setting: its qualities (higher is better; same measures for all indexes) and median latency in
+    ms.
+    """
 
     name: str
     quality: tuple[float, ...]
@@ -399,7 +407,7 @@ class IndexDelta:
 
     Attributes:
         name: name of the index.
-        quality: relative change of each measure, -0.12 for 12% less; None if the exact index has 0.
+        quality: relative change of each measure, such as -0.12 for 12% less; None if the exact index has the value 0.
         latency: relative change of the median latency; None if unknown.
         loss: largest relative loss of any measure, 0 or more; None if no measure can be compared.
     """
@@ -422,11 +430,11 @@ def deltas(exact: MeasuredIndex, others: Sequence[MeasuredIndex]) -> tuple[Index
 def enough_effort(
     exact: MeasuredIndex, steps: Sequence[MeasuredIndex], aim: float = AIM, most: float = MAX_LOSS
 ) -> IndexDelta | None:
-    """Return the first step that loses at most `aim`; if none does, the first that loses at most `most`.
+    """Return the first step that loses at most `aim`. If there is none, return the first that loses at most `most`.
 
     Args:
         exact: the exact index.
-        steps: one index at increasing effort.
+        steps: the same index at increasing search effort.
         aim: target loss, as a share.
         most: maximum loss, as a share.
 
@@ -467,9 +475,9 @@ Element = Literal["f32", "f16", "bf16", "int8"]
 
 GIB = 2**30
 ELEMENT_BYTES: dict[Element, int] = {"f32": 4, "f16": 2, "bf16": 2, "int8": 1}
-LINK_BYTES = 4  # 32-bit ids
-NODE_BYTES = 12  # per graph node in addition to its links: its level, and the offset of its links
-LIST_ID_BYTES = 8  # per vector in an inverted list
+LINK_BYTES = 4  # bytes per link, a 32-bit id
+NODE_BYTES = 12  # bytes per graph node in addition to its links: its level, and the offset of its links
+LIST_ID_BYTES = 8  # bytes per vector in an inverted list, in addition to the vector
 PQ_CODES = 256  # centroids per part of the vector; a code is one byte
 
 
@@ -481,7 +489,7 @@ class IndexMemory:
         count: number of vectors.
         vectors: bytes of the vectors or their codes.
         links: other bytes that grow with the number of vectors: links of a graph, ids in lists.
-        fixed: bytes that do not grow: centroids and code books.
+        fixed: bytes that do not grow with the number of vectors: centroids and code books.
         measured: whether the total was measured instead of computed.
     """
 
@@ -502,7 +510,7 @@ class IndexMemory:
         return self.total / GIB
 
     def at(self, count: int) -> IndexMemory:
-        """Return the size extrapolated to `count` vectors; the growing parts are proportional to it.
+        """Return the size extrapolated to `count` vectors; vectors and links grow in proportion.
 
         Raises:
             ValueError: the index is empty, or `count` is negative.
@@ -541,7 +549,7 @@ def hnsw_memory(count: int, dims: int, m: int, element: Element = "f32", link_by
     _positive(link_bytes=link_bytes)
     if m < 2:
         raise ValueError(f"a graph needs an M of at least 2, got {m}")
-    links = 2 * m + m / (m - 1)  # 1/m + 1/m^2 + ... levels above the lowest per node
+    links = 2 * m + m / (m - 1)  # a node is on 1/m + 1/m^2 + ... = 1 / (m - 1) higher levels on average
     return replace(flat_memory(count, dims, element), links=count * (links * link_bytes + NODE_BYTES))
 
 
@@ -553,7 +561,7 @@ def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: 
         dims: dimensions of a vector.
         lists: number of lists; each has a float32 centroid.
         element: element type of the vectors.
-        pq: bytes per code (one per part of the vector); None for full vectors. Exact reordering also needs the vectors:
+        pq: bytes per code (one per part of the vector); None: full vectors. Exact reordering also needs the vectors:
             add `flat_memory`.
 
     Raises:

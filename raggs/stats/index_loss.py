@@ -1,24 +1,25 @@
 """Quality of an approximate index compared with exact search, per query.
 
 Retained passages (`kept_values`): Wang et al., "Towards Robustness: A Critique of Current Vector Database Assessments",
-2025, sections 2 to 4. Ground truth is the list of the exact K nearest passages, so every divisor is K. Average
+2025, sections 2 to 4. The ground truth is the list of the exact K nearest passages, so every divisor is K. Average
 precision of a query is the mean over its K positions, with 0 for missed passages. nDCG discounts by the position in the
-truth list, not in the index's list. Losing the nearest passage therefore costs most.
+truth list, not in the index's list, so losing the nearest passage costs most.
 
-Indexes at equal mean recall (`at_level`, `differences`): each index is measured at several efforts. Values between two
-efforts are interpolated linearly in mean recall, queries per second and effort in their logarithm. Nothing is
-extrapolated: a level beyond the points is "not bracketed". Intervals reflect other queries of the same kind: queries
-are resampled jointly for all indexes and points, and the interpolation is repeated on each resample. So differences
-between two indexes are paired. Curves read at one mean recall: Wang et al. 2025, Fig. 3 and 9; the resampling is added.
+Indexes at equal mean recall (`at_level`, `differences`): each index is measured at several efforts. Between two
+efforts, measures are interpolated linearly in mean recall, and the logarithms of effort and queries per second, too.
+Nothing is extrapolated: a recall outside the measured range is "not bracketed". Intervals show the variation with other
+queries of the same kind. Queries are resampled jointly for all indexes and efforts, and the interpolation is repeated
+on each resample. So differences between two indexes are paired. Reading curves at one mean recall follows Wang et al.
+2025, Fig. 3 and 9; resampling is an addition.
 
 Minimum effort (`least_effort`): efSearch is raised until the loss against flat search at 10 and 30 is at most 1 to 2%
-(Dallaire, "Practical RAG Evaluation", 2025, section 5.3). Here the upper bound of the loss's interval over queries must
-be that small, because a small observed loss may be due to chance.
+(Dallaire, "Practical RAG Evaluation", 2025, section 5.3). Here, the upper bound of the loss's interval over queries
+must be that small, because a small observed loss may be due to chance.
 
-Recall needed for answers (`accuracy_by_recall`): accuracy of the answers by the recall of their question. Wang et al.
-2025, section 5.3, report 40, 70 and 91% of the exact search's accuracy at recalls of 0.1, 0.2 and 0.4, and choose a
-delta of 0.2. Questions with low recall may also be hard for exact search. So the accuracy of each bin is compared with
-that of exact search on the same questions.
+Recall needed for answers (`accuracy_by_recall`): answers are grouped by the recall of their question. Wang et al. 2025,
+section 5.3, report 40, 70 and 91% of the exact search's accuracy at recalls of 0.1, 0.2 and 0.4, and choose a delta of
+0.2. Questions with low recall may also be hard for exact search. So the accuracy of each group is compared with that of
+exact search on the same questions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.measures.ceilings import EPSILON
 from raggs.stats.intervals import Interval, resampled_means
 
-MAX_COMPARISONS = 4_000_000  # comparisons processed at a time
+MAX_COMPARISONS = 4_000_000  # comparisons of ids in memory at a time
 NOT_FOUND = -1
 
 
@@ -41,10 +42,10 @@ class QueryValues:
     """Values of each query, shape (queries,), in 0..1.
 
     Attributes:
-        recall: share of the exact K passages that was returned.
+        recall: share of the exact K nearest passages that were returned.
         ap: average precision at K.
         ndcg: nDCG at K, with the discount of each passage's position in the truth list.
-        rr: reciprocal rank of the first returned passage that is among the exact K; 0 if there is none.
+        rr: reciprocal rank of the first returned passage that is among the exact K; 0 if no such passage was returned.
     """
 
     recall: Floats
@@ -77,10 +78,10 @@ def truth_positions(found: Ints, truth: Ints) -> Ints:
         truth: shape (queries, K), row numbers of the exact nearest passages, best first; never -1.
 
     Raises:
-        ValueError: the numbers of lists and truths differ, or a truth list is incomplete.
+        ValueError: `found` and `truth` have different numbers of queries, or a truth list is incomplete.
     """
     if len(found) != len(truth) or (truth < 0).any():
-        raise ValueError(f"{len(found)} lists for {len(truth)} truth lists; each query needs one complete truth list")
+        raise ValueError(f"{len(found)} lists for {len(truth)} truth lists; give one complete truth list per query")
     step = max(1, MAX_COMPARISONS // max(found.shape[1] * truth.shape[1], 1))
     result = np.full(found.shape, NOT_FOUND, dtype=np.int64)
     for start in range(0, len(found), step):
@@ -91,7 +92,7 @@ def truth_positions(found: Ints, truth: Ints) -> Ints:
 
 
 def kept_values(found: Ints, truth: Ints) -> QueryValues:
-    """Return how well the first K of `found` retain `truth`; arguments and errors as for `truth_positions`."""
+    """Compare the first K passages of `found` with `truth`; arguments and errors are those of `truth_positions`."""
     k = truth.shape[1]
     at = truth_positions(found[:, :k], truth)
     there = at >= 0
@@ -109,7 +110,7 @@ def kept_values(found: Ints, truth: Ints) -> QueryValues:
 
 BOOTSTRAP_DRAWS = 2_000
 CONFIDENCE = 0.95
-# share of resamples in which a level may be unbracketed; with more, the interval would silently ignore them
+# maximum share of resamples without a bracket; an interval that ignored more of them would be wrong
 MAX_MISSING_SHARE = 0.05
 LEVEL_TOLERANCE = 1e-12
 RECALL = "recall"
@@ -117,14 +118,14 @@ RECALL = "recall"
 
 @dataclass(frozen=True)
 class IndexSweep:
-    """One index at several efforts.
+    """Measurements of one index at several search efforts (points).
 
     Attributes:
-        name: index and the settings that all points share.
-        efforts: shape (points,), ascending, above 0.
+        name: name of the index and its settings that are the same at all points.
+        efforts: shape (points,), search effort such as efSearch; ascending, above 0.
         qps: shape (points,), queries per second, above 0.
         means: by measure, shape (points,); includes "recall".
-        drawn: by measure, means over resampled queries, shape (points, draws).
+        drawn: by measure, shape (points, draws), means over resampled queries.
         queries: number of queries.
     """
 
@@ -167,12 +168,12 @@ class IndexSweep:
 
 @dataclass(frozen=True)
 class MatchedRecall:
-    """An index at one mean recall.
+    """Values of an index, interpolated at one mean recall.
 
     Attributes:
         name, level: name of the index, and the mean recall.
         effort, qps: interpolated effort and queries per second.
-        values: by measure, with the interval over queries. Its bounds are NaN if the level is not bracketed in more
+        values: by measure, with intervals over queries. Bounds are NaN if the level is not bracketed in more
             than 5% of the resamples.
     """
 
@@ -184,7 +185,7 @@ class MatchedRecall:
 
 
 def at_level(swept: IndexSweep, level: float) -> MatchedRecall | None:
-    """Return the interpolated values of an index at one mean recall; None if it is not bracketed."""
+    """Return the interpolated values of an index at one mean recall; None if this recall is not bracketed."""
     where = _Bracket.of(swept.means[RECALL][:, None], level)
     if not where.inside[0]:
         return None
@@ -200,7 +201,7 @@ def at_level(swept: IndexSweep, level: float) -> MatchedRecall | None:
 def differences(
     one: IndexSweep, other: IndexSweep, level: float, confidence: float = CONFIDENCE
 ) -> Mapping[str, Interval] | None:
-    """Return `one` minus `other` by measure at one mean recall, over the same resamples; None if it is not bracketed.
+    """Return `one` minus `other` by measure, interpolated at one mean recall; None if this recall is not bracketed.
 
     Args:
         confidence: confidence level of the intervals. For m intervals to hold jointly, use 1 - 0.05 / m (Bonferroni).
@@ -220,7 +221,7 @@ def differences(
 
 
 def deviations(indexes: Sequence[IndexSweep], level: float) -> Mapping[str, Mapping[str, Interval]]:
-    """Return how far each index deviates from the mean of all indexes, by index and measure, as a share of it (Fig. 3).
+    """Return each index's deviation from the mean of all indexes, relative to the mean, by index and measure (Fig. 3).
 
     Indexes for which the level is not bracketed are excluded. The result is empty with fewer than two indexes.
     """
@@ -247,9 +248,9 @@ def _read(swept: IndexSweep, name: str, level: float) -> tuple[float, Floats]:
 
 @dataclass(frozen=True)
 class _Bracket:
-    """The two points between which a level is, for each of several draws.
+    """The two points on both sides of a level, for each of several draws.
 
-    The upper point is the first by increasing effort that reaches the level. The lower point is the one before it.
+    The upper point is the first, by increasing effort, that reaches the level. The lower point is the point before it.
     """
 
     low: Ints
@@ -269,14 +270,14 @@ class _Bracket:
         return cls(low, high, np.where(above > below, (level - below) / apart, 1.0).clip(0, 1), inside)
 
     def read(self, values: Floats) -> Floats:
-        """Return `values` of shape (points, draws) interpolated at the level; NaN if it is not bracketed."""
+        """Return `values`, shape (points, draws), interpolated at the level; NaN if the level is not bracketed."""
         every = np.arange(values.shape[1])
         below, above = values[self.low, every], values[self.high, every]
         return np.where(self.inside, below + self.share * (above - below), np.nan)
 
 
 def _interval(value: float, draws: Floats, queries: int, confidence: float = CONFIDENCE) -> Interval:
-    """Return the observed value with the percentile interval of the draws."""
+    """Return the observed value with the percentile interval of the values of the draws."""
     tail, known = (1 - confidence) / 2, draws[np.isfinite(draws)]
     low = high = np.nan
     if len(known) >= (1 - MAX_MISSING_SHARE) * len(draws):
@@ -302,7 +303,7 @@ def loss(values: Floats, exact: Floats, *, seed: int, draws: int = BOOTSTRAP_DRA
     valid = np.isfinite(values) & np.isfinite(exact)
     mine, truth = values[valid], exact[valid]
     if not truth.sum() > 0:
-        raise ValueError("the exact search has a mean of 0")
+        raise ValueError("the exact search has a mean of 0, so a relative loss is undefined")
     ours, theirs = resampled_means([mine, truth], draws, seed)
     known = theirs > 0
     tail = (1 - CONFIDENCE) / 2
@@ -312,21 +313,21 @@ def loss(values: Floats, exact: Floats, *, seed: int, draws: int = BOOTSTRAP_DRA
 
 
 def least_effort(losses: Sequence[Sequence[Interval]], limit: float) -> int | None:
-    """Return the first of several ascending efforts whose losses all have an upper bound within the limit.
+    """Return the smallest effort at which the upper bounds of all losses are within the limit.
 
     Args:
-        losses: for each effort, the losses by question set and cutoff.
-        limit: as a share, such as 0.01.
+        losses: for each effort, ascending, the losses of all question sets and cutoffs.
+        limit: largest allowed loss, as a share such as 0.01.
 
     Returns:
-        Index of the effort; None if no effort suffices or nothing was measured.
+        Index of the effort; None if no effort is enough or nothing was measured.
     """
     fits = (at for at, found in enumerate(losses) if found and all(each.high <= limit for each in found))
     return next(fits, None)
 
 
 RECALL_BINS = 10  # bins of recall, in tenths; full recall has its own bin
-MIN_BIN_ANSWERS = 10  # minimum answers for a bin to be used
+MIN_BIN_ANSWERS = 10  # bins with fewer answers are ignored
 NEAR_ACCURACY_SHARE = 0.7  # share of the exact search's accuracy; corresponds to the paper's choice of delta
 
 
@@ -337,7 +338,7 @@ class RecallBin:
     Attributes:
         recall: lower end of the bin, 0 to 1 in tenths.
         answers: number of answers.
-        accuracy, exact: share of correct answers, and the same by exact search on the same questions.
+        accuracy, exact: share of correct answers with the index, and with exact search on the same questions.
         ratio: accuracy / exact with its interval; NaN if the exact search has no correct answers.
     """
 
@@ -353,7 +354,7 @@ def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: in
 
     Args:
         recall: shape (answers,), in 0..1.
-        correct, exact: same shape: whether the answer was correct, and whether the one from exact search was.
+        correct, exact: same shape, whether the answer was correct with the index, and with exact search.
 
     Raises:
         ValueError: the shapes differ.
@@ -370,10 +371,10 @@ def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: in
 def choose_delta(
     bins: Sequence[RecallBin], near: float = NEAR_ACCURACY_SHARE, least: int = MIN_BIN_ANSWERS
 ) -> float | None:
-    """Return the smallest recall above 0 from which every bin with at least `least` answers is near the exact search.
+    """Return the smallest recall above 0 from which on every bin with at least `least` answers is near exact search.
 
     Args:
-        bins: bins of recall.
+        bins: the result of `accuracy_by_recall`.
         near: required share of the exact search's accuracy.
         least: minimum number of answers per bin.
 

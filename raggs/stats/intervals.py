@@ -1,10 +1,11 @@
 """Bootstrap intervals of means over queries: how much a score would vary with other queries of the same kind.
 
-Efron and Tibshirani, "An Introduction to the Bootstrap", 1993: percentile (chapter 13) and BCa (chapter 14). For a
-mean, the jackknife in BCa has a closed form. A resample is a vector of counts, so all measures share one matrix of
-counts. A measure's interval depends only on its own valid values and the seed, never on the other measures.
+Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993: percentile intervals (chapter 13) and BCa
+intervals (chapter 14). For a mean, the jackknife in BCa has a closed form. A resample is a vector that counts how often
+each query was drawn, so all measures share one matrix of counts. A measure's interval depends only on its own valid
+values and the seed, never on the other measures.
 
-Do not use it for very few queries: below about ten, both methods give intervals that are too short.
+Do not use these intervals for fewer than about ten queries: both methods then give intervals that are too short.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from raggs.base.hashing import generator
 Method = Literal["bca", "percentile"]
 
 BOOTSTRAP_DRAWS = 2_000
-MAX_COUNT_CELLS = 2_000_000  # cells of the count matrix held at a time: 16 MB
-CACHED_MATRICES = 6  # number of count matrices cached, for measures that are defined on different numbers of queries
-RELATIVE_TOLERANCE = 1e-12  # relative difference below which two means differ only by rounding
+MAX_COUNT_CELLS = 2_000_000  # cells of the count matrix in memory at a time: 16 MB
+# number of cached count matrices; measures that are defined for different numbers of queries need different ones
+CACHED_MATRICES = 6
+RELATIVE_TOLERANCE = 1e-12  # means whose relative difference is below this differ only by rounding
 
 
 NORMAL = NormalDist()
@@ -38,8 +40,8 @@ class Interval:
     """A mean over queries with its confidence interval.
 
     Attributes:
-        mean: mean over the valid queries; NaN if there is none.
-        low, high: bounds of the interval; NaN with fewer than two valid queries, equal to the mean if all values are
+        mean: mean over the valid queries; NaN if there are no valid queries.
+        low, high: bounds of the interval. NaN with fewer than two valid queries; equal to the mean if all values are
             equal.
         confidence: confidence level, in 0..1.
         count: number of valid queries.
@@ -63,7 +65,7 @@ class Interval:
 def bootstrap_mean(
     values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int
 ) -> Interval:
-    """Return the mean of `values`, shape (queries,), with its interval: `bootstrap_means` for one measure.
+    """Return the mean of one measure, shape (queries,), with its interval; see `bootstrap_means`.
 
     Raises:
         ValueError: as for `bootstrap_means`.
@@ -114,25 +116,25 @@ def bootstrap_means(
 
 
 def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int = MAX_COUNT_CELLS) -> list[Floats]:
-    """Return the means of `draws` resamples with replacement for each sample; samples of equal size share their
-    resamples.
+    """Return the means of `draws` resamples of each sample.
+
+    Samples of equal size share their resamples.
 
     Args:
-        cells: maximum number of cells of the count matrix held at a time.
+        cells: maximum number of cells of the count matrix in memory at a time.
     """
     means = [np.full(draws, math.nan) for _ in samples]
     for size in sorted({sample.size for sample in samples if sample.size}):
         rows = [row for row, sample in enumerate(samples) if sample.size == size]
         for chunk, counts in _shared_resamples(size, draws, seed, cells):
             for row in rows:
-                # One einsum per row instead of a BLAS product, whose rounding depends on the number of rows and
-                # threads.
+                # One einsum per row, because the rounding of a BLAS product depends on the number of rows and threads.
                 means[row][chunk] = np.einsum("ij,j->i", counts, samples[row]) / size
     return means
 
 
 def _shared_resamples(size: int, draws: int, seed: int, cells: int) -> Iterable[tuple[slice, Floats]]:
-    """Return the resamples as `_resamples` does; if they fit into one block, they are cached for the next system."""
+    """Return the resamples as `_resamples` does. If they fit into one block, they are cached for the next system."""
     return _cached_resamples(size, draws, seed) if size * draws <= cells else _resamples(size, draws, seed, cells)
 
 
@@ -142,7 +144,7 @@ def _cached_resamples(size: int, draws: int, seed: int) -> tuple[tuple[slice, Fl
 
 
 def _resamples(size: int, draws: int, seed: int, cells: int) -> Iterator[tuple[slice, Floats]]:
-    """Yield how often each of `size` queries is drawn, one block of draws at a time: shape (block, size)."""
+    """Yield how often each of `size` queries is drawn, in blocks of draws of shape (block, size)."""
     rng, step = generator(seed, "bootstrap", size), max(1, cells // size)
     for start in range(0, draws, step):
         rows = min(step, draws - start)
@@ -168,10 +170,10 @@ def _interval_bounds(sample: Floats, means: Floats, method: Method, confidence: 
 
 
 def bca_levels(sample: Floats, means: Floats, levels: Floats) -> Floats:
-    """Return the percentiles of the resampled means that BCa uses in place of `levels`.
+    """Return the percentiles of the resampled means that BCa uses instead of `levels`.
 
-    With u the deviations from the mean, the acceleration of a mean is sum u^3 / (6 (sum u^2)^1.5), at most 1/6.
-    Resampled means equal to the mean count as half below it.
+    With u the deviations from the mean, the acceleration of a mean is sum u^3 / (6 (sum u^2)^1.5), at most 1/6. A
+    resampled mean that equals the mean counts half as below it.
     """
     mean, fuzz = _mean(sample), RELATIVE_TOLERANCE * np.abs(sample).max()
     below = ((means < mean - fuzz).mean() + (means <= mean + fuzz).mean()) / 2

@@ -1,12 +1,13 @@
-"""Valid uses of a judge by its agreement with human grades, and comparison of two judges.
+"""Uses for which a judge is valid, by its agreement with human grades, and comparison of two judges.
 
 `judge_validity` applies published thresholds. An answer is "yes" or "no" if the complete interval is on one side of the
-threshold. Otherwise it is "not yet", with the number of further labels needed if the figures do not change. The width
+threshold. If not, it is "not yet", with the number of further labels needed if the statistics do not change. The width
 of an interval decreases with the square root of the number of cases.
 
-`judges_versus_humans` compares two judges on the same passages: which one is nearer to the human grades? All figures
+`judges_versus_humans` compares two judges on the same passages: which judge is nearer to the human grades? All values
 are paired, because both judges and humans graded every case. Whole questions are resampled, as for a single judge.
-Passages on which the judges agree count, but do not show which one is nearer. So a verdict also needs passages on which
+Passages on which the judges agree count, but do not show which judge is nearer. So a verdict also needs passages on
+which
 they differ.
 """
 
@@ -40,8 +41,8 @@ from raggs.stats.agreement import (
 
 Answer = Literal["yes", "no", "not yet"]
 
-COMPARE_KAPPA = 0.4  # "moderate" by Landis and Koch, 1977: errors of such a judge affect all systems alike
-ABSOLUTE_KAPPA = 0.6  # "substantial" by Landis and Koch, 1977
+COMPARE_KAPPA = 0.4  # "moderate" (Landis and Koch, 1977); enough if the judge's errors affect all systems alike
+ABSOLUTE_KAPPA = 0.6  # "substantial" (Landis and Koch, 1977)
 ABSOLUTE_BIAS = 0.25  # maximum absolute bias, in grades
 ROUNDING = 1e-6
 
@@ -51,10 +52,11 @@ class JudgeValidity:
     """Whether a judge is valid for one use.
 
     Attributes:
-        use: the use.
+        use: "comparing systems" or "absolute numbers".
         answer: "yes", "no" or "not yet".
-        rule: the thresholds.
-        more: approximate number of further labels for a decision; None if decided, or if more labels would hardly help.
+        rule: the thresholds, in words.
+        more: approximate number of further labels for "yes" or "no"; None if decided, or if more labels would hardly
+            help.
     """
 
     use: str
@@ -64,7 +66,7 @@ class JudgeValidity:
 
 
 def judge_validity(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
-    """Return whether the judge's grades are valid for comparing systems, and for absolute numbers."""
+    """Return whether the judge is valid for comparing systems, and whether it is valid for absolute numbers."""
     bias = AgreementEstimate(-abs(checked.bias.value), *_negative_bias_interval(checked.bias))
     return (
         _validity(checked, "comparing systems", f"kappa at least {COMPARE_KAPPA:g}", [(checked.kappa, COMPARE_KAPPA)]),
@@ -78,7 +80,7 @@ def judge_validity(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
 
 
 def _negative_bias_interval(bias: AgreementEstimate) -> tuple[float, float]:
-    """Return the interval of -|bias|."""
+    """Return the interval of -|bias|, so that higher is better as for kappa."""
     ends = (-abs(bias.low), -abs(bias.high))
     return min(ends), 0.0 if bias.low <= 0 <= bias.high else max(ends)
 
@@ -104,19 +106,19 @@ def _validity(
 
 
 def _cases_needed(cases: int, figure: AgreementEstimate, least: float) -> int | None:
-    """Return the number of cases at which the interval would clear the threshold; None if the value itself does not."""
+    """Return with how many cases the interval would exclude the threshold; None if the value is on the wrong side."""
     margin = figure.value - least
     return math.ceil(cases * ((figure.value - figure.low) / margin) ** 2 - ROUNDING) if margin > 0 else None
 
 
-FEWEST_DIFFERING = 10  # with fewer, single passages would determine the verdict
+FEWEST_DIFFERING = 10  # with fewer passages on which the judges differ, single ones would determine the verdict
 
 WinnerSide = Literal["first", "second"]
 
 
 @dataclass(frozen=True)
 class HumanAgreementGain:
-    """A statistic of both judges against human grades.
+    """A statistic of the agreement of two judges with human grades.
 
     Attributes:
         first, second: value of each judge.
@@ -133,11 +135,11 @@ class JudgesVersusHumans:
     """Two judges compared with human grades.
 
     Attributes:
-        cases: number of passages graded by both judges and humans.
-        clusters: number of questions that they belong to.
+        cases: number of passages that both judges and a human graded.
+        clusters: number of different questions among the cases.
         differing: number of cases on which the judges differ.
-        first, second: number of cases on which the first (second) judge is nearer to the human grade.
-        off: mean absolute difference from the human grade; its gain determines the winner.
+        first, second: number of cases on which the first, or the second, judge is nearer to the human grade.
+        off: mean absolute difference from the human grade; the gain in it determines the winner.
         kappa: Cohen's kappa with quadratic weights.
         exact: share of grades equal to the human grade.
         confidence: confidence level of the intervals, in 0..1.
@@ -161,7 +163,7 @@ class JudgesVersusHumans:
 
     @property
     def winner(self) -> WinnerSide | None:
-        """The judge that is nearer to the human grades, if the interval of the gain excludes 0; else None."""
+        """The judge that is nearer to the human grades; None if the gain's interval includes 0, or cases are few."""
         gain = self.off.gain
         if self.few or math.isnan(gain.low) or gain.low <= 0 <= gain.high:
             return None
@@ -169,7 +171,7 @@ class JudgesVersusHumans:
 
     @property
     def more(self) -> int | None:
-        """Approximate number of further cases for a verdict, if the figures do not change.
+        """Approximate number of further cases for a verdict, if the statistics do not change.
 
         None if there is a verdict, or if no number of cases would give one.
         """
@@ -199,7 +201,7 @@ def judges_versus_humans(
     Args:
         first, second, people: shape (cases,), grades of the judges and of humans, 1 to 5.
         clusters: the question of each case.
-        confidence, draws, seed: parameters of the bootstrap intervals.
+        confidence, draws, seed: confidence level, number of resamples and random seed of the bootstrap intervals.
 
     Raises:
         ValueError: the lengths differ, a grade is not 1 to 5, or an argument is out of its range.

@@ -4,20 +4,20 @@ A Plackett-Luce judge picks the best of a list, then the best of the rest, and s
 
     score = b * utility + f * z        z: +1/2 if the passage was shown first, -1/2 if last, evenly spaced between
 
-with the sharpness b and the position bias f. A passage gains f in log-odds if it is shown first instead of last; f / b
-is the same gain in grades. Utilities are given in grades, from the posterior of the rank stage, so b is on the same
-scale as the stage's own sharpness. Errors in the utilities bias b slightly downwards. Both are maximum-likelihood
-estimates (Newton's method). A wide prior only keeps b finite for a judge without errors.
+with the sharpness b and the position bias f. A passage that is shown first instead of last gains f in log-odds, or
+f / b in grades. Utilities are given in grades, from the posterior of the rank stage, so b is on the same scale as the
+sharpness that the rank stage estimates. Errors in the utilities bias b slightly downwards. Both b and f are
+maximum-likelihood estimates (Newton's method). A wide prior only keeps b finite for a judge without errors.
 
-Repeated orders of one list: how far a judge agrees with itself, at which ranks, and how the shown position matters.
-Run-to-run disagreement is the share of all pairs that two orders of the same passages rank differently. Kendall's tau
-is 1 - 2 times that ("Practical RAG Evaluation", 2025, section 3.4.1: 3 to 5% for identical inputs). Random orders have
-0.5.
+Repeated orders of one list: how far does a judge agree with itself, at which ranks, and how much does the shown
+position matter? Run-to-run disagreement is the share of all pairs that two orders of the same passages rank
+differently. Kendall's tau is 1 minus twice this share. The source reports 3 to 5% for identical inputs ("Practical RAG
+Evaluation", 2025, section 3.4.1). Random orders have 50%.
 
-One order of a complete list, combined with known grades (`with_grades`): the rank stage starts from grades. The grades
-make two of its rankings similar, even if the judge guesses. So the benefit of its calls is measured against one order
-that uses the same grades. That is the Plackett-Luce posterior with utilities normal around the grades
-(`raggs.ranking.posterior`), at the sharpness that maximises the evidence. So a judge that guesses does not change the
+One order of a complete list, combined with known grades (`with_grades`): the rank stage starts from grades, so two of
+its rankings are similar even if the judge guesses. To measure the benefit of its calls, compare it with one order that
+uses the same grades. This order is that of the Plackett-Luce posterior with utilities normal around the grades
+(`raggs.ranking.posterior`), at the sharpness that maximises the evidence. A judge that guesses then does not change the
 order by grades, and a sharp judge determines the order.
 """
 
@@ -43,15 +43,15 @@ from raggs.ranking.posterior import (
 )
 
 MAX_NEWTON_STEPS = 60
-MAX_PARAMETER_STEP = 2.0  # largest change of a parameter per step
+MAX_PARAMETER_STEP = 2.0  # largest change of a parameter per step of Newton's method
 CLOSE = 1e-8
-MIN_SHARPNESS = 0.25  # below it, the position bias in grades is undefined
+MIN_SHARPNESS = 0.25  # for a lower sharpness, the position bias in grades is undefined
 PRIOR_SPREAD = 20.0  # standard deviation of the normal prior of both parameters
 
 
 @dataclass(frozen=True)
 class OrderPicks:
-    """One order of a list.
+    """One order of a list, as features of its passages.
 
     Attributes:
         features: shape (n, 2): utility and z of each passage, in the judged order, best first.
@@ -61,7 +61,7 @@ class OrderPicks:
 
     @classmethod
     def of(cls, utilities: Sequence[float], places: Sequence[int]) -> OrderPicks:
-        """Return the picks from the utility of each passage, best first, and its shown position (from 0)."""
+        """Return the order from each passage's utility and shown position (from 0), both best passage first."""
         shown = np.asarray(places, dtype=np.float64)
         z = 0.5 - shown / max(1, len(shown) - 1)
         return cls(np.stack([np.asarray(utilities, dtype=np.float64), z], axis=1))
@@ -79,7 +79,7 @@ FLAT = SharpnessFit(0.0, 0.0)
 
 
 def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> SharpnessFit:
-    """Return the maximum-likelihood sharpness and position bias; 0 and 0 if no order has two passages.
+    """Return the maximum-likelihood sharpness and position bias; both are 0 if no order has two passages.
 
     The result does not depend on `start`.
     """
@@ -98,13 +98,13 @@ def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> Sharp
 
 @dataclass(frozen=True)
 class PoolEstimates:
-    """Jackknife pseudo-values of the estimates, one per pool; shapes (pools,).
+    """Jackknife pseudo-values of the estimates, one per pool; each of shape (pools,).
 
-    Their mean is the estimate over all pools, so resampling pools gives intervals (Efron and Tibshirani, 1993, chapter
+    Their mean is the estimate over all pools. Resampling them gives intervals (Efron and Tibshirani, 1993, chapter
     11).
 
     Attributes:
-        sharpness, favour: b and f.
+        sharpness, favour: b and f, the sharpness and the position bias in log-odds.
         grades: f / b, the gain of being shown first instead of last, in grades; NaN if b is near 0. Errors of the
             utilities reduce b and f alike and leave the ratio unchanged.
     """
@@ -115,7 +115,7 @@ class PoolEstimates:
 
 
 def by_pool(pools: Sequence[Sequence[OrderPicks]]) -> PoolEstimates:
-    """Return the estimates from the orders of each pool."""
+    """Fit sharpness and position bias to the orders of all pools; return the pseudo-values of the pools."""
     whole, count = _row(fit_picks([picks for pool in pools for picks in pool])), len(pools)
     if count < 2:
         return PoolEstimates(*(np.full(count, value) for value in whole))
@@ -130,7 +130,7 @@ def _row(found: SharpnessFit) -> tuple[float, float, float]:
 
 
 def _stages(features: Floats, at: Floats) -> tuple[Floats, Floats]:
-    """Return gradient and information of one order, summed over its picks: observed minus expected features."""
+    """Return gradient (observed minus expected features) and information of one order, summed over its picks."""
     chances = stage_chances(features @ at)
     expected = chances @ features
     slope = (features - expected).sum(axis=0)
@@ -141,11 +141,11 @@ def _stages(features: Floats, at: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class ObservedOrder:
-    """One order of some passages.
+    """An order that a judge gave to some passages.
 
     Attributes:
-        shown: shape (n,): the passages as numbers from 0, in the order in which they were shown.
-        order: shape (n,): the same numbers, best first.
+        shown: shape (n,), numbers of the passages from 0, in the order in which they were shown.
+        order: shape (n,), the same numbers, best first.
     """
 
     shown: Ints
@@ -165,16 +165,16 @@ class ObservedOrder:
 
     @property
     def alike(self) -> bytes:
-        """Key that is equal for orders whose passages were shown in the same order."""
+        """Key of the shown order: two orders have the same key if their passages were shown in the same order."""
         return self.shown.tobytes()
 
 
 @dataclass(frozen=True)
 class ReversedPairs:
-    """Pairs whose order changed when they were shown in the opposite order.
+    """Pairs of passages whose order changed when they were shown in the opposite order.
 
     Attributes:
-        toward, away: number of pairs whose first-shown passage won both times, and whose last-shown passage did. Both
+        toward, away: number of pairs whose first-shown (last-shown) passage won both times. Both
             are equal on average for a judge without position bias.
     """
 
@@ -189,7 +189,7 @@ class ReversedPairs:
 
 
 def disagreement(first: ObservedOrder, second: ObservedOrder) -> float:
-    """Return the share of pairs in a different order, 0..1; NaN with fewer than two passages."""
+    """Return the share of passage pairs that two orders rank differently, 0..1; NaN with fewer than two passages."""
     size = len(first.order)
     if size < 2:
         return math.nan
@@ -197,9 +197,9 @@ def disagreement(first: ObservedOrder, second: ObservedOrder) -> float:
 
 
 def mean_disagreement(orders: Sequence[ObservedOrder], *, same: bool) -> float:
-    """Return the mean disagreement over all pairs of orders; NaN if there are none.
+    """Return the mean disagreement over pairs of orders; NaN if there are no such pairs.
 
-    With `same`, pairs with the same shown order count, else pairs with different ones.
+    With `same`, only pairs with the same shown order count, else only pairs with different shown orders.
     """
     pairs = [pair for pair in combinations(orders, 2) if (pair[0].alike == pair[1].alike) == same]
     return float(np.mean([disagreement(*pair) for pair in pairs])) if pairs else math.nan
@@ -213,16 +213,15 @@ def mean_overlap(orders: Sequence[ObservedOrder], k: int, *, same: bool) -> floa
 
 
 def neighbours_kept(first: ObservedOrder, second: ObservedOrder) -> Flags:
-    """Return whether neighbours of the first order (ranks i and i + 1) are in the same order in the second, shape (n
-    - 1,).
+    """Return which neighbours of the first order (ranks i and i + 1) have the same order in the second, shape (n -
+    1,).
     """
     rank = np.argsort(second.order)
     return np.asarray(rank[first.order[:-1]] < rank[first.order[1:]])
 
 
 def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Sequence[int]) -> Floats:
-    """Return how often neighbours keep their order, by rank range in the first order of each pair; NaN for an empty
-    range.
+    """Return how often neighbours keep their order, by range of ranks in the first order; NaN for an empty range.
 
     Args:
         pairs: pairs of orders.
@@ -235,7 +234,7 @@ def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Se
 
 
 def reversed_pairs(orders: Sequence[ObservedOrder]) -> ReversedPairs:
-    """Count the passage pairs whose order changed, over all pairs of orders that showed them in opposite order."""
+    """Count the passage pairs whose order changed, over all pairs of orders that showed them the other way round."""
     toward = away = 0
     for first, second in combinations(orders, 2):
         shown, other = _precedence(first.shown), _precedence(second.shown)
@@ -247,7 +246,7 @@ def reversed_pairs(orders: Sequence[ObservedOrder]) -> ReversedPairs:
 
 
 def _precedence(order: Ints) -> Flags:
-    """Return whether one passage precedes another, shape (n, n)."""
+    """Return whether the row's passage precedes the column's, shape (n, n)."""
     rank = np.argsort(order)
     return np.asarray(rank[:, None] < rank[None, :])
 
@@ -261,7 +260,7 @@ UTILITY_SPREAD = 0.65  # standard deviation of the utilities around the grades, 
 
 @one_blas_thread
 def with_grades(told: ObservedOrder, grades: Floats) -> ObservedOrder:
-    """Return the order by the posterior means; ties keep the judge's order.
+    """Return the order by posterior means of grades and judge's order; tied passages keep the judge's order.
 
     Args:
         told: the judge's order.
