@@ -2,24 +2,24 @@
 
 artifacts     records of a run's files
 judge_health  statistics of the judge, stored in locks
-adapter       base of all components: settings, version and causes
-registry      names of classes, imported at first use
-settings      base of all configuration models; which settings are causes
-errors        every error with its exit code
+adapter       base of all components: their settings and everything that can change their results
+registry      tables from names to classes, which are imported at first use
+settings      base of all configuration models; which settings can change results
+errors        all errors, with their exit codes
 files         atomic writes, safe reads, locks on folders
 jsonl         JSON lines with the position of every error
-trec, tables  files of other tools
+trec, tables  read files of other tools: TREC files and tables
 hashing       hashes of values, and random generators derived from names
-cache         results that can be recomputed, stored under the hash of their causes
+cache         results that can be recomputed, stored by a hash of their inputs
 text          Unicode cleaning and token counts
 languages     language detection, stop words, stemmers
 secrets       detect secrets in texts, and mask them
 types, arrays JSON types and array types
 precision     rounding to lower precision
-loops         event loops
-plainyaml     restricted YAML
+loops         create event loops
+plainyaml     read restricted YAML
 
-`__version__` is defined only here. Manifests store it.
+`__version__` is defined only here. Every manifest stores the version.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Base of all configurable components: settings, version, and types that refer to components by name.
 
-An adapter is a class with a `Config`, whose `type` is its name in a registry. `OneOf(registry)` is a pydantic type for
-the configuration of one adapter. The value is validated by the adapter that its `type` names, and no other one is
-imported.
+An adapter is a class with a `Config`. The `type` of the `Config` is the adapter's name in a registry. `OneOf(registry)`
+is a pydantic type for the configuration of one adapter. The value is validated by the adapter that its `type` names,
+and no other one is imported.
 
 `UserFunction` calls a user's function as a component of a run: ``callable: "my_module:search"`` in the configuration.
 The module is searched for in the configuration's folder first, then on Python's path. The folder is on the path only
@@ -59,7 +59,7 @@ class Adapter:
     def own_causes(self) -> Causes:
         """Return everything about the adapter that can change a result: settings, code version, package versions.
 
-        For a plugin, its own package counts, too.
+        The result for a plugin includes the version of the plugin's package.
         """
         packages = {name: installed(name) for name in self.PACKAGES}
         if package := package_of(type(self)):
@@ -86,7 +86,7 @@ D = TypeVar("D", bound=Adapter)
 
 
 class OneOf(Generic[D]):
-    """Annotation for the configuration of one of a registry's adapters, selected by its `type`.
+    """Type annotation: the configuration of an adapter. Its `type` selects the adapter from a registry.
 
     Args:
         registry: registry of the adapters.
@@ -101,7 +101,7 @@ class OneOf(Generic[D]):
         return core_schema.with_info_plain_validator_function(self._read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        if any(each is self for each in _WRITING.get()):  # inside an adapter that contains another of its kind
+        if any(each is self for each in _WRITING.get()):  # an adapter that contains another one of the same kind
             return {"type": "object", "description": f"another {self.registry.kind}", "required": ["type"]}
         token = _WRITING.set((*_WRITING.get(), self))
         try:
@@ -126,7 +126,7 @@ class OneOf(Generic[D]):
         return adapter.Config.model_validate(value, context=info.context)
 
     def _names(self) -> list[str]:
-        """Return the allowed names. All adapters are imported only if not all are allowed."""
+        """Return the names of the allowed adapters. With `fits`, this imports all adapters."""
         if self._fits is None:
             return list(self.registry)
         return [adapter.Config.model_fields["type"].default for adapter in self._loadable([])]
@@ -144,7 +144,7 @@ class OneOf(Generic[D]):
 
 
 class NameOf:
-    """Annotation for a name in a registry whose entries have no configuration model."""
+    """Type annotation: a name in a registry whose entries have no configuration model."""
 
     def __init__(self, registry: Registry[object]) -> None:
         self.registry = registry
@@ -207,12 +207,12 @@ def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator
             f"{name} raised {type(error).__name__} on {about}: {_message(error)}",
             where=last.filename,
             line=last.lineno,
-            remedy="mend the function and run again; what was finished is kept",
+            remedy="repair the function and run again; finished work is kept",
         ) from error
 
 
 class _Printing:
-    """Number of running pieces of user code, and standard output to restore afterwards."""
+    """How many calls of user code are running, and the standard output to restore after the last one."""
 
     lock = Lock()
     running = 0
@@ -236,7 +236,7 @@ def printing_to_stderr() -> Iterator[None]:
 
 
 def _message(error: BaseException) -> str:
-    """Return the text of a user's error on one line, whatever its class does."""
+    """Return the text of a user's error on one line, even if the error's own code fails."""
     try:
         return shorten(" ".join(str(error).split()), MAX_MESSAGE_CHARS)
     except Exception:  # noqa: BLE001 - user code again
@@ -276,7 +276,7 @@ class UserFunction:
         self._folder = str(folder.resolve())
 
     def causes(self) -> Causes:
-        """Return the hash of the module's file, and the version of its package. Imports nothing.
+        """Return the hash of the module's file, and the version of its package, without importing the module.
 
         Raises:
             ConfigError: the module does not exist.
@@ -339,7 +339,7 @@ class UserFunction:
 
     @cached_property
     def _file(self) -> Path | None:
-        """The module's file, found without importing it; None if it has none."""
+        """The module's file, found without importing the module; None if the module has no file."""
         places: list[str] | None = [self._folder, *sys.path]
         found = None
         for step in self._module.split("."):

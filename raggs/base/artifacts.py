@@ -1,13 +1,13 @@
 """Records that stages pass on: the meaning of each line of each artifact.
 
-Every record is frozen, versioned (`v`) and self-contained; a reader needs only the line. A run's artifacts are sorted
-by query id, then as defined by the record, so equal inputs give equal bytes. An identifier is a non-empty text without
-white space, because TREC files separate columns by white space.
+Every record is frozen, versioned (`v`) and self-contained; a line can be understood without any other line. A run's
+artifacts are sorted by query id, then as defined by the record, so equal inputs give equal bytes. An identifier is a
+non-empty text without white space, because TREC files separate columns by white space.
 
 `Frozen` is the base of all records and of all values that are exchanged as JSON. `JudgeProfile` stores the estimated
-properties of a judge. `Spending` stores the usage of language models, from a single call to the sums of a run. Such
-values can be added and subtracted: `after - before` is the usage in between. This module knows no prices, files or
-providers, and imports no higher layer.
+properties of a judge. `Spending` stores the usage of language models, from a single call to the sums of a run.
+`Spending` values can be added and subtracted: `after - before` is the usage between two moments. This module knows no
+prices, files or providers, and imports no higher layer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Frozen(BaseModel):
     )
 
 
-MIN_STANDARD_ERROR = 0.001  # with a smaller standard error, answers could hardly change an estimate
+MIN_STANDARD_ERROR = 0.001  # below this, new answers could hardly change an estimate
 
 
 class JudgeProfile(Frozen):
@@ -47,14 +47,21 @@ class JudgeProfile(Frozen):
     )
     doubt: float = Field(ge=MIN_STANDARD_ERROR, description="standard error of the logarithm of the sharpness")
     left: tuple[float, ...] = Field(
-        (), description="remaining care at each pick of a list, as a share; empty: full care"
+        (), description="precision of each pick of a list, as a share of full precision; empty: full precision"
     )
     strain: float = Field(
-        0.0, ge=0, le=10, description="loss of care in long lists: a share of (5 / length)^strain remains"
+        0.0,
+        ge=0,
+        le=10,
+        description="loss of precision in long lists: the factor on the precision is (5 / length)^strain",
     )
-    overhead: float = Field(0.0, ge=0, description="overhead of a call, as a number of passages")
-    sigma: float = Field(0.5, gt=0, description="standard deviation of utilities around the true grade, in grades")
-    slip: float = Field(0.25, ge=0, le=0.9, description="share of grades that are one off the true grade")
+    overhead: float = Field(
+        0.0, ge=0, description="overhead of a call, as the number of passages that would cost the same"
+    )
+    sigma: float = Field(
+        0.5, gt=0, description="standard deviation of a passage's utility around its true grade, in grades"
+    )
+    slip: float = Field(0.25, ge=0, le=0.9, description="share of grades that differ by one from the true grade")
     favour: tuple[float, ...] = Field(
         (),
         exclude_if=not_,
@@ -68,7 +75,11 @@ class JudgeProfile(Frozen):
         description="standard error of each position bias; null: not estimated",
     )
     echo: float = Field(
-        0.0, ge=0, le=0.9, exclude_if=not_, description="correlation of errors when the same pair is judged again"
+        0.0,
+        ge=0,
+        le=0.9,
+        exclude_if=not_,
+        description="correlation of the judge's errors when it judges the same pair again",
     )
 
 
@@ -186,8 +197,10 @@ class EmbedRecord(Record):
     rewrite: str = Field(description="text to search for; equals `text` if it was not rewritten")
     bm25_text: str = Field(description="words for lexical retrievers")
     language: str = Field(description="ISO 639-1 code")
-    embedding: tuple[float, ...] = Field(description="float32 values of the query vector; empty without an embedder")
-    embedder: str = Field(description="name, version and dimensions of the embedder; empty without one")
+    embedding: tuple[float, ...] = Field(
+        description="float32 values of the query vector; empty if the run has no embedder"
+    )
+    embedder: str = Field(description="name, version and dimensions of the embedder; empty if the run has no embedder")
 
 
 class RetrieveRecord(Record):
@@ -218,7 +231,9 @@ class MergeRecord(Record):
     doc_id: Identifier
     score: float = Field(description="fused score")
     sources: Mapping[str, Placement] = Field(description="rank and score by retriever")
-    duplicate_of: str | None = Field(None, description="representative of its group of near-duplicates")
+    duplicate_of: str | None = Field(
+        None, description="for a near-duplicate: id of the passage that represents its group"
+    )
     title: str = ""
     text: str
     span: Span | None = Field(None, description="position in the corpus, if known")
@@ -237,27 +252,31 @@ class JudgeRecord(Record):
     rank: Rank = Field(description="fused rank in the pool")
     doc_id: Identifier
     grade: Grade | None = Field(
-        description="grade from 1 (not relevant) to 5 (answers the query); null: failed, abstained or not judged"
+        description="grade from 1 (not relevant) to 5 (answers the query); null: the judge failed, abstained or was "
+        "not called"
     )
-    grades: tuple[Grade | None, ...] = Field((), description="all samples; the grade is their lower median")
+    grades: tuple[Grade | None, ...] = Field((), description="the grades of all samples; `grade` is their lower median")
     votes: Mapping[str, tuple[Grade | None, ...]] = Field(
-        default_factory=dict, description="grades in each sample, by member of a panel or cascade that answered"
+        default_factory=dict,
+        description="grades of each sample by judge, for the judges of a panel or cascade that answered",
     )
     reason: str = Field("", description="reason given by the judge, if any")
     judge: str = Field(
         description="judge that gave the grade: name and model, or names of the annotators; empty if there is no answer"
     )
-    duplicate_of: str | None = Field(None, description="representative whose grade this is")
+    duplicate_of: str | None = Field(None, description="for a near-duplicate: id of the passage whose grade it has")
     skipped: str | None = Field(
         None, description="reason why the passage was not judged or every judge abstained; not a failure"
     )
-    error: str | None = Field(None, description="reason for the first missing grade")
+    error: str | None = Field(None, description="reason for the first missing sample")
     raw: str | None = Field(None, description="raw answer that was unusable")
     answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
 
     @property
     def failed(self) -> bool:
-        """Whether the judge was called and gave no grade. Near-duplicates do not count; their representative does."""
+        """Whether the judge was called and gave no grade. False for near-duplicates, which are not judged
+        themselves.
+        """
         return self.grade is None and self.skipped is None and self.duplicate_of is None
 
 
@@ -281,20 +300,20 @@ class RankRecord(Record):
     rank: Rank = Field(description="final rank, 1 = best")
     doc_id: Identifier
     grade: Grade
-    score: float = Field(description="score of the ranker; on the grade scale for engines that start from grades")
+    score: float = Field(description="score of the ranking engine; on the grade scale if the engine starts from grades")
     sigma: float = Field(ge=0, description="standard error of the score")
     confidence: float = Field(ge=0, le=1, description="probability that the passage is truly better than the next one")
-    rank_low: Rank = Field(description="best plausible rank (95%), near-duplicates excluded")
-    rank_high: Rank = Field(description="worst plausible rank (95%), near-duplicates excluded")
-    membership: float = Field(ge=0, le=1, description="probability that the passage truly belongs to the top")
+    rank_low: Rank = Field(description="best plausible rank (95%) without counting near-duplicates")
+    rank_high: Rank = Field(description="worst plausible rank (95%) without counting near-duplicates")
+    membership: float = Field(ge=0, le=1, description="probability that the passage truly belongs to the top positions")
     exposures: int = Field(ge=0, description="number of judged batches with the passage")
-    locks_out: tuple[str, ...] = Field((), description="passages locked below it")
-    locks_in: tuple[str, ...] = Field((), description="passages locked above it")
+    locks_out: tuple[str, ...] = Field((), description="passages whose position below this one is settled")
+    locks_in: tuple[str, ...] = Field((), description="passages whose position above this one is settled")
     duplicate_of: str | None = None
     unordered: bool = Field(
         False,
         exclude_if=not_,
-        description="whether the position is by grade only: below rank.floor or rank.min_best_grade",
+        description="whether only the grade determines the position, because of rank.floor or rank.min_best_grade",
     )
 
 
@@ -305,12 +324,14 @@ class RankingRecord(Record):
     skipped: int = Field(ge=0, description="number of batches on which the judge failed")
     stop_reason: str = Field(description="reason why the ranking ended")
     expected_inversions: float = Field(ge=0, description="expected number of inversions (discordant pairs) in the top")
-    expected_loss: float | None = Field(None, ge=0, description="expected gain-weighted loss of the order, in grades")
+    expected_loss: float | None = Field(
+        None, ge=0, description="expected loss through wrong orders, weighted by gain, in grades"
+    )
     agreement: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="expected share of the top that another ranking with as many answers has in common",
+        description="expected share of top passages that a second ranking with as many answers would have in common",
     )
     sharpness: float | None = Field(
         None,
@@ -340,11 +361,15 @@ class JournalRecord(Record):
     slot: int = Field(ge=0, description="position of the batch in its round")
     shown: tuple[Identifier, ...] = Field(description="passages in the order of presentation")
     order: tuple[Identifier, ...] | None = Field(
-        description="order of the passages, best first; null if the judge gave none"
+        description="order of the passages, best first; null if the judge gave no order"
     )
     error: str | None = None
     silent: str | None = Field(None, exclude_if=not_, description="reason why the judge abstained; not a failure")
-    by: str = Field("", exclude_if=not_, description="source of the order, if it is not the judge as a whole")
+    by: str = Field(
+        "",
+        exclude_if=not_,
+        description="source of the order, such as one member of a panel; empty: the judge as a whole",
+    )
     groups: Groups | None = Field(
         None, exclude_if=not_, description="human order: groups of equal passages, best first"
     )
@@ -352,7 +377,7 @@ class JournalRecord(Record):
         None, gt=0, exclude_if=not_, description="sharpness of the annotators who gave `groups`"
     )
     profile: JudgeProfile | None = Field(
-        None, exclude_if=not_, description="judge profile used from here on; the entry is not a batch"
+        None, exclude_if=not_, description="judge profile that applies to all later entries; this entry is not a batch"
     )
     answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
 
@@ -363,7 +388,7 @@ class JournalRecord(Record):
 
     @property
     def failed(self) -> bool:
-        """Whether the judge was called and failed."""
+        """Whether the judge was called and gave no order, although it did not abstain."""
         return self.asked and self.order is None and self.silent is None
 
 
@@ -381,7 +406,7 @@ ARTIFACTS: dict[str, type[Record]] = {
 
 
 def answerers_named(record: Record) -> tuple[str, ...]:
-    """Return the keys of the models whose answers made a record; empty for a near-duplicate."""
+    """Return the keys of the models whose answers led to a record; empty for a near-duplicate."""
     if isinstance(record, JournalRecord) or (isinstance(record, JudgeRecord) and record.duplicate_of is None):
         return record.answerers
     return ()
@@ -415,10 +440,10 @@ class Spending(Frozen):
         description="saving through prompt caching in USD; negative if writing the cache cost more",
     )
     saved_usd: Annotated[float, Column("saved USD", text="{:,.4f}")] = Field(
-        0.0, description="original cost of the cached answers, in USD"
+        0.0, description="cost of the cached answers when they were paid for, in USD"
     )
     own_usd: float = Field(
-        0.0, exclude_if=not_, description="part of `saved_usd` for answers that this run had paid for itself"
+        0.0, exclude_if=not_, description="part of `saved_usd` for answers that this run itself paid for earlier"
     )
     repaired: int = Field(0, description="number of answers that became valid only after a correction")
 

@@ -1,13 +1,13 @@
-"""Cache of results that can be recomputed, stored under the hash of their causes.
+"""Cache of results that can be recomputed. The key is a hash of their causes: everything that can change them.
 
 A `Cache` is one folder. It stores results in three forms:
 
 - rows: records in one JSONL file (`get`, `find`, `keep`);
-- a table: bytes by key in one sqlite file, for thousands of small results (`table`);
+- a table: bytes by key, in one sqlite file, for thousands of small results (`table`);
 - files: a folder of files that a library reads and writes by path (`files`).
 
-All forms follow the same rules. A result is stored completely or not at all. Its checksum is verified when it is read.
-A damaged, edited or exchanged result is not used: the listener is notified, and the result is recomputed. Several
+The rules are the same for all forms. A result is stored completely or not at all. Its checksum is verified when it is
+read. A damaged, edited or exchanged result is not used: the listener is notified, and the result is recomputed. Several
 processes can use one cache at the same time. The cache does not interpret results.
 
 Paid answers are stored in `raggs.llm.cache`, and runs in `raggs.runs.manifests.store`.
@@ -45,15 +45,15 @@ from raggs.base.jsonl import M, all_records, dump_line
 from raggs.base.text import plural
 from raggs.base.types import Notify, ignore_notice
 
-CACHE_NOTES: Mapping[str, str] = {  # the caches of a workspace, and the cost of clearing them
-    "llm": "paid answers: clearing them means paying again",
+CACHE_NOTES: Mapping[str, str] = {  # folders of a workspace's cache, and what it takes to restore each
+    "llm": "paid answers of models; if you clear them, you pay again",
     "corpora": "corpus passages; read again from the corpus",
     "cuts": "chunks of paid chunkers; rebuilt from the paid answers",
     "vectors": "embeddings of passages and their indexes; recomputed by the embedder",
     "rerank": "scores of local rerankers; recomputed by the model",
     "bm25": "lexical indexes; rebuilt from the passages",
     "sweeps": "result lists of sweeps; recomputed by searching",
-    "diagnoses": "parts of diagnoses; recomputed",
+    "diagnoses": "intermediate results of diagnoses; recomputed",
 }
 FORMAT = 2  # version of the row format
 HEADER, LOCK, VERIFIED_FILE = "entry.json", "lock", "verified.json"  # stored next to the files of one result
@@ -86,7 +86,7 @@ class Cache:
 
     @classmethod
     def of(cls, workspace: Path, notify: Notify = ignore_notice) -> Cache:
-        """Return the cache of the runs in `workspace`. `CACHE_NOTES` names its parts."""
+        """Return the cache that the runs in `workspace` share. `CACHE_NOTES` describes its subfolders."""
         return cls(workspace / ".cache", notify)
 
     def at(self, name: str) -> Cache:
@@ -103,11 +103,11 @@ class Cache:
         return found
 
     def has(self, causes: object) -> bool:
-        """Return whether rows are stored. They may still prove damaged."""
+        """Return whether rows are stored for these causes. The rows may still be damaged."""
         return self._path(_key(causes)).is_file()
 
     def find(self, causes: object, model: type[M]) -> list[M] | None:
-        """Return the rows, or None if there are none or the file was changed."""
+        """Return the rows of these causes, or None if none are stored or the file was changed."""
         key = _key(causes)
         path = self._path(key)
         try:
@@ -143,13 +143,13 @@ class Cache:
         return CacheTable(self.folder / f"{name}.sqlite", self.notify)
 
     def has_files(self, name: str) -> bool:
-        """Return whether files are stored under a name. They may still prove damaged, or have other causes."""
+        """Return whether files are stored under a name. They may still be damaged, or have other causes."""
         return (self.folder / name / HEADER).is_file()
 
     def files(self, name: str, causes: object, make: Callable[[Path], None], what: str) -> CachedFiles:
         """Return the files of these causes, from the cache or newly made. Files of other causes are replaced.
 
-        Only one process makes them at a time; others wait.
+        Only one process makes the files at a time; other processes wait.
 
         Args:
             name: name of their folder.
@@ -240,7 +240,7 @@ def _valid_header(place: Path, key: str) -> _Header | None:
 
 
 def _fault(place: Path, header: _Header | None) -> str | None:
-    """Return which file was changed, or None."""
+    """Return a sentence about the first changed file, or None if no file was changed."""
     if header is None:
         return f"{HEADER} is missing or damaged"
     files = _files(place)
@@ -277,7 +277,7 @@ def verify_once(files: Iterable[Path], sums: object, check: Callable[[], bool]) 
     """Return whether `check` succeeds for files of one folder, or has succeeded since their last change.
 
     `check` is skipped if `verified.json` next to the files records its success. Each write or exchange of a file
-    changes its inode or change time, which programs cannot set.
+    changes its inode or its change time, and programs cannot set either.
 
     Args:
         files: files of one folder.
@@ -293,7 +293,7 @@ def verify_once(files: Iterable[Path], sums: object, check: Callable[[], bool]) 
     if not check():
         return False
     changed = max(file.stat().st_ctime_ns for file in files)
-    settled = time.time_ns() - changed > TICK_NS  # so that a later write has another time
+    settled = time.time_ns() - changed > TICK_NS  # recent enough changes could share their time with a later write
     if settled and os.name != "nt" and _state(files, sums) == state:
         with suppress(OSError):  # a read-only cache is verified each time
             write_atomic(stamp, json.dumps(state).encode(), durable=False)

@@ -1,8 +1,8 @@
 """Report documents: tables of findings, and sections rendered as Markdown, HTML, CSV and pandas frames.
 
-A finding is an object of a result. Its class declares the table columns on its fields and properties, as in
-``difference: Annotated[Number, Column("difference", "signed")]``. `table_of` builds a table of findings. A layout
-chooses the findings, the columns and the sentences next to them. This module computes no results.
+A finding is an object of a result. The object's class declares a table column for a field or property in the type
+annotation, as in ``difference: Annotated[Number, Column("difference", "signed")]``. `table_of` builds a table of
+findings. Callers choose the findings, the columns, and the sentences around the table. This module computes no results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ScoreRange:
 
     Attributes:
         low, high: the bounds, inclusive.
-        brackets: "[]" for an interval of the mean, "{}" for the bounds that unjudged passages allow.
+        brackets: "[]" for a confidence interval of the mean, "{}" for the possible range given unjudged passages.
         form: number format of the enclosed value.
     """
 
@@ -77,7 +77,7 @@ class Cell:
 
     Attributes:
         value: a number or a text; None if the number is not defined.
-        form: number format. "text" is unchanged, "score" has four decimals, and "signed" has four and a sign.
+        form: number format. "text" is unchanged, "score" has four decimals, "signed" has a sign and four decimals.
             "percent" has a sign and one decimal, "points" has two decimals, and "share" is in whole percent.
         mark: a sign after the value, such as that of a verdict.
         ranges: ranges that enclose the value.
@@ -151,7 +151,7 @@ class ReportDocument:
         title: title of the report.
         scores: section with the scores of the systems.
         sections: one section per analysis with findings.
-        notes: limits of the numbers that a reader must know.
+        notes: limitations of the numbers that a reader must know.
         warnings: reasons why the numbers may be meaningless, shown above everything else.
     """
 
@@ -170,11 +170,11 @@ class Summary:
         headline: the decision or result; at most four sentences.
         table: at most 80 columns wide.
         legend: explanation of the titles and signs of the table; one line.
-        trust: limits of the result, such as unjudged passages, pooling or a judge that fails its check.
+        trust: limitations of the result, such as unjudged passages, pooling or a judge that fails its check.
         next: the one command to run next; empty if there is none.
-        details: how to see the rest, such as "--details: intervals of all measures"; empty if there is no more.
-        warnings: reasons why the result may be meaningless. The first is printed above the headline, the others are
-            counted.
+        details: how to see more, such as "--details: intervals of all measures"; empty if there is nothing more.
+        warnings: reasons why the result may be meaningless. The first one is printed above the headline, and the others
+            are counted.
     """
 
     headline: tuple[str, ...]
@@ -187,7 +187,7 @@ class Summary:
 
 
 def round_document(document: ReportDocument, digits: int) -> ReportDocument:
-    """Return the document with the scores, differences and intervals of its tables at `digits` decimals."""
+    """Return the document with the scores, differences and intervals of its tables rounded to `digits` decimals."""
 
     def rounded(section: Section) -> Section:
         return section if section.table is None else replace(section, table=round_table(section.table, digits))
@@ -211,7 +211,7 @@ def _round_cell(cell: Cell, digits: int) -> Cell:
 
 
 def without_intervals(table: Table) -> Table:
-    """Return the table without confidence intervals; bounds through unjudged passages stay."""
+    """Return the table without confidence intervals. Ranges that unjudged passages allow stay."""
     rows = (
         tuple(replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets != "[]")) for cell in row)
         for row in table.rows
@@ -225,7 +225,7 @@ def make_cells(*values: Value, form: NumberForm = "score") -> Row:
 
 
 def interval(low: float | None, high: float | None, form: NumberForm = "score") -> tuple[ScoreRange, ...]:
-    """Return the 95% interval of a value in this form; empty if a bound is None."""
+    """Return the 95% interval as ranges in this number format; empty if a bound is None."""
     return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)
 
 
@@ -244,15 +244,15 @@ class Column:
     """Table column for a field or property of a finding, declared in the `Annotated` of its type.
 
     Attributes:
-        title: column title. Words in braces are replaced by arguments of `table_of`; ``{key}`` is the key of an entry
-            of a mapping.
+        title: column title. Words in braces are replaced by arguments of `table_of`. For an entry of a mapping,
+            ``{key}`` is its key.
         form: number format; see `Cell`.
         text: a format such as ``"{:,.1f} s"``, or a function that returns the text; replaces `form`.
-        none: text for None; a dash by default.
-        bounds: names of the two fields of the finding that enclose the value.
+        none: text that is shown for None; by default, a dash.
+        bounds: names of the finding's two fields with the lower and the upper bound of the value.
         scale: factor for the number and its bounds.
-        mark: name of the property of the finding with the sign after the value.
-        legend: explanation of the title; words in braces as in `title`.
+        mark: name of the finding's property with the sign that is shown after the value.
+        legend: explanation of the title; words in braces are replaced as in `title`.
     """
 
     title: str
@@ -267,7 +267,7 @@ class Column:
     def cell(self, value: object, finding: object) -> Cell:
         """Return the cell of a value of this finding.
 
-        A `Cell` is returned unchanged. A value with a method `cell(form)` makes its own cell.
+        A `Cell` is returned unchanged. If a value has a method `cell(form)`, this method makes the cell.
         """
         if value is None:
             return Cell(self.none, self.form if self.none is None else "text")
@@ -289,7 +289,7 @@ def _plain_value(value: object) -> Value:
     return value if isinstance(value, int | float | str | None) else str(value)
 
 
-# A column of a table: its declared name, a mapping's name and a key in it, or a column with a function for its values.
+# A column: its declared name, the name of a mapping with a key, or a column with a function that returns its values.
 ColumnSpec = str | tuple[str, str | int] | tuple[Column, Callable[..., object]]
 
 
@@ -297,7 +297,8 @@ def table_of(findings: Iterable[object], *shown: ColumnSpec, **words: str) -> Ta
     """Return a table with one row per finding and one column per entry of `shown`; None if there are no findings.
 
     Args:
-        findings: objects of one class. For rows of several findings, tuples: a name is looked up in each, in order.
+        findings: objects of one class. If each row shows several findings, tuples: a name is looked up in each finding,
+            in order.
         shown: declared names, ``(name, key)`` for an entry of a mapping, or a column and a function. The function
             receives the finding, or all findings of a row, and returns the value.
         words: texts for the words in braces in the titles.
@@ -313,7 +314,7 @@ def table_of(findings: Iterable[object], *shown: ColumnSpec, **words: str) -> Ta
 
 
 def terms_of(findings: Sequence[object], *shown: ColumnSpec, **words: str) -> tuple[Legend, ...]:
-    """Return the explanations of the column titles that have one; arguments as in `table_of`."""
+    """Return the explanations of the column titles, as far as declared; arguments as in `table_of`."""
     columns = [(each, _find_column(_findings_of_row(findings[0]), each)[0]) for each in shown if findings]
     return tuple(
         Legend(_fill_title(column.title, each, words), _fill_title(column.legend, each, words))
@@ -338,7 +339,7 @@ def _cell(row: tuple[object, ...], shown: ColumnSpec) -> Cell:
 
 
 def _find_column(row: tuple[object, ...], shown: ColumnSpec) -> tuple[Column, object, object]:
-    """Return the column, the value, and the finding with this value.
+    """Return the column, the value, and the finding that has the value.
 
     Raises:
         KeyError: no finding of the row declares a column of this name.
@@ -475,8 +476,8 @@ def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
     """Return the document as Markdown.
 
     Args:
-        glossary: whether the last line refers to the glossary. An audit compares some pages with a new rendering, so
-            these must not change.
+        glossary: whether the last line refers to the glossary. Pages that an audit renders again and compares have no
+            such line, so that they never change.
     """
     lines = [f"# {document.title}", ""]
     for warning in document.warnings:

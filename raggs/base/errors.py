@@ -1,7 +1,7 @@
 """Every error that a user can see, and its exit code.
 
     RaggsError
-    ├── UsageError              2  the command line refers to something that does not exist
+    ├── UsageError              2  the command line names something that does not exist
     ├── PrerequisiteError       3  an extra, a key or a server is missing
     │   └── AuthenticationError 3  the provider rejected the key
     ├── NotFoundError           4  a file, a run or a record is missing
@@ -29,7 +29,7 @@ from raggs.base.secrets import mask
 
 
 class RaggsError(Exception):
-    """Base of all errors. `where` and `line` locate the cause, `remedy` describes what to do next."""
+    """Base of all errors. `where` and `line` locate the problem; `remedy` describes what to do next."""
 
     exit_code = 6
 
@@ -95,7 +95,7 @@ class PartialError(RaggsError):
 
 
 class GateError(PartialError):
-    """Unmet gates. `failed`: one sentence per gate; `file`: the golden set that they refer to."""
+    """Requirements (gates) were not met. `failed`: one sentence per gate; `file`: the golden set that was checked."""
 
     def __init__(self, failed: Sequence[str], file: str, remedy: str | None = None) -> None:
         super().__init__("; ".join(failed), remedy=remedy)

@@ -2,17 +2,17 @@
 
 A write goes to a temporary file in the same folder, is flushed to disk, and is renamed to its target. The folder's
 entry is flushed, too. After a kill, either the old or the new file exists. Each write costs one fsync of the file and
-one of the folder, so this is meant for whole artifacts, not for single lines. Files that are cheap to recompute are
+one of the folder, so atomic writes suit whole artifacts, not single lines. Files that are cheap to recompute are
 written without fsync (`durable=False`).
 
-A full or failing disk always raises the same error (`disk`): `ProviderError`, exit code 6.
+`disk` raises the same error for every full or failing disk: `ProviderError`, exit code 6.
 
 `hold_folder` allows only one process at a time in a folder. A second process gets an error immediately and does not
 wait.
 
-Reading a FIFO would block forever, a device never ends, and a small archive can unpack to more than a disk holds. Each
-of these raises an error here. Code that reads a user's file calls `regular_file` first, or uses `read_whole` or
-`read_lines`, which call it. Contents are not interpreted.
+Reading a FIFO would block forever, a device never ends, and a small archive can unpack to more than a disk holds. Here,
+each of these cases raises an error. Code that reads a user's file calls `regular_file` first, or uses `read_whole` or
+`read_lines`, which call `regular_file`. This module does not interpret contents.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from raggs.base.errors import BusyError, DataError, NotFoundError, ProviderError
 
 MAX_LINE_BYTES = 1 << 26  # maximum bytes of one line; a passage has a few thousand
 MAX_FILE_BYTES = 1 << 30  # maximum bytes of a file that is read at once
-MIN_UNPACK_LIMIT_BYTES = 1 << 24  # bytes that every archive may unpack to, even a small one
+MIN_UNPACK_LIMIT_BYTES = 1 << 24  # unpacked bytes that are allowed for every archive, even a small one
 RATIO = 200  # maximum unpack ratio of larger archives; text compresses 3 to 30 times, a malicious archive 1,000 times
-FREE_LINES = 1 << 19  # lines that every archive may have, because each line costs time
-LINES = 8  # maximum lines per byte of a larger archive; text has one in 3 to 50 bytes
+FREE_LINES = 1 << 19  # lines that are allowed for every archive; lines are limited because each costs time
+LINES = 8  # maximum lines per byte of a larger archive; text has one line in 3 to 50 bytes
 HANDLES = (errno.EMFILE, errno.ENFILE)
-PROBED = 8  # files that a library opens at once
+PROBED = 8  # file handles that a library may need at once
 MORE_HANDLES = "raise the limit, for example: ulimit -n 1024"
 KINDS = (
     (stat.S_ISFIFO, "a pipe"),
@@ -50,9 +50,9 @@ KINDS = (
 
 
 def regular_file(path: Path) -> Path:
-    """Return `path`, unless it is neither a file nor a folder.
+    """Return `path` if it is a file or a folder, or if it does not exist.
 
-    A missing path or a folder is returned, because the code that opens it gives a better error.
+    For a folder or a missing path, the code that opens it gives a better error.
 
     Raises:
         DataError: the path is a pipe, a device or a socket.
@@ -68,13 +68,13 @@ def regular_file(path: Path) -> Path:
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """Return `path` relative to the working directory if it is below it, otherwise unchanged."""
+    """Return `path` relative to the working directory if it is inside; otherwise return it unchanged."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def unreadable(error: Exception, path: Path, remedy: str = "check the path and its permissions") -> RaggsError:
-    """Return the error for a file that cannot be opened or read. Missing file handles are not the file's fault."""
+    """Return the error for a file that cannot be opened or read. A lack of file handles has its own error."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError("no such file", where=path, remedy=remedy)
     if isinstance(error, OSError) and error.errno in HANDLES:
@@ -89,7 +89,7 @@ def no_handles(path: Path) -> ProviderError:
 
 
 def lacks_handles() -> bool:
-    """Return whether this process can hardly open another file. Libraries report this in various, often misleading
+    """Return whether this process has hardly any file handles left. Libraries report this in various, often misleading
     ways.
     """
     opened: list[int] = []
@@ -228,7 +228,7 @@ def disk(where: Path, remedy: str, said: str = "cannot be written") -> Iterator[
 def atomic_path(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yield the path of a new file, which replaces `path` if the block succeeds and is deleted otherwise.
 
-    For libraries that open a file by path; `atomic_writer` opens the file itself.
+    Use it for libraries that open a file by path; `atomic_writer` opens the file itself.
     """
     temporary = path.with_name(f"{PREFIX}{secrets.token_hex(8)}-{path.name}")
     try:
@@ -247,7 +247,7 @@ def atomic_path(path: Path, *, durable: bool = True) -> Iterator[Path]:
 def atomic_writer(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Yield a binary file that replaces `path` if the block succeeds and is deleted otherwise."""
     with atomic_path(path, durable=durable) as temporary:
-        # Not tempfile, whose files only their owner can read: a team shares its runs.
+        # Not tempfile: only the owner could read its files, but teams share their runs.
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -303,14 +303,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Delete temporary files that a killed process left in `folder`, of one target or of all."""
+    """Delete temporary files that a killed process left in `folder`: those of file `name`, or all by default."""
     for path in folder.glob(f"{PREFIX}*"):
         if path.name.endswith(f"-{name}" if name else ""):
             path.unlink(missing_ok=True)
 
 
 def cut_torn_line(path: Path) -> None:
-    """Remove an incomplete last line, which a kill may leave."""
+    """Remove an incomplete last line, which a killed process may leave."""
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         while end:
@@ -332,7 +332,7 @@ def hold_folder(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -
         lock: the lock file.
         folder: the folder.
         who: message if another process has the lock: "another raggs run is using this directory".
-        wait: remedy in that case.
+        wait: remedy if another process has the lock.
         remedy: remedy for a disk error.
 
     Raises:

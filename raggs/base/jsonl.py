@@ -1,13 +1,12 @@
 """Read and write JSON lines, with the position of every error.
 
 Files are written completely (see `raggs.base.files`), or by appending single flushed lines to a journal. Reading checks
-each line: UTF-8, JSON, then the record's model. Every error names file and line.
+each line: UTF-8, JSON, then the record's model. Every error names file and line. Files of users (corpora, queries,
+answers) are read by jsonlines, with one decoder for all lines, which is a third faster than `json.loads` per line.
+Artifacts are parsed by pydantic, which validates many records in one step. Compared to one call per line, this takes 50
+to 90% of the time.
 
-Lines of users (corpora, queries, answers) are read by jsonlines, with one decoder for all lines, which is a third
-faster than `json.loads` per line. Artifacts are parsed by pydantic, which validates many records in one step. This
-takes half to nine tenths of the time of one call per line.
-
-`all_records` never raises. If not all lines of a batch are valid, they are read one by one to find the faulty one.
+`all_records` never raises. If it finds a faulty line in a batch, callers read the batch line by line.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ def all_records(lines: Sequence[bytes], model: type[M]) -> list[M] | None:
 
 @cache
 def _lists(model: type[M]) -> TypeAdapter[list[M]]:
-    form: Any = list.__class_getitem__(model)  # not understood by type checkers
+    form: Any = list.__class_getitem__(model)  # type checkers do not accept list[model] here
     return TypeAdapter(form)
 
 
 M = TypeVar("M", bound=BaseModel)
-# maximum nesting of lists and objects; records nested beyond some 200 could be written but not read again
+# maximum nesting of lists and objects; beyond about 200 levels, records could be written but not read again
 MAX_JSON_DEPTH = 64
 MAX_NUMBER_CHARS = 100  # maximum length of an integer
 TOO_DEEP = f"nested more than {MAX_JSON_DEPTH} levels deep"
@@ -89,7 +88,7 @@ def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
     Args:
         record: the record.
         given: whether to omit defaults that were not set explicitly. For a record that was read from a file, this
-            restores the original line, even if an earlier version of raggs wrote it without the newer fields.
+            restores the original line, even if an earlier version of raggs wrote the line without newer fields.
     """
     return record.model_dump_json(exclude_unset=given).encode() + b"\n"
 
@@ -126,7 +125,7 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> WrittenFile:
 def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durable: bool = True) -> list[WrittenFile]:
     """Write each record to the file of its class, in one pass and constant memory.
 
-    Each file is written completely or not at all, and none before the last record.
+    Each file is written completely or not at all. No file appears before all records are written.
 
     Returns:
         The summary of each file, in the order of `places`.
@@ -279,7 +278,7 @@ def _one_by_one(path: Path, lines: Iterable[NumberedLine], model: type[M]) -> It
 
 
 def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: int) -> DataError:
-    """Return the error for a line that is not a record of the model, or has another version of its format."""
+    """Return the error for a line that is not a record of the model, or has another version of the record format."""
     first = error.errors(include_url=False)[0]
     if first["loc"] == ("v",):
         message = f"format {first['input']} of a {model.__name__}, which this version of raggs does not read"
@@ -298,9 +297,9 @@ def first_fault(error: ValidationError) -> str:
 class Appender:
     """Append-only file of records. Each line is passed to the operating system before `append` returns.
 
-    A kill during a write leaves at most one incomplete last line. `read_torn` ignores it, and it is removed when the
-    file is opened here again, because it would corrupt the next line. Lines are not synced one by one: a power cut may
-    lose the newest ones, whose paid answers are still in the cache of language models.
+    A kill during a write leaves at most one incomplete last line. `read_torn` ignores this line. It is removed when an
+    `Appender` opens the file, because it would corrupt the next line. Lines are not synced one by one: a power cut may
+    lose the newest lines. Their paid answers are still in the cache of language models.
     """
 
     def __init__(self, path: Path) -> None:
@@ -322,7 +321,7 @@ class Appender:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file. May be called twice."""
+        """Close the file. Further calls have no effect."""
         self._file.close()
 
     def __enter__(self) -> Appender:
@@ -335,7 +334,7 @@ class Appender:
 
 
 def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
-    """Return the records of an append-only file; empty if it is missing. An incomplete last line is ignored.
+    """Yield the records of an append-only file; nothing if the file is missing. An incomplete last line is ignored.
 
     Raises:
         DataError: a complete line is invalid; the error contains `remedy`.
@@ -344,7 +343,7 @@ def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
 
 
 def read_on(path: Path, model: type[M], remedy: str, byte: int = 0) -> Iterator[tuple[M, int]]:
-    """Yield the records from a start byte on, each with the byte at which its line ends; see `read_torn`.
+    """Yield the records from byte `byte` on, each with the byte at which its line ends; see `read_torn`.
 
     Raises:
         DataError: see `read_torn`. If the file is not read from its start, the error names no line.

@@ -1,7 +1,7 @@
 """Statistics on the reliability of a run's judge, stored in the locks of the judge and rank stages.
 
 This module contains only numbers and warnings; `raggs.runs.manifests.messages` describes them in sentences. Rates and
-means have four digits. Unknown values are None: there was no data, or the engine does not estimate them.
+means are rounded to four digits. A value is None if there was no data, or if the ranking engine does not estimate it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pydantic import Field
 from raggs.base.artifacts import Frozen
 
 HUMAN_SOURCE = "human"  # prefix of the source of a human grade
-GATE_FAILED_TEXT = "the judge fails its check"  # start of the sentence about an unmet limit of `judge.gate`
+GATE_FAILED_TEXT = "the judge fails its check"  # start of the sentence about an unmet requirement of `judge.gate`
 GROUP_SHIFT_WARNING = 0.3  # group context effect that causes a warning, in grades
-SLOPE = 0.1  # the same per grade of the group's mean; good and bad groups differ by about three grades
-ERROR_CORRELATION_WARNING = 0.2  # error correlation from which on a repeated judge makes the same errors again
+SLOPE = 0.1  # warning limit per grade of the group's mean; the means of good and bad groups differ by about three
+ERROR_CORRELATION_WARNING = 0.2  # from this error correlation on, a repeated judgment mostly repeats the error
 # Keys of counts in a stage's lock.
-# of the retrieve stage; its other counts are the signals that caused deeper searches
+# Of the retrieve stage. Its other counts are named after the signals that caused deeper searches.
 COUNT_QUERIES, COUNT_DEEPER = "questions", "deeper"
 COUNT_CALLS, COUNT_SHARING, COUNT_ENDED = "calls of all", "questions that share", "ended before"  # of a shared budget
 COUNT_SETTLED, COUNT_NOT_RANKED, COUNT_NEAR_TIES = "settled", "not ranked", "near-ties at the edge"
@@ -34,17 +34,17 @@ STOP_SHARED_BUDGET = "the set's budget was spent"
 class WilsonRate(Frozen):
     """A rate with its 95% Wilson score interval."""
 
-    rate: float | None = Field(description="the rate; null without data")
+    rate: float | None = Field(description="the rate; null if there is no data")
     interval: tuple[float, float]
     count: int = Field(ge=0)
     total: int = Field(ge=0)
 
 
 class JudgingDepth(Frozen):
-    """How much of the pools was judged, if grading can stop early."""
+    """How much of the pools was judged, for runs in which grading can stop early."""
 
     stop_after: int = Field(ge=1, description="number of low grades in a row that ends the grading of a pool")
-    asked: int = Field(ge=0, description="judgments")
+    asked: int = Field(ge=0, description="number of judgments")
     saved: int = Field(ge=0, description="number of judgments saved by early stops")
     stopped: int = Field(ge=0, description="number of queries whose grading stopped early")
 
@@ -52,8 +52,10 @@ class JudgingDepth(Frozen):
 class GradeShift(Frozen):
     """Change in the grade of the same passage caused by its context."""
 
-    grades: float | None = Field(description="mean change in grades over queries; null without data")
-    interval: tuple[float, float] | None = Field(description="95% interval by Student's t; null below two queries")
+    grades: float | None = Field(description="mean change in grades over queries; null if there is no data")
+    interval: tuple[float, float] | None = Field(
+        description="95% interval by Student's t; null for fewer than two queries"
+    )
     questions: int = Field(ge=0)
 
 
@@ -63,12 +65,13 @@ class SelfAgreement(Frozen):
     asked: int = Field(ge=1, description="number of grades per passage")
     passages: int = Field(ge=0, description="number of passages with more than one grade")
     unanimous: float | None = Field(description="share of these passages whose grades are all equal")
-    exact: float | None = Field(description="share of pairs of equal grades")
-    kappa: float | None = Field(description="kappa of the pairs, with quadratic weights")
+    exact: float | None = Field(description="share of equal grades among all pairs of grades of a passage")
+    kappa: float | None = Field(description="kappa of these pairs of grades, with quadratic weights")
     company: GradeShift | None = Field(
         None,
         exclude_if=not_,
-        description="group context effect: change of a grade per grade of its group's mean, estimated from samples "
+        description="group context effect: how much a grade changes per grade of its group's mean, estimated from "
+        "samples "
         "with different groups",
     )
 
@@ -76,7 +79,7 @@ class SelfAgreement(Frozen):
 class PanelMemberHealth(Frozen):
     """Statistics of one member of a panel."""
 
-    mean: float | None = Field(description="mean of its grades")
+    mean: float | None = Field(description="mean of the member's grades")
     given: int = Field(ge=0)
     missing: int = Field(ge=0)
 
@@ -101,7 +104,7 @@ class PanelHealth(Frozen):
 class ShareEstimate(Frozen):
     """A share estimated from a sample, with its 95% interval."""
 
-    share: float | None = Field(description="the share; null without a sample")
+    share: float | None = Field(description="the share; null if the sample is empty")
     interval: tuple[float, float]
 
 
@@ -109,9 +112,11 @@ class CascadeGrade(Frozen):
     """Statistics of one grade of a cascade's cheap judge."""
 
     given: int = Field(ge=0, description="number of passages with this cheap grade")
-    by_rule: tuple[int, ...] = Field(description="counts of the good judge's grades 1 to 5, for passages sent by rule")
+    by_rule: tuple[int, ...] = Field(
+        description="numbers of grades 1 to 5 of the good judge, for passages sent to it by rule"
+    )
     by_chance: tuple[int, ...] = Field(
-        description="counts of the good judge's grades 1 to 5, for passages sent only at random"
+        description="numbers of grades 1 to 5 of the good judge, for passages sent to it only at random"
     )
     agree: float | None = Field(
         description="estimated share of these passages on which both judges agree; null: unknown"
@@ -125,16 +130,21 @@ class CascadeHealth(Frozen):
     asked: WilsonRate = Field(description="share of passages that the good judge graded")
     by_rule: int = Field(
         ge=0,
-        description="number of these sent by rule: the cheap grades differ, one is missing, or they reach `ask_from`",
+        description="number of passages sent to the good judge by rule: cheap grades differ, are missing, or reach "
+        "`ask_from`",
     )
-    by_chance: int = Field(ge=0, description="number of these sent only at random")
-    lost: int = Field(ge=0, description="number of passages without a cheap grade, or on which the good judge failed")
-    overruled: WilsonRate = Field(description="share of these on which the good judge changed the grade")
+    by_chance: int = Field(ge=0, description="number of passages sent to the good judge only at random")
+    lost: int = Field(
+        ge=0,
+        description="number of passages without a grade of the cheap judge, or without one of the good judge due to "
+        "a failure",
+    )
+    overruled: WilsonRate = Field(description="share of passages sent to the good judge on which it changed the grade")
     missed: WilsonRate = Field(
-        description="share of the randomly sent passages with a good grade of `ask_from` or more"
+        description="share of randomly sent passages to which the good judge gave `ask_from` or more"
     )
     unseen: ShareEstimate = Field(
-        description="estimated share of the passages with such a good grade that the good judge never saw"
+        description="estimated share of passages worth `ask_from` or more to the good judge that it never saw"
     )
     ask_from: int | None = Field(description="lowest cheap grade that is always sent to the good judge")
     grades: Mapping[str, CascadeGrade] = Field(description="statistics by the cheap judge's grade")
@@ -144,13 +154,15 @@ class CascadeHealth(Frozen):
 class CanaryHealth(Frozen):
     """Results of a judge on hidden control items (canaries)."""
 
-    passed: WilsonRate = Field(description="share of graded canaries with the expected grade; null without data")
+    passed: WilsonRate = Field(
+        description="share of graded canaries with the expected grade; its rate is null if there are none"
+    )
     kinds: Mapping[str, WilsonRate] = Field(description="the same share by kind of canary")
     company: Mapping[str, GradeShift] = Field(
         default_factory=dict,
         exclude_if=not_,
-        description="group context effects: `neighbours`, good minus bad neighbours; `incited`, with minus without a "
-        "neighbour that demands a 5 for all",
+        description="group context effects: `neighbours`, grade among good minus grade among bad passages; "
+        "`incited`, grade with minus without a passage that demands a 5 for all",
     )
 
 
@@ -160,15 +172,17 @@ class HumanAgreement(Frozen):
     """
 
     kappa: float | None = Field(description="Cohen's kappa with quadratic weights; null if undefined")
-    interval: tuple[float, float] | None = Field(description="95% interval over queries; null with too little data")
-    grades: int = Field(ge=0, description="compared")
+    interval: tuple[float, float] | None = Field(
+        description="95% interval over queries; null if there is too little data"
+    )
+    grades: int = Field(ge=0, description="number of compared grades")
     questions: int = Field(ge=0)
-    by_people: int = Field(0, ge=0, description="number of human grades in the run, which are excluded")
+    by_people: int = Field(0, ge=0, description="number of human grades in the run, which are not compared")
 
 
 class JudgeHealth(Frozen):
-    """Statistics of the judge stage: depth, repeats, panel or cascade, canaries and human labels. Unused parts are
-    null.
+    """Statistics of the judge stage: depth, repeats, panel or cascade, canaries and human labels. Parts that the run
+    does not use are null.
     """
 
     depth: JudgingDepth | None = None
@@ -186,17 +200,17 @@ class JudgeHealth(Frozen):
     people: HumanAgreement | None = Field(
         None,
         exclude_if=not_,
-        description="agreement with human labels, if the gate requires it, at the end of the latest run",
+        description="agreement with human labels at the end of the latest run; null if no gate requires it",
     )
     noise: WilsonRate | None = Field(
         None,
         exclude_if=not_,
-        description="for a judge with simulated noise on labels: share of grades that differ from their label",
+        description="only for a simulated judge (labels with noise): share of grades that differ from the label",
     )
     silent: int = Field(0, ge=0, description="number of passages on which the judge abstained")
     sources: Mapping[str, int] = Field(
         default_factory=dict,
-        description="number of grades by source, if some come from humans",
+        description="number of grades by source; empty if no grade comes from humans",
     )
     replaced: int = Field(
         0, ge=0, description="number of judgments whose text contains invalid characters, replaced by U+FFFD"
@@ -208,8 +222,11 @@ class RankHealth(Frozen):
 
     first: WilsonRate = Field(description="share of ordered batches won by the passage shown first")
     flips: WilsonRate = Field(description="share of pairs whose order changed when the same passages were shown again")
-    cycles: WilsonRate = Field(description="share of cyclic triples among those whose pairs all have a majority")
-    invalid: WilsonRate = Field(description="share of requested batches without an order")
+    cycles: WilsonRate = Field(
+        description="share of cyclic triples (A over B over C over A) among the triples whose three pairs all have a"
+        " majority"
+    )
+    invalid: WilsonRate = Field(description="share of requested batches to which the judge gave no order")
     fair_first: float | None = Field(description="rate of `first` for a judge without position bias")
     sharpness: float | None = Field(None, description="sharpness of the judge, estimated by the engine")
     echo: float | None = Field(None, description="correlation of the judge's errors when the same pair is judged again")
@@ -224,12 +241,12 @@ Health = JudgeHealth | RankHealth
 
 
 def source_of(judge: str) -> str:
-    """Return the source of a grade, with all humans as one: `human` for "human: ada, bo", otherwise the judge."""
+    """Return the source of a grade: `human` for all humans, such as "human: ada, bo", otherwise the judge."""
     return HUMAN_SOURCE if judge == HUMAN_SOURCE or judge.startswith(f"{HUMAN_SOURCE}: ") else judge
 
 
 def is_people(member: str) -> bool:
-    """Return whether a member of a panel is the judge `human`. Further ones of this name are numbered."""
+    """Return whether a member of a panel is the judge `human`. Several members of this name are numbered."""
     return source_of(member) == HUMAN_SOURCE or member.startswith(f"{HUMAN_SOURCE} #")
 
 
@@ -245,5 +262,5 @@ def grade_apart(sharpness: float) -> float:
 
 
 def round_rate(value: float | None) -> float | None:
-    """Return a rate with four digits, as in manifests, or None if undefined."""
+    """Return a rate rounded to four digits, as in manifests, or None if it is undefined."""
     return None if value is None or math.isnan(value) else round(value, 4)

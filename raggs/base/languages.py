@@ -1,14 +1,14 @@
 """Language detection, data for lexical search, and detection of proper names.
 
-Statistical identifiers fail on short queries: "hi" becomes German, "Python list" French. Therefore, function words vote
-first. A trained identifier is used only for longer texts with an unclear vote. If both fail, the caller's default
-applies. See `detect_language`.
+Statistical language identifiers fail on short queries: they take "hi" for German and "Python list" for French.
+Therefore, function words vote first. A trained identifier is used only if the vote is unclear and the text is longer.
+If both methods fail, the caller's default applies. See `detect_language`.
 
 `names_in` detects proper names in a query by a rule on capital letters, cheap enough for every query. A name is a word
 with a capital and a small letter ("Prandtl", "McCabe", "d'Alembert") within a sentence. The first word of a sentence
-counts only if another such word follows directly ("Ludwig Prandtl wrote ..."). In German, whose nouns all have
-capitals, the same applies to every word. If most words have a capital, as in titles, or no word has a small letter, no
-name is found. Words in capitals ("NASA"), "I" and function words of the language do not count.
+counts only if another such word follows directly ("Ludwig Prandtl wrote ..."). In German, all nouns have capitals, so
+every word of a sentence counts only in this case. If most words have a capital, as in titles, or no word has a small
+letter, no name is found. Words in capitals ("NASA"), "I" and function words of the language do not count.
 
 The rule is not a named-entity recogniser: it misses names in small letters, and treats "March" as a name.
 """
@@ -32,7 +32,7 @@ STEMMERS = {
     "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
 }  # fmt: skip
 
-# Grammatical words without accents. A word of several languages splits its vote among them.
+# Grammatical words without accents. The vote of a word is split among all languages that have the word.
 FUNCTION_WORDS = {
     "en": """the of is are was were be been being what how why when where which who whom whose does do did done can
         could should would will shall may might must with and to from for that this these those there it its not
@@ -62,7 +62,7 @@ FUNCTION_WORDS = {
         moet mag met van naar te ter ten in op aan uit bij voor na over onder tussen door tegen zonder ik jij je hij
         zij ze wij we jullie mijn jouw niet geen ook of maar als dat die dit deze heeft hebben er zich om""",
 }
-# Letters that only one or two of these languages have.
+# Letters that occur in only one or two of these languages.
 DISTINCTIVE_LETTERS = {
     "œ": "fr", "û": "fr", "î": "fr", "ë": "fr nl", "ç": "fr pt", "è": "fr it", "ù": "fr it", "ê": "fr pt", "ô": "fr pt",
     "ñ": "es", "¿": "es", "¡": "es", "ã": "pt", "õ": "pt", "ß": "de", "ä": "de", "ì": "it", "ò": "it",
@@ -70,7 +70,7 @@ DISTINCTIVE_LETTERS = {
 LANGUAGES = tuple(FUNCTION_WORDS)
 
 LETTER_VOTE = 0.5
-MIN_VOTES = 0.9  # one word of one language, or two words that are each shared by two languages
+MIN_VOTES = 0.9  # reached by one word of one language, or by two words that two languages share
 LEAD = 1.6  # minimum ratio of the winner's votes to the second's
 MIN_LETTERS = 20
 MIN_CONFIDENCE = 0.5
@@ -87,11 +87,10 @@ def detect_language(text: str, default: str = "en") -> str:
        its languages, with split votes for shared words. A language with enough votes and a clear lead wins. Accents of
        words are ignored.
     2. Otherwise, if the text has at least 20 Latin letters, py3langid (naive Bayes over byte n-grams), restricted to
-    these
-       languages, decides with a confidence of at least 50%. Its model takes most of a second to load, so it is loaded
-       on first use.
-    3. With a lower confidence, the leader of the vote wins, even with a small lead.
-    4. Otherwise `default`: the text is too short ("hi"), or in another language.
+       these languages, decides if its confidence is at least 50%. Its model takes most of a second to load, so it is
+       loaded on first use.
+    3. Otherwise, the language with the most votes wins, even with a small lead.
+    4. If the vote is a tie, the result is `default`: the text is too short ("hi"), or in another language.
     """
     head = text[:DETECTION_CHARS]
     votes = _votes(head)
@@ -161,7 +160,8 @@ def quiet_bm25s() -> ModuleType:
 def stop_words(language: str) -> frozenset[str]:
     """Return the words that lexical search ignores, in lower case without accents; empty for a language without a list.
 
-    Single consonants are not ignored ("vitamin D"): elided articles and contractions are removed earlier.
+    Single consonants are not ignored ("vitamin D"): single letters of elided articles and contractions are removed
+    earlier.
     """
     stopwords = quiet_bm25s().stopwords
     lists = {
@@ -184,12 +184,12 @@ def stop_words(language: str) -> frozenset[str]:
 
 NAME_WORD = re.compile(r"[^\W\d_]+(?:['’\-‐][^\W\d_]+)*")
 SENTENCE_END = re.compile(r"[.?!:;«»\"“”\n]")
-MAX_CAPITALIZED_SHARE = 0.6  # of the words that are not function words; above this share, capitals have no meaning
+MAX_CAPITALIZED_SHARE = 0.6  # of the words that are not function words; above it, capitals do not mark names
 NOUNS = ("de",)  # languages in which every noun has a capital
 
 
 def names_in(text: str, language: str = "en") -> tuple[str, ...]:
-    """Return the words of a query that look like names, in order; empty if capitals have no meaning.
+    """Return the words of a query that look like names, in order; empty if capitals do not mark names in this text.
 
     Args:
         text: the unmodified query.

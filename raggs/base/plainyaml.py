@@ -1,9 +1,9 @@
 """Restricted YAML: texts, numbers, booleans and null in lists and mappings.
 
-PyYAML scans and composes; this module determines the values. There are no tags (except `!!str`, which has no effect),
-no dates (a date is a text), and no duplicate keys, because the last one would win silently. Nesting depth, the length
-of numbers and the expansion of aliases are limited, so that no text can crash or stall the reader. Every error names
-its line.
+PyYAML parses the text into nodes; this module computes their values. There are no tags (except `!!str`, which has no
+effect), no dates (a date is a text), and no duplicate keys, because the last key would win silently. Nesting depth, the
+length of numbers and the expansion of aliases are limited, so that no text can crash or stall the reader. Every error
+names its line.
 
 This module must not expand variables or know settings; `raggs.config` does that.
 """
@@ -22,7 +22,7 @@ from raggs.base.types import Json
 
 MAX_YAML_DEPTH = 64  # maximum nesting of lists and mappings
 MAX_NUMBER_CHARS = 100  # maximum length of a number
-MAX_ALIAS_VALUES = 100_000  # maximum number of values from aliases, in addition to the written ones
+MAX_ALIAS_VALUES = 100_000  # maximum number of values that aliases add to the values in the text
 CORE = "tag:yaml.org,2002:"
 STR = f"{CORE}str"
 UNTAGGED = (None, "!", STR)
@@ -43,7 +43,7 @@ class _Composer(yaml.SafeLoader):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.count = 0  # number of written nodes
+        self.count = 0  # number of nodes in the text, without expanding aliases
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -51,7 +51,7 @@ class _Composer(yaml.SafeLoader):
         event: yaml.Event = self.current_event
         tag, line = getattr(event, "tag", None), 0 if event.start_mark is None else event.start_mark.line + 1
         if tag not in UNTAGGED:
-            raise _NotPlainError(f"tag {str(tag).replace(CORE, '!!')}: plain values only", line)
+            raise _NotPlainError(f"tag {str(tag).replace(CORE, '!!')}: only plain values are allowed", line)
         if self._depth == MAX_YAML_DEPTH:
             raise _NotPlainError(f"nested more than {MAX_YAML_DEPTH} levels deep", line)
         self.count += 1
@@ -104,11 +104,11 @@ class PlainYaml:
         self._left = self._composer.count + MAX_ALIAS_VALUES
 
     def fault(self, message: str, line: int, remedy: str) -> DataError:
-        """Return an error for a line of this document; 0 for no line."""
+        """Return an error for a line of this document. If `line` is 0, the error names no line."""
         return self._kind(message, where=self._where, line=line or None, remedy=remedy)
 
     def visit(self, node: yaml.Node, depth: int) -> int:
-        """Count a node whose value is taken, `depth` levels below the root, and return its line.
+        """Count a node against the limits, at `depth` levels below the root, and return its line.
 
         Raises:
             DataError: an alias contains itself, or aliases expand to too many values.
@@ -117,17 +117,17 @@ class PlainYaml:
         self._left -= 1
         if depth > MAX_YAML_DEPTH:
             said = f"nested more than {MAX_YAML_DEPTH} levels deep by an alias, which cannot be written as JSON"
-            raise self.fault(said, line, "write the value out")
+            raise self.fault(said, line, "write the value itself instead of the alias")
         if self._left < 0:
             raise self.fault(f"aliases expand to more than {MAX_ALIAS_VALUES:,} values", line, "use fewer of them")
         return line
 
     def pairs(self, node: yaml.MappingNode, merged: int | None = None) -> Iterator[tuple[str, int, yaml.Node]]:
-        """Yield each written key with its line and the node of its value, then the merged keys that were not written.
+        """Yield each key of a mapping with its line and the node of its value, then further keys from merges.
 
         Args:
             node: the mapping.
-            merged: number of merges around this mapping; None if merge keys are not allowed.
+            merged: how many merges this mapping is nested in; None if merge keys are not allowed.
 
         Raises:
             DataError: a key is not a text or occurs twice, or a merge is invalid or not allowed.

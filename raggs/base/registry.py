@@ -1,9 +1,10 @@
 """Registries: one lazy, typed table of names for each kind of component.
 
-A component is one file and one line of a table: ``"bm25": "raggs.parts.retrievers.bm25:Bm25Retriever"``. Its module is
-imported when its name is first used. Listing names is therefore cheap, and a missing extra or a broken component
-affects only its users. Packages add to a table with entry points. These are searched only for names that are not in the
-table, or if all names are requested. A name in the table always refers to the built-in component.
+A component is one file and one line of a table: ``"bm25": "raggs.parts.retrievers.bm25:Bm25Retriever"``. The
+component's module is imported when its name is first used. Listing names is therefore cheap, and a missing extra or a
+broken component affects only runs that use it. Other packages add names with entry points. Entry points are searched
+only for names that are not in the table, or if all names are requested. A name in the table always refers to the
+built-in component.
 
 Registries only import; they know neither settings nor pydantic (see `raggs.base.adapter` for configured components).
 
@@ -12,9 +13,9 @@ Other packages extend raggs with entry points of the groups ``raggs.retrievers``
     [project.entry-points."raggs.retrievers"]
     mine = "my_package:MyRetriever"
 
-All groups are read at once, at most once per process, because this opens a file of each installed package. If only
-built-in components are used, they are not read. A plugin's module is imported when its name is used. Its exceptions
-become one error that names the package, the entry point and the cause.
+All groups are read at once and at most once per process, because reading opens a file of each installed package. If
+only built-in components are used, entry points are not read. A plugin's module is imported when its name is used. Its
+exceptions become one error that names the package, the entry point and the cause.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def plugins(group: str) -> Mapping[str, tuple[Plugin, ...]]:
 
 
 def _offering() -> list[Distribution]:
-    """Return the installed packages, or none if none extends raggs, so that only one file of each is read."""
+    """Return all installed packages if one of them extends raggs, otherwise no package. This reads one file per
+    package.
+    """
     found = list(distributions())
     return found if any(f"[{PREFIX}" in (dist.read_text("entry_points.txt") or "") for dist in found) else []
 
@@ -137,7 +140,8 @@ class Registry(Generic[A]):
 
     Args:
         kind: singular name of the entries, for messages ("retriever").
-        group: plural name: the title in `raggs list`, and with the prefix ``raggs.`` the group of entry points.
+        group: plural name: the title in `raggs list`, and, with the prefix ``raggs.``, the name of the entry-point
+            group.
         base: ``"module:Class"`` of `A`; imported only to check plugins.
         entries: the table, in the order of listings.
     """
@@ -150,7 +154,7 @@ class Registry(Generic[A]):
         self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all names: those of the table, then those of packages."""
+        """Yield all names: first those of the table, then those that packages add."""
         yield from self._entries
         yield from (name for name in plugins(self.group) if name not in self._entries)
 
@@ -161,7 +165,7 @@ class Registry(Generic[A]):
         """Return the class called `name`.
 
         Raises:
-            UsageError: the name is unknown; the message lists the known ones.
+            UsageError: the name is unknown; the message lists the known names.
             PrerequisiteError: a package's entry point is invalid; the error names the package and the cause.
         """
         if name in self._entries:
@@ -171,13 +175,13 @@ class Registry(Generic[A]):
         base = self._resolve(self._base)
         if not (isinstance(found, type) and issubclass(found, base)):
             raise plugin.broken(f"{plugin.target} is not a subclass of {base.__module__}.{base.__qualname__}")
-        check = getattr(base, "fault", None)  # requirements of the base class for its subclasses
+        check = getattr(base, "fault", None)  # some base classes have requirements for subclasses
         if check is not None and (problem := check(found, name)):
             raise plugin.broken(problem)
         return found
 
     def of(self, config: Typed) -> type[A]:
-        """Return the class of a configuration.
+        """Return the class that a configuration names.
 
         Raises:
             UsageError, PrerequisiteError: see `load`.
@@ -206,7 +210,7 @@ class Registry(Generic[A]):
         return (inspect.getdoc(self.load(name)) or "").partition("\n")[0]
 
     def edition(self, name: str) -> str:
-        """Return the name with its version and package, as in locks and journals.
+        """Return the name with its code version and, for a plugin, its package, as stored in locks and journals.
 
         Raises:
             UsageError, PrerequisiteError: see `load`.
@@ -215,7 +219,7 @@ class Registry(Generic[A]):
         return f"{name}/{number}" if name in self._entries else f"{name}/{number} ({self.origin(name)})"
 
     def shadowed(self) -> list[Plugin]:
-        """Return the plugins whose names the table already has; they are not used."""
+        """Return the plugins that are not used, because the table already has their names."""
         return [found for name, offers in plugins(self.group).items() if name in self._entries for found in offers]
 
     @staticmethod

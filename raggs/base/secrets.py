@@ -2,8 +2,8 @@
 
 A key is read from the environment only when it is used. It is never written to a file of a run, a message or the
 screen. A text is a secret if its variable or its setting has a name such as ``OPENAI_API_KEY``, or if it looks like a
-key of a well-known provider. Values are compared with the current environment. Only secrets from other sources must be
-registered (`add_secrets`).
+key of a well-known provider. Texts are searched for the secrets of the current environment. Secrets from other sources
+must be registered with `add_secrets`.
 
 This module raises and logs nothing. Callers report a secret in their own messages, without its value.
 """
@@ -23,7 +23,7 @@ HIDDEN = "[redacted]"
 MIN_SECRET_CHARS = 8  # shorter values are words ("none", "test") that occur in many places by chance
 MIN_SUBSTRING_CHARS = 12  # minimum length of a value that is also masked inside longer words
 FOLDERS = ("PWD", "OLDPWD")  # shell variables with the current and the previous folder
-QUERY_TEMPLATE = "query_template"  # its keys are names of index fields
+QUERY_TEMPLATE = "query_template"  # a setting whose keys are names of index fields, not of secrets
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 NAME = re.compile(
     r"""
@@ -33,7 +33,7 @@ NAME = re.compile(
     """,
     re.VERBOSE,
 )
-# suffixes of names that only refer to the location of a secret
+# suffixes of setting names that only give the location of a secret
 SECRET_LOCATION_NAME = re.compile(r"_(?:env|file|path|name|variable)$")
 SECRET_VALUE = re.compile(
     r"""
@@ -46,7 +46,7 @@ SECRET_VALUE = re.compile(
     """,
     re.VERBOSE,
 )
-# Every such form contains one of these hints. Texts without them need no further check.
+# Every match of `SECRET_VALUE` contains one of these hints, so texts without a hint need no further check.
 SECRET_HINTS = ("k-", "k_", "xai", "pplx", "hf", "gh", "glpat", "r8", "AIza", "KIA", "SIA", "eyJ", "Bearer ", "://")
 URL_PARAMETER = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
 
@@ -54,7 +54,7 @@ _remembered: set[str] = set()
 
 
 class FoundSecret(NamedTuple):
-    """A secret in a tree of settings: its place, and the reason. `why` never contains it."""
+    """A secret in a tree of settings: its place, and why it is a secret. `why` never contains the secret itself."""
 
     place: tuple[str | int, ...]
     why: str
@@ -131,7 +131,7 @@ def _address(text: str) -> str | None:
     try:
         parts = urlsplit(text)
     except ValueError:
-        return None  # not an address; the code that needs one reports this
+        return None  # not an address; code that needs an address reports this
     if "@" in parts.netloc:
         return "a password must not be in a file"
     if any(is_secret_name(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
@@ -152,7 +152,7 @@ def _key_names(place: Sequence[str | int]) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _spellings(value: str) -> tuple[str, ...]:
-    """Return the forms of a value in texts: unchanged, or URL-quoted."""
+    """Return the forms in which a value may occur in texts: unchanged and URL-quoted."""
     return tuple(dict.fromkeys((value, _url_quoted(value))))
 
 

@@ -1,19 +1,20 @@
-"""Base of every configuration model, and the selection of settings that are causes of results.
+"""Base of every configuration model, and the selection of settings that can change results.
 
-A setting belongs to a fingerprint if changing it can change the bytes of an artifact. These settings do not belong:
+A setting is part of a fingerprint if changing it can change the bytes of an artifact. These settings are not part of
+it:
 
 - settings of speed and reliability (concurrency, time-outs, retries): fields marked `Effort`;
-- locations of files: for a field of type `InputPath`, the content of the file counts and its path does not. A
-  `SourcePath` works in the same way, but its reader provides the content.
+- locations of files: for a field of type `InputPath`, the content of the file counts and its path does not. For a
+`SourcePath`, the content counts as well, but the code that reads it adds the hash.
 
-A setting that is newer than some runs is marked `AddedLater`. Its default does not count, so the earlier runs stay
-valid.
+A setting that is newer than some runs is marked `AddedLater`. If it has its default value, it is not part of
+fingerprints, so earlier runs stay valid.
 
 `http_address` validates addresses of servers when the configuration is read. It makes no name lookup and no request.
 
 `Pattern` searches users' regular expressions with a time limit, so that catastrophic backtracking cannot block raggs.
 The syntax is that of `re`, whose compiler validates a pattern. The search uses the package `regex`, which supports
-time-outs. Matches are not interpreted.
+time-outs. The result is only whether there is a match.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Effort = Annotated[T, EFFORT]
 
 
 class _AddedLater:
-    """Marker of fields that are newer than some runs, whose results are those of the default."""
+    """Marker of fields that are newer than some runs. Runs without the field have the results of its default."""
 
 
 ADDED_LATER = _AddedLater()
@@ -72,15 +73,15 @@ def _anchor_prompt(name: str, info: ValidationInfo) -> str:
 
 
 class _Input:
-    """Marker of a path to an input that counts by its content."""
+    """Marker of the path of an input file. Its content is part of fingerprints, its path is not."""
 
 
 INPUT = _Input()
 AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
-# A prompt's name, or the path of a Markdown file. It counts by its text, which its user states as a cause.
+# A prompt's name, or the path of a Markdown file. Components that use the prompt add its text to their causes.
 PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
-# The path of a corpus. It counts by its content, which the corpus itself states, so that it is hashed only once.
+# The path of a corpus. The corpus adds a hash of its content to the causes, so that it is hashed only once.
 SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
 
 
@@ -89,8 +90,8 @@ class Flag:
     """Command-line form of a setting, if it differs from the setting's name.
 
     Attributes:
-        names: all spellings, such as ``("--run", "-r")``; empty: two dashes and the setting's name.
-        value: metavar of its value in help, such as ``SHARE``; empty: derived from its type.
+        names: all spellings, such as ``("--run", "-r")``; if empty, two dashes and the setting's name.
+        value: placeholder of the value in the help, such as ``SHARE``; if empty, derived from the type.
     """
 
     names: tuple[str, ...] = ()
@@ -173,7 +174,8 @@ def _kinds(annotation: object) -> Iterator[object]:
 def causes_of(settings: BaseModel) -> Causes:
     """Return the fields of `settings` that can change a result, as plain JSON values, including nested models.
 
-    An `InputPath` is replaced by the sha256 of the file, or by None if it is missing: its reader gives a better error.
+    An `InputPath` is replaced by the sha256 of the file, or by None if the file is missing: the code that reads it
+    gives a better error.
     """
     found: Causes = {}
     for name, field in type(settings).model_fields.items():
@@ -191,9 +193,9 @@ def causes_of(settings: BaseModel) -> Causes:
 
 
 def counts_by_value(settings: BaseModel) -> Causes:
-    """Return the fields of `settings` that can change a result, with files and prompts by name.
+    """Return the fields of `settings` that can change a result. Files and prompts are given by name, not by content.
 
-    For settings whose results do not depend on the content of these files.
+    Use it for results that do not depend on the content of these files.
     """
     return {
         name: _named_value(getattr(settings, name))
@@ -203,7 +205,7 @@ def counts_by_value(settings: BaseModel) -> Causes:
 
 
 def _names_a_file(field: FieldInfo) -> bool:
-    """Return whether an `Effort` field counts by content: a path, or the name of a prompt."""
+    """Return whether an `Effort` field names a file or a prompt, whose content can change results."""
     prompt = tuple(field.metadata[:2]) == getattr(PromptName, "__metadata__", None)
     return prompt or any(kind is Path for kind in _kinds(field.annotation))
 

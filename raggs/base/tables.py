@@ -1,16 +1,16 @@
-"""Tables that other tools wrote: which column is which, for every command that reads a table of labels or scores.
+"""Read tables of labels or scores that other tools wrote, and determine the role of each column.
 
-The order of preference is:
+The column of a role is found in this order:
 
-1. A column that `--column ROLE=NAME` names.
+1. The column given by `--column ROLE=NAME`.
 2. A column whose name has one meaning (`SPELLINGS`). Two columns with the same meaning are an error.
-3. A column `query`: the id of the query if no other column is, and its first cell is a word without spaces. Otherwise
-   the text of the query.
-4. A column `document` or `passage`: the same for the passage.
-5. A column `text`: the text of the passage or of the query, whichever no other column holds. An error if both are
-   possible.
+3. A column `query`: the id of the query if no other column has the id and the first cell is a word without spaces.
+Otherwise, the text of the query.
+4. A column `document` or `passage`: by the same rule, the id or the text of the passage.
+5. A column `text`: the text of the passage or of the query, whichever has no other column. If both are possible, raggs
+raises an error.
 
-Upper and lower case, `-`, `_` and spaces make no difference in a name. Columns that no role takes are not read.
+Upper and lower case, `-`, `_` and spaces make no difference in a name. Columns without a role are not read.
 """
 
 from __future__ import annotations
@@ -115,12 +115,14 @@ def parse_column_names(texts: Sequence[str], roles: Collection[str]) -> dict[str
     for text in texts:
         role, sign, name = (part.strip() for part in text.partition("="))
         if not sign or not name:
-            raise UsageError(f"--column {text}: no name of a column", remedy="write e.g. --column grade=score")
+            raise UsageError(
+                f"--column {text}: the name of a column is missing", remedy="write, for example, --column grade=score"
+            )
         if role not in roles:
             known = did_you_mean(role, roles, listed=f"roles: {', '.join(roles)}")
-            raise UsageError(f"--column {text}: no role {role!r}", remedy=known)
+            raise UsageError(f"--column {text}: unknown role {role!r}", remedy=known)
         if role in found:
-            raise UsageError(f"--column names two columns for {role}: {found[role]} and {name}", remedy="name one")
+            raise UsageError(f"--column names two columns for {role}: {found[role]} and {name}", remedy="give only one")
         found[role] = name
     return found
 
@@ -202,7 +204,7 @@ def require_columns(
 
 
 class ObjectColumns:
-    """The columns of JSON objects, which must be the same in every object.
+    """Columns of JSON objects. The name of a role must be the same in every object.
 
     Args:
         path: path of the file.
@@ -217,7 +219,7 @@ class ObjectColumns:
         self._path, self._roles, self._chosen = path, roles, chosen
         self._required = tuple(roles if required is None else required)
         self._known: dict[tuple[str, ...], dict[str, str]] = {}
-        self._seen: dict[str, tuple[str, int]] = {}  # by role: the first name and its line
+        self._seen: dict[str, tuple[str, int]] = {}  # by role: the first column name and its line
 
     def cells(self, row: Mapping[str, object], line: int) -> dict[str, object]:
         """Return the values of an object by role.
@@ -244,7 +246,7 @@ class ObjectColumns:
 
 
 def names_a_pair(names: Sequence[str], chosen: ColumnNames) -> bool:
-    """Return whether the columns include one for the query and one for the passage."""
+    """Return whether there is a column for the query and a column for the passage."""
     keys = {*map(fold_column_name, names)}
     sides = (("qid", "question", "query"), ("doc_id", "passage", "document", TEXT))
     return all(
@@ -257,7 +259,7 @@ def object_id(value: object, path: Path, line: int | None) -> str:
     """Return an id of a JSON object: a text, or the digits of an integer.
 
     Raises:
-        DataError: it is neither.
+        DataError: the value is neither a text nor an integer.
     """
     if isinstance(value, str):
         return value
@@ -268,7 +270,7 @@ def object_id(value: object, path: Path, line: int | None) -> str:
 
 
 def header_of(path: Path) -> list[str]:
-    """Return the column names of a table or of the first JSON line; empty for other files.
+    """Return the column names of a table or the keys of the first JSON line; empty for other files.
 
     Raises:
         NotFoundError, DataError: the file cannot be read.
@@ -284,13 +286,17 @@ def check_column(role: str, name: str, paths: Sequence[Path]) -> None:
     """Raise an error for a column name that occurs in no file.
 
     Raises:
-        UsageError: no file has it.
+        UsageError: no file has such a column.
         NotFoundError, DataError: a file cannot be read.
     """
     headers = [header_of(path) for path in paths]
     if not any(fold_column_name(name) in map(fold_column_name, header) for header in headers):
         known = list(dict.fromkeys(each for header in headers for each in header))
-        remedy = did_you_mean(name, known) if known else "only tables and JSON lines have names of columns"
+        remedy = (
+            did_you_mean(name, known)
+            if known
+            else "use a table with a header, or JSON lines: other files have no column names"
+        )
         raise UsageError(f"--column {role}={name}: no file has a column {name!r}", remedy=remedy)
 
 
@@ -311,7 +317,7 @@ def open_table(
 
     Raises:
         NotFoundError, DataError: the file cannot be read, a required column is missing, or two columns have the same
-            meaning. The rows raise it if a row has another number of cells than the header.
+            meaning. Reading the rows raises it if a row and the header have different numbers of cells.
     """
     between, rows = _split_rows(path, delimiter)
     line, names = next(rows, (1, []))
@@ -410,11 +416,11 @@ def _single_column(role: str, places: Sequence[int], names: Sequence[str], where
 def _role_of(
     id_role: str, text_role: str, roles: Collection[str], found: Mapping[str, int], word: bool, keys: Sequence[str]
 ) -> str | None:
-    """Return the role of a column in `ID_OR_TEXT_ROLES`, or None if it is not read."""
+    """Return the role of a column named in `ID_OR_TEXT_ROLES`, or None if the column is not read."""
     if id_role in roles and id_role not in found:
         return id_role if word or text_role not in roles or text_role in found else text_role
     if word and id_role in found and keys[found[id_role]] in ID_OR_TEXT_ROLES and keys[found[id_role]] != "query":
-        return id_role  # ids of documents and ids of passages: two columns with the same meaning
+        return id_role  # an error later: two columns, with ids of documents and of passages, have the same meaning
     return text_role if text_role in roles else None
 
 
@@ -424,7 +430,9 @@ def _is_word(first: Sequence[object], at: int) -> bool:
 
 
 def _roles_of_text(roles: Collection[str], found: Mapping[str, int]) -> list[str]:
-    """Return the possible roles of a column `text`: preferably one without an id, otherwise one without a text."""
+    """Return the possible roles of a column `text`: preferably roles whose id has no column, otherwise all roles whose
+    text has no column.
+    """
     texts = [role for role in ("question", "passage") if role in roles and role not in found]
     identities = {"question": "qid", "passage": "doc_id"}
     needed = [role for role in texts if identities[role] not in found]

@@ -1,8 +1,8 @@
-"""Calls answered by batches: the same requests, checks, budget and ledger as direct calls, at the price of a batch.
+"""Calls through batches, with the same requests, checks, budget and ledger as direct calls, but batch prices.
 
 `BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A failed line goes into the next batch, up to
-`rounds` times, or to a direct call if the settings say so. A line is counted and booked when its batch has answered, by
-the invocation that then waits for it. Until then, it counts as possibly billed.
+`rounds` times, or to a direct call if the settings say so. A line is one request in a batch. The invocation that
+receives the batch's answers counts and books the line. Until then, the line counts as possibly billed.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class BatchCaller:
             self._never_sent,
         )
         self._answered: set[str] = set()
-        self._asked: dict[str, tuple[CallTrace, float]] = {}  # by key: trace of the call, reserved USD
-        self._intents: dict[str, int] = {}  # by key: ledger rows of lines that were sent and are not answered
+        self._asked: dict[str, tuple[CallTrace, float]] = {}  # by answer key: trace of the call, reserved USD
+        self._intents: dict[str, int] = {}  # by answer key: ledger numbers of lines that were sent and not answered
 
     def price(self, model: str) -> Price:
         """Return the batch price of `model` (see `Caller.price` for the errors)."""
@@ -127,12 +127,12 @@ class BatchCaller:
             self._ledger.never_sent(key)
 
     def _spare(self, key: str, completion: Completion) -> None:
-        """Cache an answer that no caller waits for. It is checked when it is requested later."""
+        """Cache an answer that no caller waits for. The answer is checked when a later request needs it."""
         model, payer = self._api.model, self._ledger.payer
         completion, ours = ChatCall(model, {}, (), {}, 0).measured(completion), key in self._intents
         with self._ledger.call(self._ledger.account(""), model, TASK) as trace:
             usd = self._count(key, completion, trace, waited_s=0)
-            if not ours:  # ours: counted when its caller left
+            if not ours:  # lines of this invocation were counted when their callers left
                 self._direct.budget.spend(usd)
             trace.outcome = "unusable"
             with suppress(Unusable):
@@ -143,8 +143,8 @@ class BatchCaller:
                     self._cache.put(key, answer)
 
     async def _understood(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """Return the answer, with another batch if the provider rejected a parameter or the answer was cut off by our
-        limit.
+        """Return the answer. Send another batch if the provider rejected a parameter or our token limit cut the answer
+        off.
 
         Raises:
             BudgetSpent: the budget is used up, or does not cover a longer answer.
@@ -166,10 +166,10 @@ class BatchCaller:
             trace.outcome, least = "unusable", LONGER * tokens
 
     async def _once(self, call: ChatCall, trace: CallTrace, least: int, name: str) -> tuple[Completion, int]:
-        """Return the answer of one batch. The cost is reserved, unless an earlier invocation sent the request.
+        """Return the answer of one batch. Reserve the cost first, unless an earlier invocation sent the request.
 
         Returns:
-            The answer, and the token limit that was sent with the request; 0 if only the user set a limit.
+            The answer, and the token limit that raggs sent with the request; 0 if raggs added no limit.
         """
         began, reserved, limit = time.perf_counter(), None, {}
         spent, counted = 0.0, False
@@ -193,7 +193,7 @@ class BatchCaller:
             raise
         finally:
             if reserved is not None:
-                sent = call.key in self._intents  # sent and not answered: it may still be answered
+                sent = call.key in self._intents  # the line was sent and may still be answered
                 self._direct.budget.settle(reserved, reserved.usd if sent else spent)
             elif counted:
                 self._direct.budget.spend(spent)

@@ -1,18 +1,19 @@
 """A provider's Batch API in OpenAI's form: its endpoints, the lines of its files, and the queue of batches.
 
-`BatchAPI` never repeats a request: if the response to a submission was lost, the batch must be searched for before it
-is submitted again. All errors are raised as a `Fault` with secrets removed. Missing fields are None or empty.
+`BatchAPI` never repeats a request. If the response to a submission was lost, callers must search for the batch before
+they submit it again. All errors are raised as a `Fault` with secrets removed. Fields that are missing in a response are
+None or empty.
 
 `BatchQueue` collects requests, sends each once, polls the batches until they end, and returns the answers.
 
 Invariants: a batch is written to the journal before it is sent, so a killed run finds it and waits for it. A request is
 in at most one open batch. A journal entry is removed only when each of its answers is cached or requested again. The
-queue does not check answers; the caller does, as for direct calls.
+queue does not check answers. The caller checks them, as for direct calls.
 
-`BatchJournal` records on disk which requests are in which batch. A killed run therefore waits for the batch that it
-sent, and sends no other. There is one small file per batch. It is written and flushed before the batch is sent, updated
-with the provider's id, and deleted when every answer is cached or requested again. Only one process at a time holds the
-folder.
+`BatchJournal` records on disk which requests are in which batch. When a killed run is started again, it therefore waits
+for the batch that it sent and sends no second one. There is one small file per batch. It is written and flushed before
+the batch is sent, updated with the provider's id, and deleted when every answer is cached or requested again. Only one
+process at a time can lock the folder.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ UNANSWERED_RULE = FaultRule(Treatment.RETRY, ProviderError, "the batch ended wit
 
 @dataclass(frozen=True)
 class BatchState:
-    """State of a batch. `files`: ids of its output files; `problem`: why the whole batch failed."""
+    """State of a batch. `files`: ids of its output files; `problem`: reason why the whole batch failed."""
 
     status: str
     done: int
@@ -195,7 +196,7 @@ def _state(batch: Mapping[str, object]) -> BatchState:
 
 def _id(found: Mapping[str, object]) -> str:
     if (name := as_text(found.get("id"))) is None:
-        raise providers.Garbled("it names no id")
+        raise providers.Garbled("it contains no id")
     return name
 
 
@@ -293,8 +294,8 @@ class BatchJournal:
 
 
 def keys_in_batches(folder: Path) -> dict[str, Path]:
-    """Return every key that is in a sent but unfetched batch, with the path of its record, from the journals in
-    `folder`.
+    """Return every answer key in a batch that was sent but not fetched, with the path of the batch's record, from the
+    journals in `folder`.
 
     Raises:
         ProviderError: a record is damaged, so its keys are unknown and could be paid for twice.
@@ -304,7 +305,7 @@ def keys_in_batches(folder: Path) -> dict[str, Path]:
         try:
             batch = BatchJournal.read(path)
         except ProviderError:
-            if path.exists():  # otherwise its batch was fetched in the meantime
+            if path.exists():  # if it is missing, the batch was fetched in the meantime
                 raise
             continue
         found.update(dict.fromkeys(batch.keys if batch.batch_id is not None else (), path))
@@ -464,7 +465,7 @@ class BatchQueue:
         task.add_done_callback(partial(self._followed, sent))
 
     def _followed(self, sent: OpenBatch, task: asyncio.Task[None]) -> None:
-        """Pass the error that ended the polling to all callers of this batch."""
+        """Pass an error that ends the polling of a batch to all its callers."""
         self._following.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
@@ -572,7 +573,7 @@ class BatchQueue:
                         continue
                     self._named(sent, found)
                 for key in note.keys:
-                    self.forget(key)  # an older batch, whose answer was unusable
+                    self.forget(key)  # drop an older batch with an unusable answer to this key
                     self._sent[key] = sent
 
     async def _persist(self, work: Callable[[], Awaitable[T]]) -> T:

@@ -1,16 +1,17 @@
 """The budget: money is reserved before a call and settled after it, so that concurrent calls cannot exceed the budget.
 
-`max_usd` and `max_calls` apply to the whole run: everything in its ledger counts, including possibly billed calls. The
-limits per invocation have separate names and start at zero. A call that does not fit waits while others are in flight,
-because these usually cost less than was reserved. If no call is left and it still does not fit, the budget is used up.
-The smaller the remaining budget, the fewer calls are in flight.
+`max_usd` and `max_calls` apply to the whole run: everything in its ledger counts, including possibly billed calls.
+Limits per invocation are separate settings, and their count starts at zero with each invocation. If the remaining
+budget does not cover a call, the call waits for the calls in flight, because they usually cost less than reserved. If
+no call is in flight and the budget still does not cover it, the budget is used up. The smaller the remaining budget,
+the fewer calls are in flight.
 
-The length of a model's answers, including hidden reasoning, is unknown until it has answered. If USD are limited, each
-call is therefore sent with a token limit, and the reservation covers all of these tokens. The cap then holds for
-answers of any length. A server that ignores the limit can exceed the cap by the answers in flight at that moment. To
-bound these, a model's first call is sent before the others, and each finished call allows two more.
+The length of an answer, including hidden reasoning, is unknown until the answer is complete. If USD are limited, each
+call is therefore sent with a token limit, and the reservation covers all of these tokens. The budget then holds for
+answers of any length. If a server ignores the token limit, the calls in flight can exceed the budget. To bound their
+number, a model's first call is sent before all others, and each finished call allows two more.
 
-A closed budget allows no further calls, even if one would still fit.
+A closed budget allows no further calls, even if the remaining amount would cover one.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ class BudgetCap(NamedTuple):
         return f"budget.{self.setting} {self.limit:,g}"
 
     def binds(self, settings: BudgetSettings) -> bool:
-        """Return whether the limit would still be reached, even without further spending."""
+        """Return whether the limit is still reached under other settings, even without further spending."""
         caps = {"max_usd": settings.max_usd, "max_calls": settings.max_calls}
         return self.setting in caps and _limit(caps[self.setting]) <= self.limit
 
 
 class Cost(NamedTuple):
-    """Cost of a call in USD: of the request and of each answer token; and the allowed length of the answer, in tokens.
+    """Cost of a call in USD, split into request and answer tokens, with the allowed length of the answer.
 
     Attributes:
         sent: USD of the request.
         token: USD of an answer token.
-        enough: minimum answer tokens for which the call is made.
+        enough: if the budget covers fewer answer tokens, the call is not made.
         wanted: answer tokens that the call gets if the budget covers them.
     """
 
@@ -85,7 +86,7 @@ class Reservation(NamedTuple):
 
 
 class BudgetSpent(BudgetError):
-    """The budget is used up. `cap` is the reached limit, so that the command can suggest how to continue."""
+    """The budget is used up. `cap` is the limit that was reached, so that the command can suggest how to continue."""
 
     def __init__(self, cap: BudgetCap, message: str) -> None:
         super().__init__(f"the budget is used up: {message}", remedy=f"raise budget.{cap.setting} {GO_ON}")
@@ -98,7 +99,7 @@ class Budget:
     Args:
         settings: the limits.
         earlier: returns what the run had spent before this invocation.
-        unknown: returns the possibly billed part of it: calls that were interrupted by a kill.
+        unknown: returns the possibly billed part of this amount: calls that a kill interrupted.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Budget:
         self._unknown = unknown
         self._spent = 0.0
         self._reserved = 0.0
-        self._likely = 0.0  # the part of it that will likely be spent
+        self._likely = 0.0  # the part of the reserved amount that will likely be spent
         self._calls = 0
         self._in_flight: Counter[str] = Counter()  # by model
         self._ended: Counter[str] = Counter()
@@ -146,10 +147,10 @@ class Budget:
         return 0.0 if dearest is None else min(calls, money / max(dearest, ROUNDING))
 
     async def reserve(self, cost: Cost | Callable[[], Cost], model: str = "") -> Reservation:
-        """Reserve one call and its cost; `settle` must follow.
+        """Reserve one call and its cost. For each reservation, `settle` must be called.
 
         Args:
-            cost: cost of the call; a function is called again after each wait.
+            cost: cost of the call, or a function that returns it and is called again after each wait.
             model: model whose calls start slowly (default: no slow start).
 
         Raises:
@@ -194,12 +195,16 @@ class Budget:
         self._spent += usd
 
     def _may_begin(self, model: str, usd: float) -> bool:
-        """Return whether enough calls of a model have ended to start another one. Free models always may start."""
+        """Return whether enough calls of a model have ended to start another one. Calls to free models may always
+        start.
+        """
         slowly = bool(model) and usd > 0 and self._settings.limits_usd
         return not slowly or self._in_flight[model] < max(1, 2 * self._ended[model])
 
     def _affordable(self, cost: Cost) -> int | None:
-        """Return how many answer tokens the remaining money covers, up to the wanted number, or None if too few."""
+        """Return how many answer tokens the remaining money covers, up to the wanted number, or None if it does not
+        cover the minimum.
+        """
         left, least = self._left(), cost.usd(cost.enough)
         if least > 0 and least > left + ROUNDING:
             return None
@@ -237,7 +242,7 @@ class Budget:
                 raise BudgetSpent(cap, told)
 
     def _possibly(self, cap: BudgetCap) -> str:
-        """Return how much of the spent amount is only possibly billed, in parentheses; empty if nothing."""
+        """Return how much of the spent amount is only possibly billed, in parentheses; empty if all is certain."""
         unknown = self._unknown()
         if cap.per_invocation or not unknown.calls:
             return ""

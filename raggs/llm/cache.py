@@ -3,15 +3,15 @@
 By default, diskcache loads pickles from its database, and a planted pickle could run code. The `Disk` class here
 stores only text in the database and rejects everything else: no pickles, no side files. Entries are never evicted. A
 row that raggs cannot have written counts as a miss and is replaced by the next answer. Writes survive a killed process.
-A power cut may lose the latest ones.
+A power cut may lose the latest writes.
 
-`AnswerClaims` prevents that runs which share a cache send the same request twice at the same time. A claim is a row
-with the request's key and its session. A session is alive as long as it holds the lock on its file. The operating
-system releases the lock when the process ends, so a killed run blocks no other run. Claims protect money, not results:
-if they cannot be stored, no run waits, and a request may be paid for twice.
+`AnswerClaims` prevents runs that share a cache from sending the same request at the same time. A claim is a row with a
+request's key and the session of the run that sends it. A session is alive as long as its process locks the session's
+file. The operating system releases the lock when the process ends, so a killed run does not block other runs. Claims
+save money but do not affect results: if they cannot be stored, no run waits, and a request may be paid for twice.
 
-If a request is already in another run's batch, or in the batch of a stopped run, raggs raises an error. It neither
-waits for hours nor pays twice.
+If a request is already in another run's batch, or in the batch of a stopped run, raggs raises an error. So it does not
+wait for hours, and does not pay twice.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ FOLDER_MODE = 0o700
 DATABASE = "cache.db"
 LONGEST_PAYER = 64  # maximum length of a payer name, in characters
 MAX_AMOUNT = 1e12  # maximum tokens or USD of one answer
-PATIENCE_S = 30.0  # seconds that another process may lock the database
+PATIENCE_S = 30.0  # seconds to wait while another process locks the database
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class RefusedRow(OSError):
-    """A row that this cache cannot have written. It is an OSError because diskcache treats those as a miss."""
+    """A row that this cache cannot have written. It is an OSError, because diskcache treats an OSError as a miss."""
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
@@ -113,7 +113,7 @@ class CachedAnswer:
 
     @property
     def answerer(self) -> Answerer:
-        """The model that answered, as far as recorded."""
+        """The model that answered; without names if they were not recorded."""
         return self.by or Answerer(asked=self.model)
 
     @property
@@ -125,7 +125,7 @@ class CachedAnswer:
 
     @property
     def took(self) -> CallUsage:
-        """The usage when it was paid for. The number of calls is not stored."""
+        """The usage when the answer was paid for. The number of calls is not stored."""
         return CallUsage(1, self.prompt_tokens, self.ms, self.usd)
 
 
@@ -192,7 +192,7 @@ class AnswerCache:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Open a transaction. After a timeout, the next answer does not wait again."""
+        """Open a transaction. After a timeout, the next answer does not wait for the lock again."""
         if (database := self.folder / DATABASE) in _given_up:
             _wait_for(database)
         with self._cache.transact():
@@ -208,7 +208,7 @@ class AnswerCache:
                 raise BusyError(
                     f"another process has locked the answer cache for more than {PATIENCE_S:g} s",
                     where=self.folder / DATABASE,
-                    remedy="end that process, or wait for it and run again",
+                    remedy="wait for that process to end, or stop it; then run again",
                 ) from None
             if lacks_handles():
                 raise no_handles(self.folder / DATABASE) from None
@@ -227,10 +227,11 @@ def _wait_for(database: Path) -> None:
     """Wait until no other process is writing to a database, by starting a write transaction. With a write-ahead log,
     readers never wait.
 
-    diskcache writes when it opens a database, and each of its statements would wait for a minute or more.
+    diskcache itself writes when it opens a database. On a locked database, each of its statements would wait for a
+    minute or more.
     """
     if database.exists():
-        # the previous request has already waited
+        # an earlier request has just waited for the lock until its timeout
         waited = time.monotonic() - _given_up.get(database, -math.inf) < PATIENCE_S
         with closing(sqlite3.connect(regular_file(database), timeout=0 if waited else PATIENCE_S)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -316,23 +317,24 @@ def _then_close(cache: AnswerCache, work: Callable[[], T]) -> T:
 
 FOLDER = "claims"
 CLAIMS_DATABASE = "claims.db"
-FIRST_LOOK_S, LAST_LOOK_S = 0.05, 1.0  # seconds between two checks whether another run has its answer
+FIRST_LOOK_S, LAST_LOOK_S = 0.05, 1.0  # seconds between two checks whether another run has received the answer
 OLD_S = 86_400.0  # seconds after which the file of a dead session is deleted
 BUSY_S = 5.0
 TABLE = "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, session TEXT NOT NULL)"
 
 
-BATCH = " batch"  # suffix of the session if a batch will answer the claim
+BATCH = " batch"  # suffix of a claim's session if the request is in a batch
 
 
 @asynccontextmanager
 async def claim_keys(
     claims: AnswerClaims | None, keys: Collection[str], *, batched: bool = False
 ) -> AsyncIterator[set[str]]:
-    """Claim keys for this session. The block gets the keys that no other session has claimed, at least one.
+    """Claim keys for this session. Wait until at least one is free; the block gets all keys that this session could
+    claim.
 
     Raises:
-        BusyError: one of them is in a batch of another session.
+        BusyError: one of the keys is in a batch of another session.
     """
     pause, mine = FIRST_LOOK_S, set(keys) if claims is None else claims.take(keys, batched=batched)
     while claims is not None and not mine:
@@ -362,7 +364,7 @@ class AnswerClaims:
             self._lock.acquire(timeout=BUSY_S)
             path = self._folder / CLAIMS_DATABASE
             rows = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-            rows.execute("PRAGMA synchronous=OFF")  # claims are worthless after a power cut
+            rows.execute("PRAGMA synchronous=OFF")  # claims need not survive a power cut
             rows.execute(TABLE)
             self._rows = rows
 
@@ -370,7 +372,7 @@ class AnswerClaims:
         """Claim keys until `release`, and return those that this session got.
 
         Raises:
-            BusyError: one is in a batch of another session.
+            BusyError: one of the keys is in a batch of another session.
         """
         mine = set(keys)
         with self._kept() as rows:
@@ -400,7 +402,7 @@ class AnswerClaims:
         return changed.rowcount == 1
 
     def release(self, keys: Collection[str]) -> None:
-        """Release keys: their answers are cached, or there are none."""
+        """Release keys, because their answers are cached, or there will be none."""
         with self._kept() as rows:
             if rows is not None:
                 mine = (self._session, self._session + BATCH)
@@ -422,7 +424,7 @@ class AnswerClaims:
 
     @contextmanager
     def _kept(self) -> Iterator[sqlite3.Connection | None]:
-        """Yield the claims table until it becomes unusable."""
+        """Yield the claims table, or None after an earlier error. An error in the block makes it None from now on."""
         try:
             yield self._rows
         except (sqlite3.Error, OSError):

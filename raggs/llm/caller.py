@@ -1,12 +1,12 @@
 """Make calls with rate limits, concurrency limits, budget and retries. One `Caller` serves all requests of an
 invocation.
 
-A call first takes a slot and keeps it through all its retries, so that a struggling provider gets fewer calls. Each
-attempt then waits for the rate limit and afterwards for the budget, so that no money is reserved while it waits. Slots
-and turns are granted in the order of the requests, so no query and no stage starves.
+A call first takes one of the concurrency slots and keeps it through all its retries. A struggling provider therefore
+gets fewer calls. Each attempt waits first for the rate limit and then for the budget, so that no money is reserved
+during the wait for the rate limit. Requests are served in their order, so every query and every stage gets its turn.
 
 If USD are limited, each call is sent with a token limit that its reservation covers. An answer that ends at this limit
-is requested again with a higher limit, as long as the budget covers it: it is not the model's complete answer.
+is requested again with a higher limit, as long as the budget covers this, because the answer is incomplete.
 
 A call in flight is paid for, so it continues if its caller is cancelled, and `drain` waits for it. A call that still
 waits for its turn is not made.
@@ -40,7 +40,7 @@ ZERO_PRICE = Price(input=0, output=0)
 ANSWER_LENGTH_FACTOR = 4  # maximum answer length as a multiple of the longest one so far
 LONGER = 4  # new limit as a multiple of the length at which an answer was cut off
 LONGEST_ANSWER = 65_536  # tokens, for an unknown model
-REFUSALS = 3  # rejected limits after which a model gets none
+REFUSALS = 3  # number of rejections after which a model's calls get no limit
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "")  # names of the limit at servers, the usual one first
 
 
@@ -51,11 +51,11 @@ class Caller:
         settings: settings of language models.
         budget: the limits.
         earlier: returns what the run had spent before this invocation.
-        unknown: returns the possibly billed part of it.
+        unknown: returns the possibly billed part of this amount.
         tell: receives messages for the user.
 
     Attributes:
-        budget: the spent and reserved amounts.
+        budget: the budget, with the spent and reserved amounts.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Caller:
         self.budget = Budget(budget, earlier, unknown)
         self._under_way: dict[str, asyncio.Task[Any]] = {}
         self._on_their_way: set[asyncio.Task[object] | None] = set()  # tasks that wait for a provider's answer
-        self._closing = False  # no more calls are made; tasks that request one are cancelled
+        self._closing = False  # if true, no more calls are made, and tasks with a new call are cancelled
         self._settings = settings
         self._capped = budget.limits_usd
         self._retries = rate.retrying(settings.max_attempts, settings.backoff_s, settings.max_wait_s)
@@ -82,7 +82,8 @@ class Caller:
         self._prices: dict[str, Price] = {}
         self._without_format: set[str] = set()  # models whose server does not support structured output
         self._longest: dict[str, int] = {}  # tokens of the longest answer so far, by model
-        self._limits: dict[str, int] = {}  # by model: index in `LIMIT_NAMES` of the name that its server accepts
+        # By model: index in `LIMIT_NAMES` of the parameter name that its server accepts.
+        self._limits: dict[str, int] = {}
         self._refusals: Counter[str] = Counter()  # number of rejected limits, by model
         self._unlimited: set[str] = set()  # models whose answers exceeded the limit
 
@@ -111,7 +112,7 @@ class Caller:
         return self._under_way.get(key)
 
     async def lead(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do the work of `key` for all concurrent requests of it."""
+        """Do the work of `key` once, for all concurrent requests with this key."""
         task = asyncio.ensure_future(work())
         self._under_way[key] = task
         task.add_done_callback(partial(self._arrived, key))
@@ -136,11 +137,11 @@ class Caller:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
             self._under_way.clear()
-            self._closing = False  # the next event loop may make calls again
+            self._closing = False  # calls are allowed again in the next event loop
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Store a paid answer in the block. If this fails, no further calls are made."""
+        """Wrap the storing of a paid answer. If storing fails, no further calls are made."""
         try:
             yield
         except RaggsError as error:
@@ -165,11 +166,11 @@ class Caller:
     def _arrived(self, key: str, task: asyncio.Task[Any]) -> None:
         self._under_way.pop(key, None)
         if not task.cancelled():
-            task.exception()  # retrieves the exception, because no caller may be left to do so
+            task.exception()  # marks the exception as retrieved, even if no caller is left
 
     async def _ask(self, call: Call[A], trace: CallTrace) -> A:
-        """Return the answer, without features that the server does not support: structured output, cache marks, a limit
-        name.
+        """Return the answer. Repeat the call without features that the server rejects: structured output, cache marks,
+        a limit's name.
 
         Raises:
             BudgetSpent: the budget is used up, or does not cover a longer answer.
@@ -198,21 +199,21 @@ class Caller:
         return found
 
     async def _attempt(self, call: Call[A], trace: CallTrace, formatted: bool, least: int, name: str) -> tuple[A, int]:
-        """Return the answer, and the token limit that was sent with the call; 0 if only the user set a limit.
+        """Return the answer, and the token limit that raggs sent with the call; 0 if raggs added no limit.
 
         Args:
             call: the call.
             trace: records the usage.
             formatted: whether to request structured output.
             least: length in tokens that an earlier answer needed at least.
-            name: name of the limit at the server; empty if it accepts none.
+            name: name of the limit's parameter at the server; empty if the server accepts no limit.
         """
         throttle, tokens = self._throttle(call.model), call.prompt_tokens + self.expected(call)
         tickets = await throttle.turn(tokens)
         if self._closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
-        unsure = call.model if call.answer_tokens(1) else ""  # if answers are free, the cost is known in advance
+        unsure = call.model if call.answer_tokens(1) else ""  # if answer tokens are free, the cost is known in advance
         call.prepare(self._settings)
         reserved = await self.budget.reserve(lambda: self.cost(call, price, least), unsure)
         limit = self.limit(call, reserved, name)
@@ -280,17 +281,19 @@ class Caller:
         return Cost(sent, token, min(likely, most), call.own_limit or min(room * likely, most))
 
     def limit(self, call: Call[A], reserved: Reservation, name: str) -> dict[str, int]:
-        """Return the parameter that limits an answer to its reservation; empty if the user's limit does that."""
+        """Return the parameter that limits an answer to its reservation; empty if the user's own limit suffices."""
         name = call.own_limit_name or name
         ours = self._capped and reserved.tokens and reserved.tokens != call.own_limit
         return {name: reserved.tokens} if ours and name else {}
 
     def limit_name(self, model: str) -> str:
-        """Return the name of the answer limit at the server of a model; empty if it accepts none."""
+        """Return the name of the parameter that limits answers at the server of a model; empty if the server accepts
+        none.
+        """
         return LIMIT_NAMES[self._limits.get(model, 0)]
 
     def other_limit(self, model: str, name: str) -> str:
-        """Return the next limit name to try after the server of a model rejected a limit with this one."""
+        """Return the parameter name to try next, after a model's server rejected a limit with name `name`."""
         following = LIMIT_NAMES.index(name) + 1
         self._refusals[model] += 1
         if self._refusals[model] >= REFUSALS:
@@ -303,7 +306,7 @@ class Caller:
             self._unlimited.add(model)
 
     def cut_short(self, call: Call[A], answer: ProviderResponse, tokens: int) -> bool:
-        """Return whether an answer ended at our limit of `tokens`, and a longer one is possible."""
+        """Return whether our limit of `tokens` cut an answer off, and a higher limit is allowed."""
         ours = 0 < tokens <= (answer.completion_tokens or 0) and tokens < self.longest_allowed(call)
         return ours and answer.cut_off
 
@@ -334,7 +337,7 @@ class Caller:
         return self._throttles[model]
 
     def _slots_of(self, model: str) -> asyncio.Semaphore:
-        """Return the slots of all models, or of this model if it has its own concurrency."""
+        """Return the concurrency slots that all models share, or the slots of this model if it has its own limit."""
         own = self._settings.of(model).concurrency
         if own is not None and model not in self._own_slots:
             self._own_slots[model] = asyncio.Semaphore(own)

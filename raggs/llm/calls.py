@@ -1,7 +1,7 @@
-"""Calls to providers and their answers, as values that know their size and how to be sent; and cache keys of answers.
+"""Calls to providers with estimates of their size and cost, the answers, and the cache keys of answers.
 
 A model is identified by the provider's name, the model's name and, if the user declares that two servers differ, its
-`model_id`. The address is not included: the same model at another port gives the same answers.
+`model_id`. The address is not included, because the same model at another port gives the same answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from raggs.llm.prices import HIDDEN, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 
 MAX_CALL_TOKENS = 1_000_000_000  # maximum tokens of one call
-SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # passages per search; tokens of a passage with its query that count as one
+# Passages per search; tokens per passage with its query, above which it counts as several.
+SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500
 NO_LIMIT: Mapping[str, int] = {}
 LIMITS = ("max_completion_tokens", "max_tokens")  # parameter names for the maximum answer length
 
@@ -40,7 +41,7 @@ class ProviderResponse:
 
     @property
     def searches(self) -> int:
-        """Units that a reranker charges for."""
+        """Number of searches, the unit that some rerankers charge by."""
         return 0
 
     @property
@@ -85,7 +86,7 @@ class Completion(ProviderResponse):
 
 @dataclass(frozen=True)
 class Embeddings(ProviderResponse):
-    """Unchecked vectors of texts: number, order and values may be wrong."""
+    """Unchecked vectors of texts: their number, order and values may be wrong."""
 
     data: Sequence[object]
 
@@ -125,12 +126,12 @@ class Call(ABC, Generic[A]):
 
     @property
     def own_limit(self) -> int:
-        """Maximum answer length in its parameters, in tokens; 0 if they set none."""
+        """Maximum answer length that the call's own parameters set, in tokens; 0 if they set none."""
         return 0
 
     @property
     def own_limit_name(self) -> str:
-        """Name of the parameter with that maximum."""
+        """Name of the parameter that sets this maximum; empty if there is none."""
         return ""
 
     def likely_tokens(self, longest: int) -> int:
@@ -139,7 +140,7 @@ class Call(ABC, Generic[A]):
 
     @property
     def searches(self) -> int:
-        """Estimated number of units that a reranker charges for."""
+        """Estimated number of searches, the unit that some rerankers charge by."""
         return 0
 
     @property
@@ -152,7 +153,7 @@ class Call(ABC, Generic[A]):
         return price.most_usd(self.prompt_tokens, answer_tokens, self.searches, self.written_tokens)
 
     def prepare(self, settings: LLMSettings) -> None:
-        """Load everything that `send` needs, so that this does not count as latency of the first call."""
+        """Load everything that `send` needs, so that loading does not count as latency of the first call."""
         providers.prepare(self.KIND, self.model, self.parameters, settings)
 
     @abstractmethod
@@ -262,7 +263,7 @@ class RerankCall(Call[Relevances]):
 
     @cached_property
     def sizes(self) -> Sequence[int]:
-        """Estimated number of tokens of the query with each passage, which is what rerankers read."""
+        """Estimated number of tokens of the query with each passage, because rerankers read both together."""
         query = estimate_tokens(self.query)
         return [query + estimate_tokens(passage) for passage in self.passages]
 
@@ -291,15 +292,16 @@ class RerankCall(Call[Relevances]):
 
 
 def searches_of(sizes: Sequence[int]) -> int:
-    """Return the searches that Cohere charges for. `sizes` are the tokens of each passage with the query.
+    """Return the number of searches that Cohere charges for. `sizes` are the tokens of each passage with the query.
 
-    Each started block of 100 passages is one search. A passage counts once per started block of 500 tokens.
+    Up to 100 passages are one search. A passage of more than 500 tokens counts as one passage per 500 tokens, rounded
+    up.
     """
     return -(-sum(-(-size // PASSAGE_TOKENS) for size in sizes) // SEARCH_PASSAGES)
 
 
 def completion_of(model: str, answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:
-    """Return the answer of `model` from the JSON of a chat completion; empty if it has no text."""
+    """Return the answer of `model` from the JSON of a chat completion; with empty content if it has no text."""
     choice = as_object(next(iter(as_list(answer.get("choices"))), None))
     message = as_object(choice.get("message"))
     special = as_object(message.get("provider_specific_fields"))

@@ -1,19 +1,19 @@
 """The entry point to language models: a request in, a validated value out, paid for once.
 
-Invariants: a failure is never a value and is never cached. A cached answer is validated again when it is read. The same
-request made twice at the same time is sent once. Problems that are not the model's answer are raised: a reached cap, a
-rejected key or an unknown model. All others are reported in the reply, and the work continues.
+Invariants: a failure is never a value and is never cached. A cached answer is validated again when it is read. Two
+identical requests at the same time are sent once. Problems that concern more than one request are raised: a used-up
+budget, a rejected key or an unknown model. All other problems are reported in the reply, and the work continues.
 
 `LLM` needs only settings, a folder and a ledger. It knows no run, stage or configuration file.
 
-`InjectionGuard` protects against prompt injection: it puts texts between marks that their author cannot guess. A query
-or passage may contain anything, such as a fake end mark followed by instructions to the judge. Each text is therefore
-placed between marks made from a keyed hash (HMAC-SHA256) of the text. Without the key, the marks cannot be forged. With
-the same key, the same text gives the same bytes, so the same call finds its answer in the cache. The key is stored next
-to the cache. Losing it loses the cached answers, but nothing else.
+`InjectionGuard` protects against prompt injection: it puts each text between marks that the text's author cannot guess.
+A query or passage may contain anything, such as a fake end mark followed by instructions to the judge. Each text is
+therefore placed between marks made from a keyed hash (HMAC-SHA256) of the text. Without the key, the marks cannot be
+forged. With the same key, the same text gives the same bytes, so the same call finds its answer in the cache. The key
+is stored next to the cache. If the key is lost, cached answers are no longer found, but nothing else is lost.
 
 `MeteredLLM` measures the usage of one part of the work. Cached answers count with their original usage, so the sum does
-not depend on earlier calls.
+not depend on the state of the cache.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 KEY_FILE = "fence.key"
 KEY_BYTES = 32
-MARK_DIGITS = 20  # 80 bits, and an attacker has only one attempt
+MARK_DIGITS = 20  # 80 bits, of which an attacker must guess all in one attempt
 
 
 class InjectionGuard:
@@ -66,7 +66,7 @@ class InjectionGuard:
 
 
 def random_key() -> bytes:
-    """Return a key that is not stored, for the lifetime of one object."""
+    """Return a random key that is not stored; it is valid as long as the object that uses it."""
     return secrets.token_bytes(KEY_BYTES)
 
 
@@ -102,8 +102,8 @@ def _plant(path: Path, key: bytes) -> None:
         try:
             path.hardlink_to(temporary)
         except FileExistsError:
-            return  # another process created it first
-        except OSError:  # a file system without links
+            return  # another process created the file first
+        except OSError:  # the file system does not support links
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -117,7 +117,8 @@ GRACE_S = 10.0  # seconds that closing waits for calls in flight
 
 
 class LLM:
-    """Client for language models. One object serves one invocation. Earlier costs in the ledger file count as spent.
+    """Client for language models. One object serves one invocation. Costs of earlier invocations in the ledger file
+    count as spent.
 
     The constructor uses neither disk nor network. The object can be used in several event loops, one after the other.
 
@@ -129,7 +130,8 @@ class LLM:
         budget: limits of the run and of this invocation.
         cache_dir: folder of the answer cache, created if missing; None for no cache.
         ledger: ledger in which each call is booked (default: none).
-        batch: settings for sending patient requests in batches; None sends all requests directly.
+        batch: settings for sending requests that may take hours (`patient`) in batches; None sends all requests
+            directly.
         progress: progress callback for batches: name, number of answers, expected number.
         tell: receives messages for the user, such as a long pause or a damaged cache.
     """
@@ -157,7 +159,7 @@ class LLM:
         """Return the validated answer, from the cache if it was paid for before.
 
         Raises:
-            BudgetError: the next call would exceed a cap.
+            BudgetError: the next call would exceed a limit of the budget.
             AuthenticationError: the provider rejected the key.
             ConfigError: the model, its price or one of its parameters is unknown.
             ProviderError: the account has no credit, or the cache is unusable.
@@ -166,7 +168,7 @@ class LLM:
         key, account = self._key(request, parameters), self._ledger.account(request.qid)
         while (leader := self._caller.leader(key)) is not None:
             await asyncio.wait({leader})
-            # otherwise the leading caller left before its request was sent, and another one leads
+            # if cancelled, the leading caller left before its request was sent, so another caller takes over
             if not leader.cancelled():
                 return self._share(leader.result(), request, account)
         recalled = self._recall(key, request, account)
@@ -175,7 +177,7 @@ class LLM:
         return (await self._caller.lead(key, partial(self._obtain, key, request, parameters, account))).reply
 
     def known(self, request: ChatRequest[T]) -> Reply[T] | None:
-        """Return the validated answer if it was paid for before. Make no call and book nothing.
+        """Return the validated answer if it was paid for before, otherwise None. Make no call and book nothing.
 
         Raises:
             ProviderError: the cache is unusable.
@@ -283,7 +285,7 @@ class LLM:
     async def _obtain(
         self, key: str, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
     ) -> Exchange[T]:
-        """Return the answer, or that of another run which is making the same request."""
+        """Return the answer. If another run is making the same request, wait and use its answer."""
         from raggs.llm.cache import claim_keys
         from raggs.llm.conversation import Exchange, converse
 
@@ -296,7 +298,7 @@ class LLM:
             keep = partial(self._keep, key, request.model)
             found = await converse(asked, self._ledger, account, request, parameters, repairs, key, keep)
         if batched is not None:
-            batched.forget(key)  # only after its answer is cached
+            batched.forget(key)  # only now, because the answer must be cached first
         self._ledger.answerers.require(found.by)
         return found
 
@@ -328,7 +330,7 @@ class LLM:
         return reply
 
     def _remembered(self, key: str, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
-        """Return a cached answer, validated, with its entry."""
+        """Return the validated answer from the cache with its cache entry, or None if there is no valid one."""
         from raggs.llm.conversation import Unusable, read_text
 
         cached = None if self._cache is None else self._cache.get(key)
@@ -337,7 +339,8 @@ class LLM:
         try:
             value = read_text(cached.raw, request.check)
         except Unusable:
-            return None  # edited, or validated less strictly by an earlier version; requested again and replaced
+            # The entry was edited, or an earlier version checked less strictly: request again and replace it.
+            return None
         answerer = self._ledger.answerers.note(cached.answerer)
         return Reply(value, None, cached.raw, cached.took, answerer=answerer), cached
 
@@ -392,7 +395,7 @@ class MeteredLLM(LLM):
     """Language models that measure the usage of their answers.
 
     Args:
-        llm: models to call; closed by their owner.
+        llm: language models to call. `MeteredLLM` does not close them.
 
     Attributes:
         took: usage of the answers so far.

@@ -1,7 +1,7 @@
 """Send a request until its answer is usable: call, parse, validate, and repeat with a correction.
 
 Values are never coerced: a grade given as text is invalid. Only a Markdown fence around the JSON is removed, because
-servers without structured output write one.
+models without structured output often write one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ChatCaller(Protocol):
 
 @dataclass(frozen=True)
 class Exchange(Generic[T]):
-    """A reply, the usage of all its calls, and the model that gave the last answer."""
+    """A reply, the usage of all calls for it, and the model that gave the last answer."""
 
     reply: Reply[T]
     spent: Spending
@@ -72,7 +72,7 @@ async def converse(
 
     An answer that was cut off is requested again with a higher limit. Another invalid answer is followed by
     a correction. `key` is the cache key of the answer, for batches. `keep` stores a valid answer before it is booked,
-    so that a kill in between loses no answer; its call then counts as possibly billed.
+    so that a kill between the two steps loses no answer. In this case, the call counts as possibly billed.
 
     Raises:
         RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
@@ -160,7 +160,8 @@ def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
 def correction(problem: Unusable) -> Message:
     """Return the message that requests a better answer.
 
-    The answer itself is not repeated: it may quote a passage, whose instructions would then be outside the marks.
+    The answer itself is not repeated: it may quote a passage, and instructions in the passage would then be outside the
+        protective marks.
     """
     asked = f"Your answer cannot be used: {problem}. Answer again: one JSON object of the form asked for, nothing else."
     return {"role": "user", "content": asked}

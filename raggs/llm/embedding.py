@@ -1,4 +1,4 @@
-"""Embeddings of texts: batched, validated before they are stored, each text paid for once.
+"""Embeddings of texts: requested in batches, validated before they are stored, and paid for once per text.
 
 A vector is cached as the base64 of its little-endian float32 bytes. Answers of providers are not trusted: the number of
 vectors, their order, their length and every value are checked. An invalid answer is requested again.
@@ -79,7 +79,7 @@ class EmbedRequestState:
         return self.vectors()
 
     def recall(self, keys: Iterable[str] | None = None) -> None:
-        """Load the cached vectors of all texts, or of those with some `keys`."""
+        """Load the cached vectors of all texts, or only of the texts with the given `keys`."""
         for key in dict.fromkeys(self._keys if keys is None else keys):
             cached = None if self._cache is None else self._cache.get(key)
             vector = None if cached is None else vector_of(cached, self._request.dims)
@@ -108,7 +108,7 @@ class EmbedRequestState:
             yield batch
 
     async def obtain(self, batch: Mapping[str, str]) -> None:
-        """Request one batch and cache it. Vectors that another run is requesting are taken from that run.
+        """Request one batch and cache it. If another run is requesting some of the vectors, wait and use its answers.
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
@@ -147,8 +147,8 @@ class EmbedRequestState:
     async def _ask(
         self, texts: Sequence[str], keep: Callable[[Vectors, Spending, Answerer | None], None]
     ) -> Answerer | None:
-        """Repeat a call until its answer is usable. The answer is cached before it is booked, so that a kill loses
-        none.
+        """Repeat a call until its answer is usable. An answer is cached before it is booked, so that a kill loses no
+        answer.
         """
         request, spent, problem = self._request, Spending(), ""
         for _ in range(self._tries):
@@ -157,7 +157,7 @@ class EmbedRequestState:
                     found = await self._caller.call(EmbedCall(request.model, request.parameters, texts), trace)
                 except Fault as fault:
                     trace.outcome = "failed"
-                    raise fault.error from None  # a golden set needs vectors
+                    raise fault.error from None  # a run cannot continue without vectors
                 spent += trace.spent
                 try:
                     vectors = check(found.data, len(texts), request.dims)
@@ -183,7 +183,7 @@ def check(data: Sequence[object], count: int, dims: int) -> Vectors:
     told = [item.get("index", at) if item else None for at, item in enumerate(items)]
     places = [place for place in told if type(place) is int]  # isinstance would accept bool as int
     if sorted(places) != list(range(count)):
-        raise Unusable("the vectors do not say which texts they are of")
+        raise Unusable("the vectors do not state the positions of their texts")
     found = np.empty((count, dims), dtype="<f4")
     for place, item in zip(places, items, strict=True):
         found[place] = _vector(item.get("embedding"), dims)
@@ -199,14 +199,14 @@ def _vector(found: object, dims: int) -> Vectors:
     try:
         given = np.array(values, dtype=np.float64)
     except OverflowError as error:
-        raise Unusable("a vector holds a whole number that is too large") from error
+        raise Unusable("a vector contains a whole number that is too large") from error
     # float32 would round all values to zero
     if 0 < (largest := np.abs(given).max(initial=0.0)) < np.finfo(np.float32).tiny:
         given = np.ldexp(given, -int(np.frexp(largest)[1]))
     with np.errstate(over="ignore"):
         vector: Vectors = given.astype("<f4")
     if not np.isfinite(vector).all():
-        raise Unusable("a vector holds NaN or infinity")
+        raise Unusable("a vector contains NaN or infinity")
     return vector
 
 

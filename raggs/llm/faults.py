@@ -1,15 +1,15 @@
 """Table of provider errors and how raggs handles each; parser for the limits in response headers.
 
-Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test checks this). Some classes
-are too vague, so the status code and a few known phrases take precedence. Texts of a provider are shown only after
-`redact`, because they may contain a key.
+Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test checks this). Some exception
+classes are too vague, so the status code and a few known phrases take precedence over the class. Texts of a provider
+are shown only after `redact`, because they may contain a key.
 
-A call that fails in all its attempts is a failure of that call. Many failed calls in a row, without an answer between
-them, are an `Outage`: the run stops, and paid answers are cached. An error that only a working provider can return (a
-rejected request) counts as an answer.
+If a call fails in all its attempts, only this call has failed. If many calls in a row fail, this is an `Outage`: the
+run stops, and paid answers stay cached. An error that only a working provider can return (a rejected request) counts as
+an answer.
 
-`retry_after` and `allowance` read a provider's headers: how long to wait, and how much of an allowance is left. Both
-facts occur under many names and in many forms. Unreadable headers are ignored.
+`retry_after` and `allowance` read a provider's headers: how long to wait, and how much of an allowance is left.
+Providers use many names and formats for both. Unreadable headers are ignored.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from raggs.base.text import plural, shorten
 from raggs.llm.prices import key_variable
 
 MINUTE_S = 60.0
-LITELLM = "llm_provider-"  # litellm's prefix for headers of a provider
+LITELLM = "llm_provider-"  # prefix that litellm adds to the names of a provider's headers
 # remaining, reset; {} is "requests" or "tokens"
 RATE_LIMIT_HEADERS = (
     ("x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
     ("anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),
 )
-# headers for requests
+# header names that do not say whether they count requests or tokens; they count requests
 UNNAMED = (("x-ratelimit-remaining", "x-ratelimit-reset"), ("ratelimit-remaining", "ratelimit-reset"))
 DECIMAL_NUMBER = re.compile(r"\d+(\.\d+)?")
 DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 UNITS_S = (86400, 3600, 60, 1, 0.001)
-EPOCH_S = 1e9  # larger numbers of seconds are dates
-LONG_S = 600.0  # longer pauses are not due to the request rate
+EPOCH_S = 1e9  # a larger number is a date in seconds since 1970, not a duration
+LONG_S = 600.0  # a longer pause is due to a quota, not to the request rate
 
 
 class RateAllowance(NamedTuple):
@@ -52,12 +52,12 @@ class RateAllowance(NamedTuple):
 
 
 def lower_headers(headers: Mapping[str, object]) -> dict[str, str]:
-    """Return headers with lower-case names, without litellm's prefix."""
+    """Return headers with lower-case names and without litellm's prefix."""
     return {str(name).lower().removeprefix(LITELLM): str(value).strip() for name, value in headers.items()}
 
 
 def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> float | None:
-    """Return the seconds to wait from Retry-After (seconds or an HTTP date) or Retry-After-Ms, or None."""
+    """Return how many seconds Retry-After (seconds or an HTTP date) or Retry-After-Ms requests to wait, or None."""
     found = lower_headers(headers)
     if DECIMAL_NUMBER.fullmatch(milliseconds := found.get("retry-after-ms", "")):
         return float(milliseconds) / 1000
@@ -71,7 +71,7 @@ def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> f
 
 
 def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None) -> RateAllowance | None:
-    """Return the allowance of `unit` ("requests" or "tokens"), or None unless headers state both values."""
+    """Return the allowance of `unit` ("requests" or "tokens"), or None if the headers lack one of its two values."""
     pairs = [(left.format(unit), reset.format(unit)) for left, reset in RATE_LIMIT_HEADERS]
     for left, reset in (*pairs, *(UNNAMED if unit == "requests" else ())):
         remaining, reset_s = headers.get(left, ""), _seconds(headers.get(reset, ""), now)
@@ -81,9 +81,11 @@ def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None
 
 
 def refused_for(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds to wait after a rejection: from Retry-After, otherwise until a used-up allowance is restored.
+    """Return the seconds to wait after a rejection: the time in Retry-After, otherwise the time until a used-up
+    allowance is restored.
 
-    The latter applies only beyond `LONG_S`: an allowance that is restored sooner usually refills gradually.
+    The second case applies only beyond `LONG_S`, because an allowance that is restored sooner usually refills
+    gradually.
     """
     if (told := retry_after(headers, now)) is not None:
         return told
@@ -117,7 +119,9 @@ RUN_AGAIN_REMEDY = "run again: paid answers are cached"
 
 
 class Treatment(Enum):
-    """RETRY: repeat the call, then give up the request. FAIL: give it up at once. STOP: end the run."""
+    """RETRY: repeat the call; give up the request after all attempts. FAIL: give up the request at once. STOP: end the
+    run.
+    """
 
     RETRY = "retry"
     FAIL = "fail"
@@ -179,7 +183,7 @@ REDIRECTED = FaultRule(
     "set llm.api_base, or the model's own api_base, to the final address",
 )
 UNREACHED = FaultRule(Treatment.RETRY, ProviderError, "the provider cannot be reached")
-UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # occur before anything was sent
+UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # these errors occur before anything is sent
 BUSY = FaultRule(Treatment.RETRY, ProviderError, "the provider limits the request rate")
 TIMED_OUT = FaultRule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = FaultRule(Treatment.RETRY, ProviderError, "the provider failed")
@@ -259,7 +263,7 @@ LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "in the completion", "budg
 CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")
 
 
-@dataclass(eq=False)  # exceptions are compared and hashed by identity
+@dataclass(eq=False)  # because exceptions must be compared and hashed by identity
 class Fault(Exception):
     """A failed call, with its treatment.
 
@@ -271,7 +275,7 @@ class Fault(Exception):
         about_marks: whether the server does not support cache marks.
         about_limit: whether the server rejected the limit of the answer length.
         headers: headers of the answer, with lower-case names.
-        billable: whether the provider may charge for the call, because no status code reported a failure.
+        billable: whether the provider may charge for the failed call, because the failure came without a status code.
     """
 
     rule: FaultRule
@@ -290,7 +294,7 @@ class Fault(Exception):
 
 
 class Outage:
-    """Counter of failures in a row. `limit` is the number that makes an outage; None for no limit."""
+    """Counter of failures in a row. After `limit` failures, the run stops; None for no limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -338,14 +342,15 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
 
 def _find_rule(error: BaseException) -> FaultRule:
     code = vars(error).get("code") or ""  # not getattr: a deprecated property of aiohttp would warn
-    words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # later parts of an error may quote a passage
+    # The first part is enough, and later parts may quote a passage.
+    words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()
     for phrase, rule in RULE_BY_PHRASE.items():
         if phrase in words:
             return rule
     names = [kind.__name__ for kind in type(error).__mro__]
     rule = next((TABLE[name] for name in names if name in TABLE), _DOWN)
     status = _status(error)
-    # Vague classes carry the provider's status code; the others were chosen from it.
+    # Vague classes have the provider's status code; litellm chooses the other classes by this code.
     if rule is _DOWN and isinstance(status, int) and 400 <= status < 500:
         return STATUS.get(status, _BAD)
     return rule
@@ -374,5 +379,7 @@ SECRET_SHAPES = re.compile(
 
 
 def redact(text: str) -> str:
-    """Return `text` without anything that is or looks like a key. Stricter than `mask`: a provider may quote a key."""
+    """Return `text` without anything that is or looks like a key. This masks more than `mask`, because a provider may
+    quote a key.
+    """
     return SECRET_SHAPES.sub(HIDDEN, mask(text))

@@ -1,23 +1,25 @@
 """The ledger: the usage of each call, one line per call, without any text of requests or answers.
 
-`llm.ledger.jsonl` is append-only. It contains every invocation of the run, including failed ones. It is neither an
-artifact nor a cause: no result depends on it, and a run without it is complete. A line is passed to the operating
-system before the answer is used. An incomplete last line is removed when the file is opened again. The cache can return
-thousands of answers per second, so consecutive cached answers of the same query share a line.
+`llm.ledger.jsonl` is append-only. It contains every invocation of the run, including failed ones. It is not an
+artifact: no result depends on it, and a run without it is complete. A line is passed to the operating system before the
+answer is used. An incomplete last line is removed when the file is opened again. The cache can return thousands of
+answers per second, so consecutive cached answers of the same query share a line.
 
-Before a call is sent, its intent is on disk (`IntentLog`). If a kill interrupted calls, the next invocation books them
+Before a call is sent, raggs writes to disk that it is about to be sent: its intent (`IntentLog`). If a kill interrupted
+calls, the next invocation books them
 as `unknown`: they are possibly billed, and count as spent with their maximum cost.
 
-All spending passes through the ledger. It is therefore the only place that counts it, with or without a file.
+All spending passes through the ledger. The ledger is therefore the only place that counts spending, whether it writes a
+file or not.
 
 `IntentLog` records calls that are about to be sent, so that a kill removes no call from the account. There is one line
-per request, including retries. It is passed to the operating system before its call is sent. A call's line in the
-ledger names its intents. An intent that no line names belongs to a call whose end was not booked: it is possibly
+per request, including retries. The line is passed to the operating system before its call is sent. A call's line in the
+ledger names its intents. If no ledger line names an intent, the end of its call was not booked. The call is possibly
 billed, and counts as spent with its maximum cost. Lines are not synced one by one: a `kill -9` loses nothing, but a
-power cut may lose the newest lines and thus their calls. The same holds for the ledger.
-
-`llm.intents.jsonl` is next to the ledger while a process works. The next process that opens the ledger books the
-remaining intents as calls with unknown outcome. Only lines of batches stay, because their answers can still be fetched.
+power cut may lose the newest lines and thus their calls. The lines of the ledger are not synced either.
+`llm.intents.jsonl` exists next to the ledger while a process makes calls. The next process that opens the ledger books
+the remaining intents as calls with unknown outcome. Only the intents of batch lines stay, because their answers can
+still be fetched.
 """
 
 from __future__ import annotations
@@ -54,18 +56,20 @@ class CallIntent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     v: Literal[1] = 1
-    number: int = Field(ge=1, description="number by which a line of the ledger refers to it")
+    number: int = Field(ge=1, description="number by which a line of the ledger refers to this intent")
     time: datetime
     stage: str
     qid: str = Field(description="query id; empty if the call serves several queries")
     model: str
     task: str
-    usd: float = Field(ge=0, description="maximum cost in USD, as far as known before the answer")
+    usd: float = Field(
+        ge=0, description="maximum cost in USD, if it can be bounded before the answer, otherwise the likely cost"
+    )
     key: str = Field(
         "", exclude_if=not_, description="cache key of the answer, for a line of a batch, which can be fetched later"
     )
     unsent: bool = Field(
-        False, exclude_if=not_, description="whether the request was not sent, so that it does not count"
+        False, exclude_if=not_, description="true if the request was not sent after all, so that it does not count"
     )
 
 
@@ -73,8 +77,8 @@ class IntentLog:
     """The intents next to one ledger.
 
     Attributes:
-        unsettled: sent intents that no line of the ledger names, by number.
-        last: the highest used number.
+        unsettled: intents that no line of the ledger names and that were not withdrawn, by number.
+        last: the highest number of an intent so far.
     """
 
     def __init__(self, ledger: Path, settled: Collection[int] = ()) -> None:
@@ -142,7 +146,7 @@ def intents_beside(ledger: Path) -> Path:
 
 
 def check_room(folder: Path, calls: int) -> None:
-    """Check before a further paid call that the answers of `calls` calls can be stored.
+    """Check before a paid call that the disk has space for the answers of `calls` calls.
 
     Raises:
         OSError: the disk is full, or nearly full.
@@ -155,12 +159,12 @@ def check_room(folder: Path, calls: int) -> None:
 
 LEDGER_FILE = "llm.ledger.jsonl"
 PAYER_LENGTH = 16
-DIGITS = 12  # decimal digits of an amount in USD: the lowest price of a token is about 1e-8
+DIGITS = 12  # decimal digits of an amount in USD, because the lowest price of a token is about 1e-8 USD
 Outcome = Literal["answered", "unusable", "failed", "cancelled", "cached", "unknown"]
 
 
 class LedgerAccount(NamedTuple):
-    """Stage and query that a call is booked on, fixed when it is requested."""
+    """Stage and query that a call is booked on. They are fixed when the call is requested."""
 
     stage: str
     qid: str
@@ -177,12 +181,12 @@ class LedgerLine(BaseModel):
     qid: str = Field(description="query id; empty if the call serves several queries")
     model: str
     task: str = Field(
-        description="grade, grades, order, rewrite, embed, rerank or relevance; batch: an answer that no caller "
-        "waited for"
+        description="task of the call: grade, grades, order, rewrite, embed, rerank or relevance; batch: an answer "
+        "that no caller waited for"
     )
     outcome: Outcome = Field(
-        description="outcome of the call; unusable: paid, but in the wrong form, failed: no answer, unknown: raggs was "
-        "killed before the end was booked, so the call is possibly billed"
+        description="outcome of the call. unusable: the answer was paid for, but has the wrong form. failed: no "
+        "answer. unknown: raggs was killed before the end was booked, so the call is possibly billed"
     )
     attempts: int = Field(0, ge=0, description="number of requests sent, including retries")
     cached: int = Field(0, ge=0, description="number of answers from the cache")
@@ -201,7 +205,7 @@ class LedgerLine(BaseModel):
     discount_usd: float = Field(0.0, exclude_if=not_, description="saving through the provider's prompt cache, in USD")
     saved_usd: float = Field(0.0, ge=0, description="original cost of the cached answers, in USD")
     own_usd: float = Field(
-        0.0, ge=0, exclude_if=not_, description="part of `saved_usd` that this run had paid for itself"
+        0.0, ge=0, exclude_if=not_, description="part of `saved_usd` that this run itself paid for earlier"
     )
     latency_s: float = Field(
         0.0, ge=0, description="duration of the last attempt in seconds; for a batch, the time until its answer"
@@ -212,18 +216,18 @@ class LedgerLine(BaseModel):
         description="part of `usd` for calls that were sent but not answered. This is the maximum cost if USD are "
         "limited or the outcome is unknown, otherwise the likely cost",
     )
-    intents: tuple[int, ...] = Field((), exclude_if=not_, description="numbers of its requests in the intents")
-    answerer: str = Field("", exclude_if=not_, description="key of the model that answered; empty if none did")
+    intents: tuple[int, ...] = Field((), exclude_if=not_, description="numbers of the intents of the call's requests")
+    answerer: str = Field("", exclude_if=not_, description="key of the model that answered; empty if no model answered")
     named: Answerer | None = Field(
-        None, exclude_if=not_, description="names of the answerer, on the first line with its key"
+        None, exclude_if=not_, description="names of the model that answered, only on the first line with its key"
     )
     payer: str = Field(
-        "", exclude_if=not_, description="name of the run in the answer cache, on one line of the ledger"
+        "", exclude_if=not_, description="name of the run as payer in the answer cache, on only one line of the ledger"
     )
     refused: bool = Field(
         False,
         exclude_if=not_,
-        description="whether the run stopped because this model snapshot differs from the previous ones",
+        description="whether the run stopped because this answer is from another model snapshot than earlier answers",
     )
 
     @property
@@ -244,7 +248,7 @@ class LedgerLine(BaseModel):
 
 @dataclass
 class CallTrace:
-    """Usage of one call, filled while it runs."""
+    """Usage of one call, filled while the call runs."""
 
     spent: Spending = field(default_factory=Spending)
     latency_s: float = 0.0
@@ -259,7 +263,9 @@ class CallTrace:
 
     @property
     def took(self) -> CallUsage:
-        """Usage of the answer. The time until a batch answers is not a latency of the model, so it is omitted."""
+        """Usage of the answer. The latency is None for batches, because the time until a batch answers is not a latency
+        of the model.
+        """
         spent = self.spent
         return CallUsage(1, spent.prompt_tokens, None if self.by_batch else 1000 * self.latency_s, spent.usd)
 
@@ -267,13 +273,13 @@ class CallTrace:
         """Record on disk that a request with a maximum cost of `usd` is about to be sent.
 
         Raises:
-            ProviderError: the disk failed, so it must not be sent.
+            ProviderError: the disk failed, so the request must not be sent.
         """
         if self.book is not None:
             self.intents += self.book.intend([self], [usd])
 
     def fetched(self, key: str) -> None:
-        """Take over the intent of an earlier process's batch line, which the batch has now answered."""
+        """Take over the intent of a batch line that an earlier process sent and the batch has now answered."""
         if self.book is not None:
             self.intents += self.book.fetched(key)
 
@@ -288,7 +294,7 @@ class CallTrace:
             self.latency_s = time.perf_counter() - began
 
     def unsent(self) -> None:
-        """Uncount the latest attempt, because nothing was sent."""
+        """Subtract the latest attempt from the count, because nothing was sent."""
         self.spent -= Spending(calls=1)
 
     def perhaps(self, usd: float) -> float:
@@ -298,9 +304,7 @@ class CallTrace:
         return usd
 
     def batched(self, waited_s: float) -> None:
-        """Record the answer of a batch to one line. A cancelled caller books nothing, because a later run
-        will.
-        """
+        """Record that a batch has answered one line. If the caller was cancelled before, a later run books the line."""
         self.spent += Spending(calls=1)
         self.latency_s = waited_s
         self.by_batch = True
@@ -329,7 +333,8 @@ LEDGER_REMEDY = (
 
 
 def lines_in(path: Path) -> Iterator[LedgerLine]:
-    """Yield the lines of the ledger in `path`, and one for each sent call that is not booked and possibly billed.
+    """Yield the lines of the ledger in `path`, and a line for each call that was sent but not booked, which is possibly
+    billed.
 
     Raises:
         DataError: a line is damaged.
@@ -375,7 +380,7 @@ class _OpenLedger:
         self._size, self._settled = 0, set[int]()
         self.answerers: dict[str, Answerer] = {}  # answerers that the file names, by key
         self.payer, self.payer_named = uuid4().hex[:PAYER_LENGTH], False
-        self.before: set[str] = set()  # keys of the answerers in earlier processes
+        self.before: set[str] = set()  # keys of the answerers of earlier processes
         self._booked, self._unknown = self._read()
         self._log = IntentLog(path, self._settled)
         self._fetchable: dict[str, CallIntent] = {}
@@ -501,12 +506,12 @@ class _OpenLedger:
 
 
 class CallLedger:
-    """Count spending, and write it to a file from the first call on. Without a path, only count.
+    """Count spending, and write it to the file at `path` from the first call on. Without a path, no file is written.
 
     Args:
         path: the file, created or appended to.
-        stage: stage that calls are booked on, or a name for the use.
-        allow_mixed: whether other model snapshots than the previous ones may answer.
+        stage: stage that calls are booked on, or a name for their purpose.
+        allow_mixed: whether answers of other model snapshots than before are allowed.
 
     Attributes:
         answerers: all models that answered, including earlier invocations.
@@ -558,7 +563,8 @@ class CallLedger:
     def turn_to(self, path: Path | None, stage: str) -> None:
         """Book further calls in the file `path`, on `stage`. Calls in flight keep their stage.
 
-        From now on, only snapshots that answered in earlier invocations in this file may answer.
+        From now on, a model may answer only with a snapshot that this file names for an earlier invocation, if it names
+        any.
         """
         self._write_hits()
         if path != self.path:
@@ -585,7 +591,8 @@ class CallLedger:
                 trace.book.void(trace.intents)
 
     def intend(self, traces: Sequence[CallTrace], usd: Sequence[float], keys: Sequence[str]) -> list[int]:
-        """Record on disk that lines of a batch are about to be sent. Return their numbers; empty without a file.
+        """Record on disk that lines of a batch are about to be sent. Return the numbers of the intents; empty if the
+        ledger has no file.
 
         Args:
             traces: traces of the calls.
@@ -598,7 +605,7 @@ class CallLedger:
         return [] if self._book is None else self._book.intend(traces, usd, keys)
 
     def never_sent(self, key: str) -> None:
-        """Record that an earlier process did not send the batch line with the answer's `key`."""
+        """Record that an earlier process did not send the batch line whose answer has the cache key `key`."""
         if self._book is not None:
             self._book.never_sent(key)
 
@@ -611,12 +618,12 @@ class CallLedger:
             account: stage and query.
             model: name of the model.
             task: name of the task.
-            saved_usd: its cost when it was paid for.
+            saved_usd: cost of the answer when it was paid for.
             answerer: the model that answered.
             payer: the run that paid for it, if known.
 
         Raises:
-            SnapshotError: its model snapshot differs from the previous ones.
+            SnapshotError: the answer is from another model snapshot than earlier answers.
         """
         self.answerers.require(answerer)
         hits = self._hits

@@ -75,7 +75,7 @@ def test_a_choice_goes_before_everything() -> None:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["grade"], "no name of a column"),
+        (["grade"], "the name of a column is missing"),
         (["grad=score"], "did you mean 'grade'"),
         (["grade=a", "grade=b"], "two columns for grade"),
     ],
