@@ -33,6 +33,7 @@ from raggs.reporting.base import ReportFacts, ReportSection
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+SUMMARIES = frozenset(("decision", "losses", "systems"))  # first sections, printed on two pages before an appendix
 MAX_TEXT_BYTES = 6_000_000  # total of all passage texts
 MAX_PASSAGE_CHARS = 4_000  # per passage
 MAX_REASON_CHARS = 300  # per reason of a judge
@@ -180,6 +181,7 @@ def report_page(facts: ReportFacts) -> str:
         script=script,
         extent=_extent(facts),
         sections=[_render_section(kind, part, linking) for kind, part in found],
+        summaries=sum(kind.NAME in SUMMARIES for kind in shown),
         terms=linking.used,
         texts=facts.texts,
         glossary=GLOSSARY,

@@ -198,3 +198,22 @@ def test_a_shadow_shows_on_which_side_a_table_goes_on(browser: Any, page: Path) 
     assert left != left_at_end, "what is on the left is out of sight at the end"
     assert right != right_at_end, "what is on the right is out of sight at the beginning"
     window.context.close()
+
+
+def test_it_prints_two_pages_and_an_appendix(browser: Any, tmp_path: Path) -> None:
+    pdfium = pytest.importorskip("pypdfium2")
+    project = make_sweep(tmp_path)
+    project.sweep()
+    runs = tuple(str(path) for path in sorted((project.out / "runs").glob("*k20.trec")))
+    out = write_report_page(ReportRequest(tmp_path, runs, sweeps=(project.out,), out=tmp_path / "report.html"))
+    window = Window(browser, out.as_uri(), offline=True)
+    folded = window.page.locator("details:not([open])").count()
+    printed = pdfium.PdfDocument(window.page.pdf(format="A4"))
+    texts = [page.get_textpage().get_text_range() for page in printed]
+    assert "Keep " in texts[0] or "Replace " in texts[0] or "equivalent" in texts[0], texts[0]
+    assert "Checks of the golden set" in texts[0] and "Systems" in texts[1]
+    assert texts[2].startswith("Appendix"), texts[2]
+    assert "Thresholds" in texts[2] or "thresholds" in texts[2]
+    assert window.page.locator("details:not([open])").count() == folded, "all is put back after printing"
+    assert window.page.locator("#systems #systems-table").count() == 1
+    window.context.close()

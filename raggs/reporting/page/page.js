@@ -92,7 +92,22 @@ const raggs = {
   }, { rootMargin: '-20% 0px -60% 0px' });
   document.querySelectorAll('main > section').forEach((each) => watch.observe(each));
 
-  let opened = [];
-  addEventListener('beforeprint', () => { opened = [...document.querySelectorAll('details:not([open])')]; opened.forEach((each) => { each.open = true; }); });
-  addEventListener('afterprint', () => opened.forEach((each) => { each.open = false; }));
+  /* Print two pages and an appendix: what a summary folds or filters moves to the appendix, and all details are opened.
+     afterprint puts everything back. */
+  let undo = [];
+  addEventListener('beforeprint', () => {
+    const appendix = document.getElementById('appendix');
+    for (const each of appendix ? document.querySelectorAll('.summary details:not(.brief), .summary .in-appendix') : []) {
+      if (each.parentElement.closest('details')) continue;
+      const place = document.createComment('');
+      each.replaceWith(place);
+      appendix.append(each);
+      undo.push(() => place.replaceWith(each));
+    }
+    for (const each of document.querySelectorAll('details:not([open])')) {
+      each.open = true;
+      undo.push(() => { each.open = false; });
+    }
+  });
+  addEventListener('afterprint', () => { undo.forEach((back) => back()); undo = []; });
 })();
