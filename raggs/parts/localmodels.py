@@ -7,8 +7,8 @@ A model is identified by its content: the ONNX file, the weight files whose name
 the tokenizer. The location of the folder does not matter.
 
 A single text is run without padding. Several texts are padded to the length of the longest one and masked. Padding can
-change the last digits of the output, or more if the activations are quantized. If an output must depend only on its
-text, run one text at a time. The ONNX runtime raises various exceptions; each becomes an error that names the model
+change the last digits of the output, or more digits if the activations are quantized. If an output must depend only on
+its text, run one text at a time. The ONNX runtime raises various exceptions; each becomes an error that names the model
 file.
 """
 

@@ -38,7 +38,7 @@ from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells,
 CHUNK = 1 << 22  # bytes per chunk; the arrays of a chunk fit into the CPU cache
 QUERY, DOC = 0, 2  # numbers of the query and passage columns, in both qrels and runs
 MAX_TOKEN_BYTES = 256  # maximum length of an id or number in the fast parser
-EXACT = 2**53  # integers up to here, divided by an exact power of ten, yield the nearest double (Clinger 1990)
+EXACT = 2**53  # integers up to this value, divided by an exact power of ten, yield the nearest double (Clinger 1990)
 DIGITS = 18  # maximum digits of a number; more digits may overflow
 
 # A table is used, because a vectorised power is not always exact.

@@ -2,7 +2,7 @@
 
 A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This is always true, because
 a chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Every word
-of the document is in at least one chunk, if the chunker does not document an exception. A chunker does not depend on
+of the document is in at least one chunk; chunkers document exceptions from this rule. A chunker does not depend on
 files, corpora or runs, and equal documents get equal chunks.
 """
 

@@ -20,7 +20,7 @@ from raggs.base.settings import Causes
 from raggs.base.types import Json
 
 BlockKind = Literal["heading", "text", "code", "table", "list"]
-ENCODING_REMEDY = "convert it to UTF-8, or exclude it with corpus.exclude"
+ENCODING_REMEDY = "convert the file to UTF-8, or exclude it with corpus.exclude"
 
 
 @dataclass(frozen=True)

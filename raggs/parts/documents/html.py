@@ -340,7 +340,7 @@ def check_depth(page: str, path: Path) -> None:
         copies += formatting
         if total > MAX_OPEN_ELEMENTS or copies > MAX_OPEN_FORMATTING:
             line = page.count("\n", 0, found.start()) + 1
-            remedy = "repair it, or exclude it with corpus.exclude"
+            remedy = "repair the file, or exclude it with corpus.exclude"
             raise DataError("too many nested or unclosed elements", where=path, line=line, remedy=remedy)
 
 

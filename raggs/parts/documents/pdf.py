@@ -52,7 +52,7 @@ def _pages(data: bytes, path: Path) -> Iterator[str]:
         finally:
             document.close()
     except PdfiumError as error:
-        remedy = "repair it, remove its password, or exclude it with corpus.exclude"
+        remedy = "repair the file, remove its password, or exclude it with corpus.exclude"
         raise DataError(f"not a readable PDF ({error})", where=path, remedy=remedy) from error
 
 

@@ -26,7 +26,7 @@ class IndexPlace(Settings):
     url: str = Field("http://localhost:9200", description="address of the server, without user name and password")
     index: str = Field(min_length=1, description="name of the index, or an alias")
     id_field: str = Field("_id", description="field of the passage id: _id, or a field of type keyword")
-    title_field: str = Field("title", description="field of the title; documents need not have it")
+    title_field: str = Field("title", description="field of the title; documents may lack this field")
     text_field: str = Field("text", description="field of the text")
     metadata_field: str = Field("metadata", description="field of the metadata, of type object")
     ca_certs: Effort[AnchoredPath | None] = Field(

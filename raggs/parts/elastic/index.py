@@ -43,7 +43,7 @@ class ElasticIndex:
 
     @cached_property
     def _mappings(self) -> dict[str, Mapping[str, Any]]:
-        """Mapping of each concrete index (an alias may refer to several)."""
+        """Mapping of each concrete index by its name; an alias may refer to several indexes."""
         answer = self.server.call(lambda client: client.indices.get_mapping(index=self.place.index))
         return {name: entry["mappings"] for name, entry in sorted(answer.body.items())}
 

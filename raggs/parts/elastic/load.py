@@ -22,7 +22,7 @@ from raggs.parts.elastic.index import LOADING, META, ElasticIndex
 from raggs.parts.elastic.passages import RAW_FIELD, SPAN, IndexPassages
 from raggs.parts.elastic.server import ElasticServer
 
-REPLACE = "pass --yes to delete it and load it again, or use another index"
+REPLACE = "pass --yes to delete the index and load it again, or use another one"
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class ElasticServer:
         if self._client is None:
             import elasticsearch  # imported lazily: the import takes a quarter of a second
 
-            # Hide the server's repeated warnings about its settings, and the client's about each attempt.
+            # Hide two kinds of repeated warnings: the server's about its settings, and the client's about each attempt.
             warnings.filterwarnings("ignore", category=elasticsearch.ElasticsearchWarning)
             logging.getLogger("elastic_transport").setLevel(logging.ERROR)
             options: dict[str, Any] = {"request_timeout": self._place.timeout, "max_retries": 0}

@@ -32,7 +32,7 @@ class LiteLLMEmbedder(Embedder):
         dims: int | None = Field(
             None,
             ge=1,
-            description="dimensions of a vector; null: all dimensions of the model, if litellm's model list has it",
+            description="dimensions of a vector; null: all dimensions, according to litellm's model list",
         )
         batch: Effort[int] = Field(128, ge=1, description="texts per call")
         parameters: Parameters = Field(default_factory=dict, description="call parameters, such as input_type")

@@ -40,8 +40,8 @@ class _WordLlamaModel:
     """Tokenizer and table of token vectors.
 
     Attributes:
-        embedding: one row per token, in half precision; converted to float32 after as many lookups as it has rows.
-        asked: number of tokens looked up so far.
+        embedding: one row per token, in half precision; converted to float32 after as many lookups as the table has
+        rows. asked: number of tokens looked up so far.
     """
 
     tokenizer: Tokenizer

@@ -101,7 +101,10 @@ def check_shape(vectors: Vectors, queries: Vectors) -> None:
     """
     if queries.ndim != 2 or queries.shape[1] != vectors.shape[1]:
         dims, wanted = queries.shape[-1], vectors.shape[1]
-        raise DataError(f"a query has {dims} dimensions, the index has {wanted}", remedy="use one embedder for both")
+        raise DataError(
+            f"a query has {dims} dimensions, the index has {wanted}",
+            remedy="use the same embedder for queries and passages",
+        )
 
 
 def check_finite(queries: Vectors) -> None:
@@ -116,7 +119,9 @@ def check_finite(queries: Vectors) -> None:
 
 def broken_vectors() -> DataError:
     """Return the error for passage vectors with NaN or infinity."""
-    return DataError("the passage vectors contain NaN or infinity", remedy="delete them; raggs computes them again")
+    return DataError(
+        "the passage vectors contain NaN or infinity", remedy="delete the vectors; raggs computes them again"
+    )
 
 
 def best_of(

@@ -116,7 +116,7 @@ def open_vectors(
     """Return the vectors of `store` by `embedder`; missing or altered vectors are computed.
 
     Args:
-        cache: cache of the vectors of any number of corpora and embedders.
+        cache: cache of vectors, which may belong to several corpora and embedders.
         embedder: identity of the embedder; vectors of equal identity are comparable.
         embed: converts up to 4,096 texts to vectors of unit length (or zero), shape (texts, dims).
         progress: called with ("vectors", done, total) after each shard.

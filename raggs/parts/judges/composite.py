@@ -171,7 +171,7 @@ class PanelConfig(AdapterConfig):
             raise ValueError(f"{len(self.weights)} weights for {len(self.judges)} judges; set one weight per judge")
         for place, spec in enumerate(self.judges):
             if spec in self.judges[:place]:
-                raise ValueError(f"judge {place} repeats an earlier one; for several calls, set samples")
+                raise ValueError(f"judge {place} repeats an earlier judge; for several calls of a judge, set samples")
         if self.ask_all and self.rule != "first":
             raise ValueError("ask_all requires rule first; all other rules call all members anyway")
         held = [member for member in self.judges if isinstance(member, PanelConfig)]
@@ -375,7 +375,7 @@ class CascadeConfig(AdapterConfig):
     def _differ(self) -> CascadeConfig:
         for place, spec in enumerate(self.judges):
             if spec in self.judges[:place]:
-                raise ValueError(f"judge {place} repeats an earlier one; for several calls, set samples")
+                raise ValueError(f"judge {place} repeats an earlier judge; for several calls of a judge, set samples")
         return self
 
     @property

@@ -71,7 +71,7 @@ class HumanJudge(Judge):
     """Human labels: grades and orders given with `raggs review`; abstains on passages without a label."""
 
     Config = HumanConfig
-    VERSION = 2  # version 1 counted the same label once per sample
+    VERSION = 2  # in version 1, a label counted once per sample
     IN_CASCADE = False  # human labels are final: in a panel, they have priority
     config: HumanConfig
 

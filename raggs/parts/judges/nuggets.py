@@ -76,7 +76,7 @@ class NuggetJudge(Judge):
     def check(self, queries: Iterable[Query]) -> None:
         for query in queries:
             if not query.nuggets:
-                message = f"query {query.qid} has no nuggets, but judge nuggets needs them"
+                message = f"query {query.qid} has no nuggets, but judge nuggets needs nuggets"
                 raise DataError(message, remedy="add nuggets to the query, or choose another judge")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:

@@ -38,7 +38,8 @@ class QrelsConfig(AdapterConfig):
     type: Literal["qrels"] = "qrels"
     path: InputPath = Field(description="labels: TREC qrels or any format that raggs eval reads; may be gzipped")
     mapping: AddedLater[dict[int, int] | None] = Field(
-        None, description="grade of each label, e.g. {0: 1, 1: 4}; null: scale of raggs export, or the label itself"
+        None,
+        description="grade of each label, e.g. {0: 1, 1: 4}; null: grade according to the export, or the label itself",
     )
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="grade of passages without a label")
     beta: float | None = Field(

@@ -97,7 +97,7 @@ class ReferenceJudge(Judge):
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         shares = [covered / total for covered, total in self._coverage(query, passage)]
         best = max(shares, default=0.0)
-        return Judgment(grade_of(best, self.config.thresholds), f"covers {best:.0%} of its best reference")
+        return Judgment(grade_of(best, self.config.thresholds), f"covers {best:.0%} of the best matching reference")
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))

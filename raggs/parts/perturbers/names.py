@@ -37,7 +37,9 @@ class EditDistanceNearMiss(Perturber):
 
     class Config(PerturberConfig):
         type: Literal["edit_distance_near_miss"] = "edit_distance_near_miss"
-        distances: tuple[int, int, int] = Field((1, 2, 3), description="substituted letters in C2a, C2b and C4")
+        distances: tuple[int, int, int] = Field(
+            (1, 2, 3), description="number of substituted letters in C2a, C2b and C4"
+        )
 
     config: Config
 

@@ -164,7 +164,7 @@ def check_length(text: str, path: Path | str, line: int) -> None:
         DataError: the query is longer than `MAX_QUESTION_CHARS`.
     """
     if len(text) > MAX_QUESTION_CHARS:
-        message = f"the query has {len(text):,} characters, the maximum is {MAX_QUESTION_CHARS:,}"
+        message = f"the query has {len(text):,} characters, but the maximum is {MAX_QUESTION_CHARS:,}"
         raise DataError(message, where=path, line=line, remedy="shorten the query; documents belong in the corpus")
 
 

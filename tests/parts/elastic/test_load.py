@@ -124,7 +124,7 @@ def test_an_index_made_otherwise_is_replaced_only_when_asked(elastic_url, change
     name = fresh_name()
     load(loader(elastic_url, name))
     given = bare_documents if change.get("contents", CONTENTS).dims == 0 else documents
-    with pytest.raises(DataError, match=rf"already exists, and {said} .* --yes to delete it"):
+    with pytest.raises(DataError, match=rf"already exists, and {said} .* --yes to delete the index"):
         load(loader(elastic_url, name, **change), given=given)
     assert ElasticIndex(IndexPlace(url=elastic_url, index=name)).count() == 10
     done, _ = load(loader(elastic_url, name, **change), overwrite=True, given=given)

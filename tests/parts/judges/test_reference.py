@@ -56,7 +56,7 @@ def test_characters_count_not_words() -> None:
 def test_the_best_covered_excerpt_gives_the_grade() -> None:
     question = query(references=[{"text": "one two three four"}, {"text": EXCERPT}])
     answer = graded(judge("reference"), question, passage("d", "one two three four"))
-    assert (answer.grade, answer.reason) == (5, "covers 100% of its best reference")
+    assert (answer.grade, answer.reason) == (5, "covers 100% of the best matching reference")
 
 
 def test_a_short_excerpt_must_be_there_as_a_whole() -> None:

@@ -152,5 +152,5 @@ def test_anything_at_all_is_a_query_or_a_named_fault(row: dict[str, Any]) -> Non
 
 def test_a_document_in_place_of_a_question_is_refused_at_once() -> None:
     assert read(text="w " * 50_000).text
-    with pytest.raises(DataError, match=r"any:7: the query has 100,001 characters, the maximum is 100,000"):
+    with pytest.raises(DataError, match=r"any:7: the query has 100,001 characters, but the maximum is 100,000"):
         read(text="x" * 100_001)
