@@ -1,8 +1,8 @@
-"""Split a system's losses into retrieval and order. Also profile recall, and test how sensitive RA-nWG is.
+"""Split a system's losses into retrieval and order, profile recall, and test the parameters of RA-nWG.
 
-Two losses (`bottleneck`): the candidates are the first `pool` passages of the system. 1 - PROC is the most that better
-retrieval could gain. PROC - actual is what a perfect order of the same candidates would gain (Dallaire 2025, sections
-2.3 and 3).
+Two losses (`bottleneck`): the candidates are the first `pool` passages of the system, and PROC is the score of a
+perfect order of the candidates. 1 - PROC is the most that better retrieval could gain. PROC - actual is what a perfect
+order of the same candidates would gain (Dallaire 2025, sections 2.3 and 3).
 
 Four losses (`loss_ladder`): one measure scores five lists for each query.
 
@@ -14,7 +14,8 @@ Four losses (`loss_ladder`): one measure scores five lists for each query.
 
 The four differences between these lists are the losses. The first is due to passages that no system found, the second
 to this system's candidates, and the third to its order. The fourth is due to unjudged passages, which take ranks and
-count as not relevant. With a single system, the losses by missing passages and by candidates add up to 1 - PROC.
+count as not relevant.
+If the best value of the measure is 1, the first two losses add up to 1 - PROC.
 
 Recall profile (`recall_profile`): the distribution of recall, and the share of queries above each threshold.
 Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Plotted over delta from 0 to 1,
@@ -52,7 +53,7 @@ PAIRS = {
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Losses of a system on one measure, over the queries for which it is defined.
+    """Losses of a system on one measure, over the queries for which the measure is defined.
 
     Attributes:
         measure: "ra_nwg", "n_recall4" or "n_recall5".
@@ -60,8 +61,8 @@ class Bottleneck:
         actual, ceiling: mean value of the system, and of a perfect order of its candidates.
         share: mean of actual / ceiling over the queries whose ceiling is above 0; NaN if there are no such queries.
         retrieval, ordering: mean gain from perfect retrieval, and from a perfect order of the pool.
-        kind: which mean loss is larger; "none" if both are negligible.
-        by_query: the same for each query; "" if the measure is undefined for the query.
+        kind: the larger of the two mean losses; "none" if both are negligible.
+        by_query: the larger loss of each query, with values as in `kind`; "" if the measure is undefined for the query.
         losses: shape (queries, 2), each query's loss by retrieval and by ordering; NaN if the measure is undefined.
     """
 
@@ -152,7 +153,7 @@ class LossLadder:
 
 
 def steady(named: MeasureSpec) -> bool:
-    """Return whether `loss_ladder` accepts a measure: a better order never lowers it, and it has no mode such as E."""
+    """Return whether `loss_ladder` accepts a measure: one without a mode that a better order never lowers."""
     return not named.mode and named.measure.NAME in STEADY
 
 
@@ -191,7 +192,7 @@ def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: in
 
 
 def _ideal_list(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
-    """Return the hits of a list of the wanted judged passages for each query, highest weight first."""
+    """Return hits as if each query's list were its wanted judged passages, highest weight first."""
     qrels, item = hits.qrels, np.flatnonzero(wanted)
     query = qrels.query[item]
     table = named.measure.table(qrels)

@@ -102,7 +102,7 @@ class IdColumn:
 
 
 class KeyTable:
-    """Finds rows by their keys; sorts the keys once for all lookups.
+    """Table that finds rows by their keys; the keys are sorted once for all lookups.
 
     Args:
         keys: keys of all rows.
@@ -328,7 +328,7 @@ def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str
         remedy: advice if the scale is ambiguous; {high} is replaced by the highest grade.
 
     Raises:
-        DataError: no grade is 0 or at least 4, and not all are 1; no passage would be relevant on the scale 1 to 5.
+        DataError: no grade is 0 or at least 4, and not all are 1. No passage would be relevant on the scale 1 to 5.
     """
     found = set(grades)
     if 0 in found or {grade for grade in found if grade >= 0} == {1}:

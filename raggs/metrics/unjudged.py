@@ -4,9 +4,8 @@ Bounds of a difference (`difference_ends`): the smallest and largest value of ea
 passages allow, for one system or for the difference of two. Each unjudged passage in the top k of a system may get any
 grade of the scale. A passage that both systems retrieve gets the same grade in both. Once graded, it also counts in the
 ideal list, as every judged passage does. The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg,
-ra_nwg, ...), for mrr and hit, and for map, if a query has few unjudged passages. In other cases, a query with an
-unjudged passage may have any value of the measure's range. These bounds are never too narrow, but may be too wide. A
-query without unjudged passages keeps its value.
+ra_nwg, ...), for mrr and hit, and for map, if a query has few unjudged passages. In other cases, the bounds are never too
+narrow, but may be too wide: up to the range of the measure. A query without unjudged passages keeps its value.
 
 Bounds of a score (`unjudged_bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
 Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal
@@ -14,7 +13,7 @@ list.
 
 Label uncertainty (`with_doubt`): labels are resampled around their grades, which widens the interval of a score. The
 label of a ranked passage varies with the posterior's standard error. The label of an unranked passage is drawn from
-the judge's repeated grades; if there are none, it is fixed. The posterior of a passage moves with its label. Labels
+the judge's repeated grades; without repeated grades, the label is fixed. The posterior of a passage moves with its label. Labels
 and queries are resampled together, so the interval covers both. It is never narrower than the interval over queries.
 
 Effects of single labels (`flip_effects`): the change of each query's value if one label were different, to plan human

@@ -1,17 +1,19 @@
 """Statistics of the name and noise diagnoses: margins of proper names, their prediction, and recovery from noise.
 
 Margins: how much of a score depends on the name, and how much on the topic? A question "Which works by A on T?" is
-scored against five candidates. C1 has the right author and topic, C2a and C2b another author on the same topic, C3 the
-right author on another topic, C4 neither. Source: "Practical RAG Evaluation" (2025), sections 4.2 and 4.3, appendix A.2
-and A.3. Scores and margins have the shape (runs, questions). All runs have the same questions; the other candidates are
-drawn again in each. The functions do not depend on the model that produced the scores.
+scored against five candidates. C1 has the right author and topic. C2a and C2b have another author on the same topic, C3
+the right author on another topic, and C4 another author on another topic. Source: "Practical RAG Evaluation" (2025),
+sections 4.2 and 4.3, appendix A.2 and A.3. Scores and margins have the shape (runs, questions). All runs have the same
+questions; the candidates other than C1 are drawn again in each run. The functions do not depend on the model that
+produced the scores.
 
-Prediction: how well does a cheap figure predict an expensive one? A rank correlation over the changes. The expensive
-figure is known per question, so its interval is over resampled questions. The cheap figure has no resampling error.
+Prediction: how well does a cheap measurement predict an expensive one? The answer is a rank correlation over several
+changes. The expensive measurement is known per question, so the interval comes from resampled questions. The cheap one
+is treated as exact.
 
-Noise and rewriting: a figure is a cosine to an ideal text or a retrieval measure. Each question has a value without
-noise, with noise, and after rewriting; comparisons are paired over questions. Source: section 4.4 and appendix A.4,
-which report the mean cosines and their drop. The intervals and the recovered share are added here.
+Noise and rewriting: each question has a value without noise, with noise, and after rewriting. A value is the cosine to
+an ideal text, or a retrieval measure. Comparisons are paired over questions. Source: section 4.4 and appendix A.4,
+which report the mean cosines and their drop. The intervals and the recovered share are additions.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Margins:
     Attributes:
         name: s(C1) - max(s(C2a), s(C2b)): gain from the right name.
         topic: s(C1) - s(C3): gain from the right topic.
-        both: s(C1) - s(C4): gain from both.
+        both: s(C1) - s(C4): gain from the right name and topic.
     """
 
     name: Floats
@@ -60,10 +62,10 @@ class MarginMean:
     """A mean over questions and runs.
 
     Attributes:
-        value: mean of the runs' means; NaN if nothing is defined.
+        value: mean of the runs' means; NaN if there are no values.
         spread: standard deviation between the runs' means (n - 1); NaN for one run.
-        by_runs: bootstrap interval over the runs' means: variation by other distractors.
-        by_questions: bootstrap interval over the questions' means: variation by other questions.
+        by_runs: bootstrap interval over the runs' means; shows the variation with other distractors.
+        by_questions: bootstrap interval over the questions' means; shows the variation with other questions.
         count: number of (run, question) cells with a value.
     """
 
@@ -76,12 +78,12 @@ class MarginMean:
 
 @dataclass(frozen=True)
 class MarginChange:
-    """Effect of an ablation on a margin.
+    """Effect of an ablation, such as a removed name, on a margin.
 
     Attributes:
         percent: mean of (ablated - base) / base * 100 over the cells whose base is at least `LEAST_BASE`.
         of_means: relative change of the mean over all cells, in percent; not inflated by small bases.
-        of_means_bounds: its interval over resampled questions.
+        of_means_bounds: interval of `of_means` over resampled questions.
         absolute: mean of ablated - base over all cells, in the unit of the scores.
         left_out: number of cells whose base is too small for a percentage.
     """
@@ -100,7 +102,7 @@ def margins(scores: Floats) -> Margins:
         scores: shape (runs, questions, 5), the candidates in the order of `ROLES`; higher is better.
 
     Raises:
-        ValueError: wrong shape, or a score that is not finite.
+        ValueError: the shape is wrong, or a score is not finite.
     """
     found = np.asarray(scores, dtype=np.float64)
     if found.ndim != 3 or found.shape[2] != len(ROLES):
@@ -117,7 +119,7 @@ def mean_of(values: Floats, *, seed: int) -> MarginMean:
     A run or a question without any value is excluded.
 
     Raises:
-        ValueError: wrong shape, or an infinite value.
+        ValueError: the shape is wrong, or a value is infinite.
     """
     if values.ndim != 2:
         raise ValueError(f"expected values of shape (runs, questions), got {values.shape}")
@@ -133,12 +135,12 @@ def mean_of(values: Floats, *, seed: int) -> MarginMean:
 
 
 def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LEAST_BASE) -> MarginChange:
-    """Return the change of margins, cell by cell, of shape (runs, questions).
+    """Compare margins with and without an ablation, paired by run and question.
 
     Args:
         ablated, base: margins for the same questions, runs and distractors.
         seed: random seed of the resamples.
-        least: smallest base with a percentage; above 0.
+        least: smallest base for which a percentage is computed; above 0.
 
     Raises:
         ValueError: the shapes differ, or `least` is not above 0.
@@ -160,9 +162,9 @@ def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LE
 
 
 def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, MarginBounds]:
-    """Return the mean of `above` over the mean of `below`, shapes (runs, questions), with an interval over questions.
+    """Return mean(above) / mean(below), both of shape (runs, questions), with its interval over questions.
 
-    NaN if the mean of `below` is not above 0: a ratio to a zero or negative margin is meaningless.
+    NaN if the mean of `below` is 0 or negative, because a ratio to such a margin is meaningless.
     """
     upper, lower = above.mean(axis=0), below.mean(axis=0)
     draws = resampled_means([upper, lower], intervals_DRAWS, seed)
@@ -178,7 +180,7 @@ def _ratio(above: float, below: float) -> float:
 
 
 def _means(values: Floats, there: Flags, axis: int) -> Floats:
-    """Return means along one axis over the defined values; rows without any are excluded."""
+    """Return means along one axis over the defined values; rows without a defined value are excluded."""
     counts = there.sum(axis=axis)
     sums = np.where(there, values, 0.0).sum(axis=axis)
     found: Floats = sums[counts > 0] / counts[counts > 0]
@@ -191,7 +193,7 @@ MIN_POINTS = 3  # minimum points for a rank correlation
 
 @dataclass(frozen=True)
 class Prediction:
-    """A rank correlation, in -1..1.
+    """How well a cheap measurement predicts an expensive one: their rank correlation, in -1..1.
 
     Attributes:
         spearman: correlation of the cheap values with the means of the expensive ones, ties at their mean rank; NaN
@@ -210,8 +212,8 @@ def predict(cheap: Floats, dear: Floats, *, seed: int) -> Prediction:
     """Return how well `cheap` predicts the order of the means of `dear`.
 
     Args:
-        cheap: shape (points,).
-        dear: shape (points, questions), the expensive values for the same questions in the same order.
+        cheap: shape (points,), the cheap value of each change.
+        dear: shape (points, questions), the expensive values of each change, for the same questions in the same order.
         seed: random seed of the resamples.
 
     Raises:
@@ -237,7 +239,7 @@ def _correlation(first: Floats, second: Floats) -> float:
     return spearman(ours, theirs)
 
 
-TAIL_PERCENT = 2.5  # percent beyond each end of an interval
+TAIL_PERCENT = 2.5  # percent of the resamples beyond each bound of an interval
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ NO_SHARE = RecoveredShare(math.nan, math.nan, math.nan)
 
 
 def noise_change(before: Floats, after: Floats, seed: int) -> Interval:
-    """Return the mean difference with its interval, over the questions that have both values."""
+    """Return the mean of after - before with its interval, over the questions that have both values."""
     return bootstrap_mean(after - before, seed=seed)
 
 
@@ -287,12 +289,12 @@ def recovered_share(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) 
 
 
 def overlaps(first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], k: int) -> Floats:
-    """Return for each question the share of the first `k` passages that two lists have in common."""
+    """Return, for each question, the share of the first `k` passages that both lists contain."""
     return _pairwise(first, second, k, lambda one, other: overlap_at_k(one, other, k))
 
 
 def taus(first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], k: int) -> Floats:
-    """Return for each question Kendall's tau over the common passages of the first `k`; NaN with fewer than two."""
+    """Return Kendall's tau of each question over passages in both top `k`; NaN with fewer than two."""
     return _pairwise(first, second, k, kendall_tau_b)
 
 

@@ -19,12 +19,13 @@ Order = Sequence[str] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class RBO:
-    """Rank-biased overlap of two lists of which only the beginnings are known.
+    """Rank-biased overlap of two lists of which only the first ranks are known.
 
     Attributes:
-        extrapolated: RBO_ext in 0..1, assuming that the agreement so far continues; NaN if a list is empty.
-        minimum: value if nothing that follows agrees.
-        residual: amount added to `minimum` if everything that follows agrees as much as possible.
+        extrapolated: RBO_ext in 0..1, which assumes that the unknown ranks agree as the known ones do; NaN if a list is
+            empty.
+        minimum: RBO if the unknown ranks share no ids.
+        residual: by how much RBO exceeds `minimum` if the unknown ranks agree as much as possible.
     """
 
     extrapolated: float
@@ -37,9 +38,9 @@ class OrderAgreement:
     """Agreement of two orders by every measure of this module, at one p and k.
 
     Attributes:
-        tau_b, spearman: in -1..1, over the shared ids.
+        tau_b, spearman: Kendall's and Spearman's correlation over the shared ids, in -1..1.
         tau_ap: AP correlation of the second order with the first as the truth, in -1..1, over the shared ids.
-        tau_ap_symmetric: mean of both directions.
+        tau_ap_symmetric: mean of the AP correlations with either order as the truth.
         rbo: rank-biased overlap, over all ids.
         overlap: overlap of the first k ids, in 0..1.
         shared, only_first, only_second: number of ids in both orders, only in the first, only in the second.
@@ -57,7 +58,7 @@ class OrderAgreement:
 
 
 def compare_orders(first: Order, second: Order, *, p: float = 0.9, k: int = 10) -> OrderAgreement:
-    """Return all measures of agreement of two orders.
+    """Compare two orders by all measures of this module.
 
     Args:
         first: the order taken as the truth by asymmetric measures.
@@ -66,7 +67,7 @@ def compare_orders(first: Order, second: Order, *, p: float = 0.9, k: int = 10) 
         k: cutoff of `overlap_at_k`.
 
     Raises:
-        ValueError: as for the single measures.
+        ValueError: an id occurs twice, a score is NaN, or p or k is out of its range.
     """
     shared = len(_scores(first).keys() & _scores(second).keys())
     return OrderAgreement(
@@ -85,7 +86,7 @@ def compare_orders(first: Order, second: Order, *, p: float = 0.9, k: int = 10) 
 def kendall_tau_b(first: Order, second: Order) -> float:
     """Return Kendall's tau-b over the shared ids, in -1..1.
 
-    NaN with fewer than two shared ids, or if all of them are tied in one order.
+    NaN with fewer than two shared ids, or if all shared ids are tied in one of the orders.
 
     Raises:
         ValueError: an id occurs twice, or a score is NaN.
@@ -97,7 +98,7 @@ def kendall_tau_b(first: Order, second: Order) -> float:
 
 
 def spearman(first: Order, second: Order) -> float:
-    """Return Spearman's rho over the shared ids, ties at their mean rank, in -1..1; NaN as for `kendall_tau_b`.
+    """Return Spearman's rho over the shared ids, in -1..1; ties have their mean rank, and NaN is as in `kendall_tau_b`.
 
     Raises:
         ValueError: an id occurs twice, or a score is NaN.
@@ -111,15 +112,15 @@ def spearman(first: Order, second: Order) -> float:
 def tau_ap(truth: Order, estimate: Order, *, symmetric: bool = False) -> float:
     """Return the AP correlation over the shared ids: Kendall's tau with more weight on the top of the estimate.
 
-    2 / (n - 1) * sum over i = 2..n of C(i) / (i - 1), minus 1, where C(i) is the number of items above rank i of the
-    estimate that the truth also ranks above the item at rank i. Yilmaz, Aslam and Robertson, "A new rank correlation
-    coefficient for information retrieval", SIGIR 2008. With ties on either side, it is the expected value over all ways
-    of breaking them.
+    It is 2 / (n - 1) * sum over i = 2..n of C(i) / (i - 1), minus 1. C(i) counts the items above rank i of the estimate
+    that the truth also ranks above the item at rank i. Source: Yilmaz, Aslam and Robertson, "A new rank correlation
+    coefficient for information retrieval", SIGIR 2008. If an order has ties, the result is the mean over all orders of
+    the tied items.
 
     Args:
         truth: the order taken as correct.
         estimate: the order whose top counts most.
-        symmetric: return the mean of both directions.
+        symmetric: whether to return the mean over both orders as the truth.
 
     Returns:
         A value in -1..1; NaN with fewer than two shared ids.
@@ -136,17 +137,18 @@ def tau_ap(truth: Order, estimate: Order, *, symmetric: bool = False) -> float:
 
 
 def _tau_ap(true: Floats, estimated: Floats) -> float:
-    """Return tau_ap, summed by groups of tied estimates: each member is equally likely at each rank of its group.
+    """Return tau_ap, averaged over all orders of tied estimates.
 
-    Against items above its group, a member counts as correct by the truth (a tie counts half). Against members of its
-    group that come before it, half of the pairs are correct, by symmetry.
+    A tied item is equally likely at each rank of its group. Compared with an item above its group, it counts as correct
+    if the truth agrees, and half if they are tied in the truth. Of the pairs within its group, half count as correct,
+    by symmetry.
     """
     total = 0.0
     for level in np.unique(estimated):
         members, above = true[estimated == level], true[estimated > level]
         right = (above > members[:, None]).sum() + (above == members[:, None]).sum() / 2
         before = np.arange(members.size)
-        ranks = above.size + before  # counted from 0
+        ranks = above.size + before  # ranks from 0
         counts = right / members.size + before / 2
         total += float((counts[ranks > 0] / ranks[ranks > 0]).sum())
     return 2 * total / (true.size - 1) - 1
@@ -156,13 +158,13 @@ def rbo(first: Order, second: Order, *, p: float = 0.9) -> RBO:
     """Return the rank-biased overlap: the mean agreement of two prefixes for a reader who continues with probability
     `p`.
 
-    Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", TOIS 28(4), 2010. The extrapolation is
-    equation 32, for lists of any two lengths. The bounds follow from the smallest and largest overlap that unseen ranks
-    can have. Equal scores of a mapping are ordered by id.
+    Source: Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", TOIS 28(4), 2010. The
+    extrapolation is equation 32, for lists of any two lengths. The bounds follow from the smallest and largest overlap
+    that unknown ranks can have. Equal scores of a mapping are ordered by id.
 
     Args:
         first, second: the orders; they need not share any ids.
-        p: strictly between 0 and 1; at 0.9, the first ten ranks have 86% of the weight.
+        p: strictly between 0 and 1; with 0.9, the first ten ranks have 86% of the weight.
 
     Raises:
         ValueError: p is not strictly between 0 and 1, an id occurs twice, or a score is NaN.
@@ -175,10 +177,10 @@ def rbo(first: Order, second: Order, *, p: float = 0.9) -> RBO:
     final = float(overlap[-1]) if depth else 0.0
     d = np.arange(1, depth + 1)
     weights = (1 - p) / p * p**d / d
-    # Below the observed ranks, at least `final` ids stay shared: the tail of the series of -log(1 - p).
+    # After the known ranks, at least `final` ids stay shared. Their sum is the tail of the series of -log(1 - p).
     tail = -math.log1p(-p) * (1 - p) / p - float(weights.sum())
     minimum = float(weights @ overlap) + final * tail
-    # At most, each unseen item of the shorter list (later of both lists) matches an unmatched item, until all match.
+    # At most, each unknown item of the shorter list (later of both lists) matches an unmatched item, until all match.
     full = int(s + depth - final)
     beyond = np.arange(depth + 1, full + 1)
     most = np.concatenate((overlap + np.maximum(d - s, 0), 2 * beyond - depth - s + final))
@@ -193,9 +195,9 @@ def rbo(first: Order, second: Order, *, p: float = 0.9) -> RBO:
 
 
 def _overlaps(short: Sequence[str], long: Sequence[str]) -> Floats:
-    """Return the number of ids that both prefixes contain, at each depth of the longer list.
+    """Return the number of ids that both prefixes contain, for each depth up to the length of the longer list.
 
-    Beyond its end, the shorter list stays as it is.
+    At greater depths, the prefix of the shorter list is the complete list.
     """
     place = {name: rank for rank, name in enumerate(short)}
     shared_from = np.array([max(rank, place[name]) for rank, name in enumerate(long) if name in place], dtype=np.int64)
@@ -205,8 +207,9 @@ def _overlaps(short: Sequence[str], long: Sequence[str]) -> Floats:
 def overlap_at_k(first: Order, second: Order, k: int) -> float:
     """Return the share of ids that the first `k` of both orders have in common, in 0..1.
 
-    If both orders are shorter than `k`, the divisor is the length of the longer one, so two equal short lists have 1.
-    NaN if both are empty. Equal scores of a mapping are ordered by id.
+    If both orders are shorter than `k`, the divisor is the length of the longer order, so two equal short lists score
+    1.
+    NaN if both orders are empty. Equal scores of a mapping are ordered by id.
 
     Raises:
         ValueError: k < 1, an id occurs twice, or a score is NaN.
@@ -219,7 +222,7 @@ def overlap_at_k(first: Order, second: Order, k: int) -> float:
 
 
 def _scores(order: Order) -> Mapping[str, float]:
-    """Return scores by id, higher is better; a sequence is scored by descending rank."""
+    """Return scores by id, higher is better; the ids of a sequence get descending scores."""
     if isinstance(order, Mapping):
         for name, score in order.items():
             if math.isnan(score):

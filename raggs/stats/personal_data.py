@@ -1,18 +1,17 @@
-"""Personal data in user queries, found by patterns and checksums, and masked; queries cleaned and grouped.
+"""Personal data in user queries, found by patterns and checksums, and masked. Also cleans and groups logged queries.
 
-Detected are e-mail addresses (also as "jane at example dot com"), IBANs and payment cards (by checksum), and public IP
-addresses. Phone numbers are detected by phonenumbers, for the regions of the text's language. Social security numbers
-are detected for the US (by format) and France (by check key). Names are detected in typical contexts: after "my name
-is" or "Mr", or at the end of a letter.
+These are detected: e-mail addresses (also as "jane at example dot com"), IBANs and payment cards (by checksum), and
+public IP addresses. Phone numbers are detected by the package phonenumbers, for the regions of the text's language.
+Social security numbers are detected for the US (by format) and France (by check key). Names are detected in typical
+contexts: after "my name is" or "Mr", or at the end of a letter.
 
 Patterns do not find all names, and postal addresses are not detected. A text without findings may still contain
-personal data. Nothing in this module sends or stores a text.
+personal data. This module neither sends nor stores texts.
 
-Logged lines become questions: lines that are not questions are dropped, and equal lines are counted together. Two lines
-are equal if they have the same words in the same order, ignoring case, accents and punctuation. The most frequent
-spelling is kept. Lines of similar meaning are found by vectors elsewhere (`raggs.stats.question_filters.duplicates`),
-but
-only within one `near_duplicate_key`: "error 404" is not "error 403", and "with" is not "without".
+Logged lines become questions: lines that are not questions are dropped, and equal lines are merged and counted. Two
+lines are equal if they have the same words in the same order, ignoring case, accents and punctuation. The most frequent
+spelling is used. To find lines of similar meaning by their vectors, use `raggs.stats.question_filters.duplicates`. Only
+lines with the same `near_duplicate_key` are compared: "error 404" is not "error 403", and "with" is not "without".
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ CARD_STARTS = "23456"  # first digits of the networks' card numbers, ISO/IEC 781
 
 
 def is_iban(text: str) -> bool:
-    """Return whether `text` (letters and digits without spaces) is an IBAN: the country's length, and 1 modulo 97
-    (ISO 7064).
+    """Return whether `text` (letters and digits without spaces) is an IBAN.
+
+    It must have the length used in its country and the remainder 1 modulo 97 (ISO 7064).
     """
     code = text.upper()
     if not (code.isascii() and code.isalnum()) or IBAN_LENGTHS.get(code[:2]) != len(code):
@@ -70,7 +70,7 @@ def is_nir(text: str) -> bool:
 
 
 PersonalKind = Literal["email", "phone", "iban", "card", "ip", "ssn", "name"]
-# In order of precedence for overlapping matches.
+# If matches overlap, the kind that comes first here is used.
 KINDS: tuple[PersonalKind, ...] = ("email", "iban", "card", "ssn", "ip", "phone", "name")
 # Regions to which numbers without a country code are assigned, by language.
 REGIONS: Mapping[str, tuple[str, ...]] = {
@@ -83,12 +83,12 @@ REGIONS: Mapping[str, tuple[str, ...]] = {
     "pt": ("PT", "BR"),
 }
 PHONE_DIGITS = 7
-SIGNED = 60  # characters at the end of a text that are searched for a signature
+SIGNED = 60  # number of characters at the end of a text in which a signature is searched
 
 
 @dataclass(frozen=True, order=True)
 class PersonalSpan:
-    """Characters that identify a person.
+    """Range of characters that identifies a person.
 
     Attributes:
         start, end: character range.
@@ -119,7 +119,7 @@ CAPITALIZED_WORD = r"[A-ZÀ-ÖØ-Þ][\w'’-]*\w"
 FULL_NAME = (
     rf"{CAPITALIZED_WORD}(?: (?:de|du|van|von|le|la|el|bin|{CAPITALIZED_WORD}|[A-Z]\.)){{0,2}} "
     rf"{CAPITALIZED_WORD}"
-)  # at least two words
+)  # a full name has at least two words
 ANY_NAME = rf"{CAPITALIZED_WORD}(?: (?:de|du|van|von|le|la|el|bin|{CAPITALIZED_WORD}|[A-Z]\.)){{0,3}}"
 NAME_PATTERN = r"[^\W\d_][\w'’-]*"
 NO_NAME = (
@@ -196,14 +196,14 @@ def _emails(text: str) -> SpanIterator:
 
 
 def _find_checked(pattern: re.Pattern[str], text: str, holds: Callable[[str], bool]) -> SpanIterator:
-    """Yield matches of a pattern that pass a checksum once spaces and hyphens are removed."""
+    """Yield matches of a pattern whose checksum is valid after removing spaces and hyphens."""
     for match in pattern.finditer(text):
         if holds(re.sub(r"[ -]", "", match[0])):
             yield match.span()
 
 
 def _ibans(text: str) -> SpanIterator:
-    """Yield IBANs. Each ends at the length of its country, so capital letters that follow are not included."""
+    """Yield IBANs. An IBAN ends at the length used in its country, so capital letters after it are not included."""
     for match in IBAN.finditer(text):
         wanted, end = IBAN_LENGTHS.get(match[0][:2].upper(), 0), 0
         for place, char in enumerate(match[0]):
@@ -250,11 +250,11 @@ def _find_names(text: str) -> SpanIterator:
 
 
 Reason = Literal["empty", "no words", "small talk", "too short", "too long"]
-MAX_QUESTION_CHARS = 2000  # longer ones are pasted documents
+MAX_QUESTION_CHARS = 2000  # longer lines are probably pasted documents
 MIN_QUESTION_WORDS = 2
 # scripts without spaces between words or with long words
 WIDE_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
-WIDE_LEAST = 4  # minimum characters in these scripts
+WIDE_LEAST = 4  # minimum number of characters of a question in these scripts
 ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
 WORD_PATTERN = re.compile(r"[^\W_]+")
 LETTER_PAIR = re.compile(r"[^\W\d_]{2,}")
@@ -271,10 +271,10 @@ NEGATIONS = frozenset(DENYING.split())
 
 @dataclass(frozen=True)
 class QuestionLines:
-    """Lines that are one question.
+    """Equal lines, merged into one question.
 
     Attributes:
-        text: most frequent spelling; the first one if tied.
+        text: most frequent spelling; if tied, the first of these spellings.
         line: line number of the first occurrence.
         count: number of occurrences in all spellings.
     """
@@ -306,15 +306,13 @@ def same_key(text: str) -> str:
 
 
 def near_duplicate_key(text: str) -> str:
-    """Return what two near duplicates must share in addition to their meaning: the numbers, and whether they contain
-    a negation.
-    """
+    """Return a key that near duplicates must share: their numbers, and whether they contain a negation."""
     words = set(same_key(text).split())
     return f"{' '.join(sorted(NUMBER_PATTERN.findall(text)))}|{bool(words & NEGATIONS)}"
 
 
 def group_lines(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
-    """Merge equal lines, the most frequent first, then by line number."""
+    """Merge equal lines; return the most frequent question first, then by line number."""
     spelled: dict[str, dict[str, QuestionLines]] = {}
     for each in lines:
         spellings = spelled.setdefault(same_key(each.text), {})
@@ -329,7 +327,7 @@ def merge_near_lines(asked: Sequence[QuestionLines], into: Iterable[tuple[int, i
 
     Args:
         asked: all questions.
-        into: pairs of rows: the question to remove, and the one to count it with.
+        into: pairs of rows in `asked`: the question to remove, and the question to which its count is added.
     """
     counts = [each.count for each in asked]
     gone = set()

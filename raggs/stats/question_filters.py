@@ -2,45 +2,48 @@
 
 Removal of duplicates and of questions with an irrelevant excerpt: Smith and Troynikov, "Evaluating Chunking Strategies
 for Retrieval", Chroma 2024. Two questions whose cosine is above a threshold are duplicates. A question is removed with
-all its excerpts if its cosine with any of them is below another threshold. The report does not state which duplicate is
-kept. Here it is the earlier one, and a removed question does not cause others to be removed. Thresholds depend on the
-embedder and the corpus. The report's thresholds are for OpenAI's text-embedding-3-large.
+all its excerpts if its cosine with any of them is below another threshold. The report does not state which of two
+duplicates remains. Here, the earlier question remains, and a removed question does not cause others to be removed.
+Thresholds depend on the embedder and the corpus. The report's thresholds are for OpenAI's text-embedding-3-large.
 
 Leakage: how far a question copies the rare words of its excerpts. Copied words bias scores towards lexical search.
 
     leakage(q) = sum of idf(w) over the words of q that occur in an excerpt of q / sum of idf(w) over the words of q
     idf(w) = ln(1 + (N - n(w) + 0.5) / (n(w) + 0.5))        N texts in the corpus, of which n(w) contain w
 
-This is the idf of BM25 (Lucene's), so a copied rare word has the same weight as in BM25. 0: no word is copied; 1: all
-are. Words are those that search compares: distinct stems without stop words and accents, provided by the caller.
+This is the idf of BM25 (Lucene's), so a copied rare word has the same weight as in BM25. Leakage is 0 if no word is
+copied and 1 if all words are. The caller provides the words as lexical search compares them: distinct stems without
+stop words and accents.
 
 Measured (`benchmarks/leakage.py`) on the 472 questions of Chroma's chunking report over chunks of 200 tokens: recall of
 the excerpts' characters in the first chunk, BM25 minus all-MiniLM-L6-v2. The difference is +0.025 in the third of the
-questions with the least leakage (below 0.45), +0.185 in the next (below 0.70) and +0.224 in the last; Spearman's rho
-+0.15, p 0.001. In the first five chunks, where BM25 finds almost everything, it is +0.047, +0.113 and +0.107.
-WordLlama's vectors are sums over words and gain from copied words as BM25 does, so no trend is visible.
+questions with the least leakage (below 0.45), +0.185 in the next third (below 0.70) and +0.224 in the last third.
+Spearman's rho is +0.15 (p 0.001). In the first five chunks, where BM25 finds almost everything, the differences are
++0.047, +0.113 and +0.107. WordLlama's vectors are sums over words and gain from copied words as BM25 does, so no trend
+is visible.
 
-Questions are split into a part for choosing (dev) and one for reporting (test). A question's part depends only on a
-hash of the seed and its key, so adding questions does not move others. The shares therefore hold on average within each
-type of question, but not exactly. If the key is the window or document, all questions about it are in the same part.
-Then a choice made on dev has not used the texts of the test questions.
+Questions are split into a part for choosing (dev) and a part for reporting (test). A question's part depends only on a
+hash of the seed and its key, so adding questions does not move others to another part. The shares are therefore
+approximate: they hold on average within each type of question. If the key is the window or document, all questions
+about it are in the same part. A choice made on dev then has not used the texts of the test questions.
 
 Difficulty of questions: the share of systems that find the relevant passages. This is the classical difficulty of an
-item (higher means easier). It is informative only if the systems differ: three chunk sizes of one embedder are hardly
-more than one system. A question that no system answers may be hard, or its excerpts may be wrong. Such questions have
-their own level, so that they can be reviewed.
+item (higher means easier). It is informative only if the systems differ: three chunk sizes of one embedder count as
+hardly more than one system. If no system finds the passages, the question may be hard, or its excerpts may be wrong.
+Such questions have a separate level, so that they can be reviewed.
 
-Windows of documents from which questions are generated: the documents are divided into windows of about equal size, in
-an order that covers all parts evenly. In each prefix of that order, the number of windows of a document is proportional
-to its length, up to one or two. Its windows are spread evenly over it, and no character is repeated before all were
-used. A longer order starts with the shorter one, so extending it does not change earlier windows. A document of `n`
-windows and `L` characters gets the positions (i + u) / L, i = 0..n-1, with one random u in [0, 1): the divisor method
-of apportionment with a random offset. The i-th window of a document is chosen by the golden ratio.
+Windows of documents from which questions are generated: the documents are divided into windows of about equal size. The
+order of windows covers all parts of the documents evenly. In each prefix of this order, a document's number of windows
+is proportional to its length, with an error of one or two. The windows of a document are spread evenly over it, and no
+character is repeated before all were used. A longer order starts with the shorter one, so extending it does not change
+earlier windows. A document of `n` windows and `L` characters gets the positions (i + u) / L, i = 0..n-1, with one
+random u in [0, 1): the divisor method of apportionment with a random offset. The golden ratio determines which of its
+windows is the i-th.
 
 Threshold search: a binary search in which a person reviews pairs, as in the report. Pairs near the current value are
-reviewed. If they pass (the two questions mean the same, or the excerpt fits its question), the value decreases, else
-it increases. A step shows up to three pairs and follows the majority, so a single odd pair does not decide. The state
-consists only of the answers, so undoing an answer removes it from the list.
+reviewed. If the pairs pass (the two questions mean the same, or the excerpt fits its question), the value decreases,
+else it increases. A step shows up to three pairs and follows the majority, so a single unusual pair does not decide.
+The state consists only of the answers, so undoing an answer removes it from the list.
 """
 
 from __future__ import annotations
@@ -64,11 +67,11 @@ QUESTIONS_PER_BLOCK = 1024  # questions compared at a time: 4 MB per block of co
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Cosine thresholds, -1..1.
+    """Cosine thresholds of the filters, each in -1..1.
 
     Attributes:
-        excerpt: an excerpt below it is not about its question.
-        duplicate: two questions above it are duplicates.
+        excerpt: an excerpt with a lower cosine is not about its question.
+        duplicate: two questions with a higher cosine are duplicates.
     """
 
     excerpt: float = 0.41
@@ -81,21 +84,23 @@ class Thresholds:
 
 
 DEFAULT = Thresholds()
-THRESHOLDS: Mapping[str, Thresholds] = {  # the report's table of corpora
+THRESHOLDS: Mapping[str, Thresholds] = {  # by corpus, from a table of the report
     "state_of_the_union": Thresholds(0.40, 0.70),
     "wikitexts": Thresholds(0.42, 0.73),
     "chatlogs": Thresholds(0.43, 0.71),
     "finance": Thresholds(0.42, 0.70),
     "pubmed": Thresholds(0.40, 0.67),
 }
-# Embedders whose cosines have another range. All of the report's 472 questions passed its filters. Under WordLlama, the
-# report's thresholds would remove 63 as duplicates and 197 for an excerpt; these remove 1 and 20.
+# Thresholds of embedders whose cosines have another range. All of the report's 472 questions had passed its filters.
+# With WordLlama, the report's thresholds would remove 63 of them as duplicates and 197 because of an excerpt. The
+# thresholds below remove 1 and 20.
 OF_EMBEDDERS: Mapping[str, Thresholds] = {"wordllama": Thresholds(excerpt=0.15, duplicate=0.85)}
 
 
 def thresholds_for(corpus: str, embedder: str = "") -> Thresholds:
-    """Return the default thresholds: those of the embedder type, else those of a corpus of the report, else the
-    general ones.
+    """Return the default thresholds for an embedder and a corpus.
+
+    The thresholds of the embedder type come first, then those of the corpus in the report, then general ones.
     """
     return OF_EMBEDDERS.get(embedder, THRESHOLDS.get(corpus, DEFAULT))
 
@@ -106,9 +111,9 @@ class DuplicateQuestion:
 
     Attributes:
         row: row of the question.
-        of: row of the most similar earlier question that is kept.
+        of: row of the most similar earlier question that remains.
         cosine: cosine of the two.
-        threshold: the threshold that it exceeds.
+        threshold: the threshold that the cosine exceeds.
     """
 
     row: int
@@ -128,7 +133,7 @@ class IrrelevantQuestion:
         row: row of the question.
         excerpt: row of its excerpt with the lowest cosine.
         cosine: cosine of the two.
-        threshold: the threshold that it falls below.
+        threshold: the threshold that the cosine falls below.
     """
 
     row: int
@@ -145,12 +150,13 @@ def duplicates(
 ) -> tuple[DuplicateQuestion, ...]:
     """Return the questions that duplicate an earlier one.
 
-    Each question is compared with the earlier ones that are kept. Time grows with the number of questions times the
-    number kept, memory with the number of questions.
+    Each question is compared with the earlier questions that remain. Time grows with the number of questions times the
+    number that remain, and memory with the number of questions.
 
     Args:
-        vectors: shape (questions, dims), of unit length, or zero (then not equal to any other).
-        thresholds: one for all, or one per question; a question is removed if its cosine exceeds its threshold.
+        vectors: shape (questions, dims), of unit length, or zero; a zero vector duplicates no other.
+        thresholds: one for all questions, or one per question; a question whose cosine exceeds its threshold is
+            removed.
         groups: shape (questions,); only questions of the same group are compared, such as those of one corpus.
 
     Returns:
@@ -191,9 +197,9 @@ def _of_group(vectors: Vectors, rows: Ints, limits: Floats) -> list[DuplicateQue
 
 
 def _nearest(vectors: Vectors, block: Ints, kept: Ints) -> tuple[Floats, Ints]:
-    """Return for each question of a block its highest cosine with a kept question, and the first one that has it.
+    """Return each question's highest cosine with a kept question, and the first kept question with this cosine.
 
-    Without kept questions, the cosine is -inf.
+    If there are no kept questions, the cosine is -inf.
     """
     best = np.full(len(block), -np.inf)
     nearest = np.full(len(block), -1, dtype=np.int64)
@@ -228,10 +234,10 @@ def irrelevant(
 
     Args:
         questions, excerpts, owner: as in `excerpt_cosines`.
-        thresholds: one for all, or one per question; a question is removed if a cosine is below its threshold.
+        thresholds: one for all questions, or one per question; a question with a lower cosine is removed.
 
     Returns:
-        In the order of the questions, each with its least similar excerpt. A question without excerpts is kept.
+        The questions to remove, in their order, each with its least similar excerpt. Questions without excerpts remain.
     """
     cosines = excerpt_cosines(questions, excerpts, owner)
     limits = np.broadcast_to(np.asarray(thresholds, dtype=np.float64), (len(questions),))
@@ -247,17 +253,17 @@ def irrelevant(
 
 
 LEAKAGE_BINS = 10
-HIGH = 0.8  # from here, a question counts as copied
-MAX_HIGH_LEAKAGE_SHARE = 0.5  # share of copied questions from which raggs warns
+HIGH = 0.8  # questions with at least this leakage count as copied
+MAX_HIGH_LEAKAGE_SHARE = 0.5  # if at least this share of the questions is copied, raggs warns
 
 
 @dataclass(frozen=True)
 class WordWeights:
-    """Document frequencies of words, from which their idf follows.
+    """Document frequencies of words, from which their idf is computed.
 
     Attributes:
         texts: number of texts in the corpus.
-        holding: by word, the number of texts that contain it.
+        holding: by word, the number of texts that contain the word.
     """
 
     texts: int
@@ -265,7 +271,7 @@ class WordWeights:
 
     @classmethod
     def of(cls, texts: Iterable[Collection[str]]) -> WordWeights:
-        """Return the weights from the words of each text of the corpus (passages, windows or documents)."""
+        """Count in how many texts of a corpus (passages, windows or documents) each word occurs; return the weights."""
         holding: Counter[str] = Counter()
         count = 0
         for words in texts:
@@ -274,7 +280,7 @@ class WordWeights:
         return cls(count, holding)
 
     def idf(self, word: str) -> float:
-        """Return the idf of a word, see the module docstring; a word in no text has the highest idf."""
+        """Return the idf of a word (see the module); a word that is in no text has the highest idf."""
         held = self.holding.get(word, 0)
         return math.log(1 + (self.texts - held + 0.5) / (held + 0.5))
 
@@ -298,10 +304,10 @@ class LeakageSummary:
     """Summary of the leakage of a set of questions.
 
     Attributes:
-        count: number of questions with a value.
-        mean, quartiles: of the values; the quartiles are first quartile, median and third quartile.
+        count: number of questions whose leakage is defined.
+        mean, quartiles: mean of the values, and their first quartile, median and third quartile.
         histogram: number of questions in each tenth of 0..1.
-        high: share of questions at or above `HIGH`.
+        high: share of questions whose leakage is at least `HIGH`.
     """
 
     count: int
@@ -312,7 +318,7 @@ class LeakageSummary:
 
     @property
     def warning(self) -> str | None:
-        """Warning for readers of scores over these questions; None if few questions are copied."""
+        """Warning to show with scores over these questions; None if few questions are copied."""
         if not self.count or self.high < MAX_HIGH_LEAKAGE_SHARE:
             return None
         return (
@@ -342,9 +348,9 @@ def part_of(key: str, seed: int, dev: float = DEV) -> SplitPart:
     """Return the part (dev or test) of the question with this key.
 
     Args:
-        key: key of the question, or of the text that it is about.
+        key: key of the question, or of the text that the question is about.
         seed: random seed.
-        dev: share of dev, 0..1. A larger share contains the dev part of a smaller one.
+        dev: share of dev, 0..1. The dev part of a larger share contains the dev part of a smaller one.
 
     Raises:
         ValueError: the share is out of range.
@@ -356,7 +362,7 @@ def part_of(key: str, seed: int, dev: float = DEV) -> SplitPart:
 
 DifficultyLevel = Literal["easy", "medium", "hard", "unfound"]
 DIFFICULTIES: tuple[DifficultyLevel, ...] = ("easy", "medium", "hard", "unfound")
-EASY, MEDIUM = 2 / 3, 1 / 3  # shares of the systems, inclusive
+EASY, MEDIUM = 2 / 3, 1 / 3  # minimum shares of the systems that find the question's passages
 
 
 @dataclass(frozen=True)
@@ -366,7 +372,8 @@ class QuestionDifficulty:
     Attributes:
         found: number of systems that find a relevant passage.
         systems: number of systems.
-        level: "easy" from two thirds of the systems, "medium" from one third, "hard" below, "unfound" if none finds it.
+        level: "easy" if at least two thirds of the systems find one, "medium" from one third, "hard" below, "unfound"
+            if no system does.
     """
 
     found: int
@@ -378,7 +385,7 @@ def difficulties(hits: Flags) -> tuple[QuestionDifficulty, ...]:
     """Return the difficulty of each question.
 
     Args:
-        hits: shape (questions, systems), whether a system finds a relevant passage of a question.
+        hits: shape (questions, systems), whether the system finds a relevant passage of the question.
 
     Raises:
         ValueError: the array is not two-dimensional or has no system.
@@ -397,9 +404,9 @@ def _difficulty_level(found: int, systems: int) -> DifficultyLevel:
     return "easy" if found >= EASY * systems else "medium" if found >= MEDIUM * systems else "hard"
 
 
-SIZE = 4000  # characters, as in the report
+SIZE = 4000  # window size in characters, as in the report
 GOLDEN = (5**0.5 - 1) / 2
-# Preferred positions of a window's edge, and how far the edge moves to reach one, as a share of a window.
+# Preferred positions of a window's edge, and the maximum distance of each, as a share of a window.
 BREAKS = ((re.compile(r"\n\s*\n"), 0.1), (re.compile(r"\s+"), 1.0))
 WORD_CHARACTER = re.compile(r"\w")
 
@@ -410,7 +417,8 @@ class TextWindow:
 
     Attributes:
         document: number of the document, from 0.
-        start, end: first character, and first one after the last; the range neither starts nor ends with white space.
+        start, end: positions of the first character, and of the first one after the range. The range has no white space
+            at its ends.
     """
 
     document: int
@@ -419,15 +427,15 @@ class TextWindow:
 
 
 def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int = SIZE) -> tuple[TextWindow, ...]:
-    """Return `count` windows in an order that covers all parts of the documents evenly (see the module docstring).
+    """Return `count` windows in an order that covers all parts of the documents evenly (see the module).
 
-    A document of at most `size` characters is one window. Longer ones are divided into equal parts of at most that
-    size. Each edge moves to a blank line less than a tenth of a part away, or else to the nearest white space. In a
-    word as long as a part (a page of Chinese), the edge does not move. Once all windows are used, new windows start
-    a quarter to three quarters of a part later.
+    A document of at most `size` characters is one window. Longer documents are divided into equal parts of at most
+    `size` characters. Each edge between two parts moves to a blank line less than a tenth of a part away, or else to
+    the nearest white space. In a part without white space (a page of Chinese), the edge does not move. Once all windows
+    are used, the documents are divided again, with all edges a quarter to three quarters of a part later.
 
     Args:
-        texts: texts of the documents; each window contains at least one letter or digit.
+        texts: texts of the documents. Every window contains at least one letter or digit.
         count: number of windows.
         seed: random seed of the order and of the later windows.
         size: maximum size of a window in characters.
@@ -453,7 +461,7 @@ def _chain(first: list[TextWindow], rounds: Iterator[list[TextWindow]]) -> Itera
 
 
 def _round(texts: Sequence[str], number: int, seed: int, size: int) -> list[TextWindow]:
-    """Return every part of every document once, in order."""
+    """Return all windows of one round through the documents, in the order of `stratified_windows`."""
     placed: list[tuple[float, TextWindow]] = []
     for document, text in enumerate(texts):
         chance = generator(seed, "windows", number, document)
@@ -473,7 +481,7 @@ def _edges(text: str, size: int, shift: float) -> list[int]:
     """Return the edges of a text's windows, including its start and end.
 
     Args:
-        shift: share of a window by which the edges move; the first and last window are then shorter.
+        shift: share of a window by which all edges are shifted; the first and last window are then shorter.
     """
     parts = max(1, -(-len(text) // size))
     width = len(text) / parts
@@ -485,7 +493,10 @@ def _edges(text: str, size: int, shift: float) -> list[int]:
 
 
 def _nearest_break(text: str, place: int, width: float) -> int:
-    """Return the best edge near `place`: a nearby blank line, else white space at most one part away, else `place`."""
+    """Return the best edge near `place`.
+
+    A nearby blank line comes first, then white space at most one part away, then `place` itself.
+    """
     for pattern, share in BREAKS:
         reach = max(1, int(share * width))
         found = [match.end() for match in pattern.finditer(text, max(0, place - reach), place + reach)]
@@ -495,13 +506,13 @@ def _nearest_break(text: str, place: int, width: float) -> int:
 
 
 def _trim(text: str, window: TextWindow) -> TextWindow:
-    """Return the window without white space at its ends."""
+    """Remove white space at the ends of a window; return the window."""
     held = text[window.start : window.end]
     start = window.start + len(held) - len(held.lstrip())
     return TextWindow(window.document, start, start + len(held.strip()))
 
 
-PAIRS_PER_STEP = 3  # pairs reviewed per step
+PAIRS_PER_STEP = 3  # maximum number of pairs to review per step
 WIDTH = 0.01  # width of the interval at which the search ends
 COSINE_BINS = 20
 
@@ -511,7 +522,7 @@ class ThresholdBracket:
     """State of a threshold search.
 
     Attributes:
-        low, high: interval that contains the threshold.
+        low, high: bounds of the interval that contains the threshold.
         row: next pair to review; None if the search is finished.
     """
 
@@ -531,7 +542,7 @@ class ThresholdSearch:
 
     Attributes:
         cosines: cosines of the pairs, shape (pairs,).
-        answers: answers so far: whether each reviewed pair passes.
+        answers: for each reviewed pair, whether the pair passes, in the order of the reviews.
     """
 
     cosines: Floats
@@ -569,13 +580,13 @@ class ThresholdSearch:
         return ThresholdBracket(low, high, None)
 
     def _nearest(self, value: float, low: float, high: float, seen: set[int]) -> int | None:
-        """Return the unreviewed pair nearest to a value, within the bounds."""
+        """Return the unreviewed pair whose cosine is nearest to a value, within the bounds; None if there is none."""
         order = np.argsort(np.abs(self.cosines - value), kind="stable").tolist()
         return next((row for row in order if row not in seen and low <= self.cosines[row] <= high), None)
 
 
 def _is_settled(votes: Sequence[bool]) -> bool:
-    """Return whether the remaining pairs of the step cannot change the majority."""
+    """Return whether the majority of a step is certain before all its pairs are reviewed."""
     most = PAIRS_PER_STEP // 2 + 1
     return sum(votes) >= most or len(votes) - sum(votes) >= most
 
@@ -586,7 +597,7 @@ def _halve_interval(low: float, high: float, votes: Sequence[bool]) -> tuple[flo
 
 
 def nearest_earlier(vectors: Vectors) -> tuple[Floats, list[int]]:
-    """Return for each question except the first its highest cosine with an earlier one, and the row of that one."""
+    """Return the highest cosine with an earlier question, and that question's row, for each question but the first."""
     cosines = np.full(max(0, len(vectors) - 1), -1.0)
     nearest = [0] * len(cosines)
     for row in range(1, len(vectors)):
@@ -597,10 +608,10 @@ def nearest_earlier(vectors: Vectors) -> tuple[Floats, list[int]]:
 
 
 def furthest_excerpt(cosines: Floats, owner: Sequence[int]) -> tuple[Floats, list[int]]:
-    """Return for each question with excerpts the lowest cosine of an excerpt, and the row of that excerpt.
+    """Return, for each question with excerpts, the lowest cosine of an excerpt and that excerpt's row.
 
     Args:
-        cosines, owner: of the excerpts, as in `excerpt_cosines`.
+        cosines, owner: cosine and question of each excerpt, as in `excerpt_cosines`.
     """
     lowest: dict[int, int] = {}
     for row, question in enumerate(owner):
@@ -611,6 +622,6 @@ def furthest_excerpt(cosines: Floats, owner: Sequence[int]) -> tuple[Floats, lis
 
 
 def histogram(cosines: Floats, bins: int = COSINE_BINS) -> tuple[tuple[float, int], ...]:
-    """Return the lower edge and the count of each bin of cosines over 0..1; negative values count as 0."""
+    """Return a histogram of cosines over 0..1: lower edge and count of each bin; negative cosines count as 0."""
     counts, edges = np.histogram(np.clip(cosines, 0.0, 1.0), bins=bins, range=(0.0, 1.0))
     return tuple(zip((round(float(edge), 6) for edge in edges), counts.tolist(), strict=False))

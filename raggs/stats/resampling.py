@@ -1,23 +1,23 @@
 """Elimination of systems during an evaluation (`halve`), and stability of the chosen system (`find_winners`).
 
 `halve` drops systems that are significantly worse than others on the queries seen so far. Queries come in random order
-without replacement. For each system, the null hypothesis is that it has the best mean over all queries. It is tested by
+without replacement. For each system, the null hypothesis is that it has the best mean over all queries. The test uses
 betting: on each query, a gambler bets that the current leader beats the system, at odds that are fair under the null
-hypothesis. A capital of 1 that grows to 1 / error rejects the hypothesis (Waudby-Smith and Ramdas, "Estimating means of
-bounded random variables by betting", 2023, sections 4 and 5). By Ville's inequality, this holds at all times at once,
-so the number of rounds needs no correction. Only the best system's hypothesis is true, so the number of systems needs
-none either. The only assumption on the differences is their range, so a system that fails rarely but completely is
-handled correctly. In total, the system with the best mean over all queries is dropped with a probability of at most
-`error`. Queries must not be in file order, because the first ones may all be of one kind.
+hypothesis. If a capital of 1 grows to 1 / error, the hypothesis is rejected (Waudby-Smith and Ramdas, "Estimating means
+of bounded random variables by betting", 2023, sections 4 and 5). By Ville's inequality, the error rate holds for all
+times together, so the number of rounds needs no correction. The number of systems needs no correction either, because
+only the best system's hypothesis is true. The only assumption on the differences is their range, so a system that fails
+rarely but completely is handled correctly. In total, the system with the best mean over all queries is dropped with a
+probability of at most `error`. Queries must not be in file order, because the first queries of a file may all be alike.
 
 `resampled_means` is the nonparametric bootstrap over queries (Efron and Tibshirani, 1993, chapter 6; section 4.1 of
 Dallaire, 2025). All systems share the resamples, so that the common difficulty of queries cancels out. The means of a
 system depend only on its own values and the seed, not on the other systems.
 
-`find_winners` estimates how often each system would be chosen with other queries of the same kind. Queries are
-resampled, the means recomputed, and the rules of `raggs.stats.choice` applied under the same limits. Cost and latency
-stay as measured. The front matters only among systems with equal values on every query, because a system with the best
-quality and no such rival is always on it.
+`find_winners` estimates how often each system would be chosen with other queries of the same kind. For each resample of
+the queries, the means are recomputed, and the rules of `raggs.stats.choice` choose under the same limits. Cost and
+latency stay as measured. The Pareto front matters only among systems with equal values on every query. A system with
+the best quality and no equal is always on the front.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from raggs.stats.choice import NO_LIMITS, CandidateColumns, ChoiceLimits, Equiva
 from raggs.stats.front import JITTER_MS, Candidate, check_candidates, find_front, round_quality
 
 RESAMPLE_DRAWS = 1_000
-MAX_COUNT_CELLS = 1_000_000  # cells of the count matrix held at a time: 8 MB
+MAX_COUNT_CELLS = 1_000_000  # cells of the count matrix in memory at a time: 8 MB
 
 
 def checked_values(values: npt.ArrayLike, systems: int) -> Floats:
-    """Return values of shape (systems, queries), NaN if a measure is undefined.
+    """Check values and return them as an array of shape (systems, queries); NaN if the measure is undefined.
 
     Raises:
-        ValueError: wrong shape, or an infinite value.
+        ValueError: the shape is wrong, or a value is infinite.
     """
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != systems:
@@ -68,14 +68,14 @@ def resampled_means(values: Floats, *, draws: int, seed: int) -> Iterator[Floats
     patterns, of_row = np.unique(~np.isnan(values), axis=0, return_inverse=True)
     filled, weights = np.nan_to_num(values), patterns.astype(np.float64)
     for counts in _counts(values.shape[1], draws, seed):
-        # einsum instead of BLAS, whose rounding depends on the number of rows and threads.
+        # einsum, because the rounding of a BLAS product depends on the number of rows and threads.
         totals = np.einsum("dq,sq->ds", counts, filled)
         drawn = np.einsum("dq,pq->dp", counts, weights)[:, of_row.ravel()]
         yield np.divide(totals, drawn, out=np.full_like(totals, np.nan), where=drawn > 0)
 
 
 def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
-    """Yield how often each query is drawn, one block of draws at a time: shape (draws in the block, queries)."""
+    """Yield how often each query is drawn, in blocks of draws of shape (draws in the block, queries)."""
     rng, step = generator(seed, "decision", queries), max(1, MAX_COUNT_CELLS // max(queries, 1))
     for start in range(0, draws, step):
         rows = min(step, draws - start)
@@ -85,7 +85,7 @@ def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 ERROR = 0.01
-# shares of the largest bet that cannot lose the complete capital
+# each gambler's bet, as a share of the largest bet that cannot lose the complete capital
 BET_SHARES = np.array([0.04, 0.07, 0.12, 0.2, 0.35, 0.5, 0.7, 0.95])
 MIN_BET_ROOM = 1e-12
 
@@ -96,9 +96,9 @@ class DroppedSystem:
 
     Attributes:
         name: name of the system.
-        by: the best system on the queries seen, among those that may replace it.
-        difference: mean of that system minus this one, over the queries seen; may be 0 if several share the lead.
-        evidence: natural logarithm of the capital; at least ln(1 / error).
+        by: the best system on the queries seen, among the systems that may replace this one.
+        difference: mean of `by` minus mean of this system, over the queries seen; may be 0 if several systems lead.
+        evidence: natural logarithm of the capital of the test; at least ln(1 / error).
     """
 
     name: str
@@ -109,12 +109,12 @@ class DroppedSystem:
 
 @dataclass(frozen=True)
 class HalvingRound:
-    """Result of one round: the systems that are kept (in the given order) and those that are dropped.
+    """Result of one round: the systems that remain (in the given order) and the systems that are dropped.
 
     Attributes:
-        kept, dropped: each system that was still evaluated is in one of them.
+        kept, dropped: each system that was evaluated in this round is in one of these.
         queries: number of queries seen so far, in all rounds.
-        needed: evidence that drops a system, ln(1 / error).
+        needed: minimum evidence to drop a system, ln(1 / error).
     """
 
     kept: tuple[str, ...]
@@ -141,15 +141,15 @@ def halve(
     """Drop the systems that are significantly worse on the queries seen.
 
     Args:
-        names: all systems that were there at the start, including those dropped in earlier rounds.
+        names: all systems of the first round, including those dropped since.
         values: values of the primary measure, shape (names, queries seen in all rounds), columns in the order of
             `draw_order`. A query counts if all systems that were evaluated on it have a value; other values are NaN. A
-            system without any value is ignored and kept.
+            system without any value is not tested and remains.
         total: total number of queries.
         looked_at: for each system, the number of first queries on which it was evaluated; None: all. Systems evaluated
-            on all queries seen are tested; the others were dropped before.
+            on all queries seen are tested; the other systems were dropped before.
         replaces: shape (names, names); true if the row's system may drop the column's. A system that costs more or is
-            slower does not make a cheaper or faster one superfluous. None: all may. The guarantee then covers each
+            slower does not make a cheaper or faster one superfluous. None: all may. The guarantee covers each
             system whose mean is not below that of any system that may replace it.
         error: maximum probability of dropping the best system, over all rounds; strictly between 0 and 1.
         span: difference between the largest and the smallest possible value of the measure.
@@ -177,14 +177,14 @@ def halve(
 
 
 def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floats:
-    """Return the log of the largest capital so far against "no system has a better mean over all `total` queries".
+    """Return each system's largest capital so far against the hypothesis that it is the best, as a logarithm.
 
-    The capital is the mean over several gamblers, who bet different shares of the largest bet that cannot ruin them.
+    The capital is the mean over several gamblers. Each bets a different share of the largest bet that cannot ruin them.
     All of them bet on the current leader.
 
     Args:
         table: shape (systems, queries seen), values of a column differ by at most 1; random order, without replacement.
-        counts: number of first queries on which each system was evaluated.
+        counts: for each system, the number of first queries on which it was evaluated.
         allowed: shape (systems, systems), whether the row's system may replace the column's.
         total: total number of queries.
 
@@ -207,7 +207,7 @@ def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floa
 
 
 def _against_leader(now: Floats, sums: Floats, there: Flags, allowed: Flags) -> tuple[Floats, Floats]:
-    """Return by how much the previous leader beats each system on this query, and in the sums before it."""
+    """Return by how much the previous leader beats each system on this query, and in the sums over earlier queries."""
     if allowed.all():
         leaders = np.full(len(now), np.where(there, sums, -math.inf).argmax())
     else:
@@ -227,7 +227,7 @@ def _gain(gap: Floats, fair: Floats) -> Floats:
 
 
 def _table(matrix: Floats, counts: Ints, span: float) -> Floats:
-    """Return values in units of the span; 0 if a system was not evaluated, and for queries that do not count."""
+    """Return values in units of the span; 0 if a system has no value for a query, or the query does not count."""
     there = counts[:, None] > np.arange(matrix.shape[1])
     counting = ~(np.isnan(matrix) & there).any(axis=0)
     table = np.where(there & counting, matrix, 0.0) / span
@@ -246,7 +246,7 @@ def _allowed(replaces: npt.ArrayLike | None, names: int) -> Flags:
 
 
 def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int, float]:
-    """Return the best other system that may replace this one, and the difference of their means."""
+    """Return the best of the other systems that may replace this one, and the difference of their means."""
     means = table.mean(axis=1)
     rivals = there & allowed[:, row]
     rivals[row] = False
@@ -271,13 +271,14 @@ class Winners:
     """How often each system wins.
 
     Attributes:
-        shares: systems that win at least once, most frequent first; their shares and `none` sum to 1.
-        none: share of resamples in which no system meets the limits.
-        draws: number of resamples; they give a share p the standard error sqrt(p (1 - p) / draws).
+        shares: systems that win at least once, most frequent winner first; their shares and `none` sum to 1.
+        none: share of resamples in which no system is within the limits.
+        draws: number of resamples; the standard error of a share p is sqrt(p (1 - p) / draws).
         queries: number of queries that were resampled.
         confidence: share of resamples in 0..1 that a system must win to count as the winner.
-        rivals: the smallest set of systems that together win that share; empty if all together do not.
-        told_apart: whether a single system wins that share.
+        rivals: the smallest set of systems that together win the share `confidence`; empty if all systems together do
+            not.
+        told_apart: whether a single system wins at least the share `confidence`.
     """
 
     shares: tuple[WinShare, ...]
@@ -289,7 +290,7 @@ class Winners:
     told_apart: bool
 
     def share_of(self, name: str) -> float:
-        """Return the share of resamples that a system wins; 0 if none."""
+        """Return the share of resamples in which a system wins; 0 if it never wins."""
         return next((each.share for each in self.shares if each.name == name), 0.0)
 
     @property
@@ -304,7 +305,7 @@ class Winners:
     def told(self, *, equals: bool = False) -> str:
         """Return the summary sentence.
 
-        With `equals`, other systems have the same value as the first on every query, and it represents them.
+        With `equals`, the first system stands for others that have the same value on every query.
         """
         drawn = f"of {self.draws:,} resamples of {self._asked}"
         if not self.shares:
@@ -339,16 +340,16 @@ def find_winners(
     """Return how often each system would be chosen under resampled queries.
 
     Args:
-        candidates: in the order of the rows of `values`.
+        candidates: the systems, in the order of the rows of `values`.
         values: values of the primary measure, shape (systems, queries); NaN if undefined.
         limits: limits of the choice; a quality target applies to the mean of each resample.
         seed: random seed.
         draws: number of resamples, at least 1.
-        confidence: share of resamples that makes a system the winner, strictly between 0 and 1.
-        jitter_ms, peers: as in `choose`; equivalence is not tested again in each resample.
+        confidence: share of resamples that a system must win to be the winner, strictly between 0 and 1.
+        jitter_ms, peers: as in `choose`; equivalence is tested once, not in each resample.
 
     Raises:
-        ValueError: a duplicate name, wrong shape, an infinite value, or an argument out of its range.
+        ValueError: a name is repeated, the shape is wrong, a value is infinite, or an argument is out of its range.
     """
     check_candidates(candidates)
     matrix = checked_values(values, len(candidates))
@@ -371,8 +372,9 @@ def find_winners(
 
 
 def _undominated(candidates: Sequence[Candidate], values: Floats, rows: Sequence[int], jitter_ms: float) -> list[int]:
-    """Return the rows without systems that another one dominates and equals on every query: they tie in all
-    resamples.
+    """Return the rows without systems that another system dominates and equals on every query.
+
+    Such systems tie in all resamples, so the dominating system would always be chosen.
     """
     alike: dict[bytes, list[int]] = {}
     for row in rows:

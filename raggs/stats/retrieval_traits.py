@@ -1,18 +1,18 @@
-"""Traits of questions and rules that turn measurements into findings, for the retrieval diagnosis.
+"""Traits of questions, and rules that turn measurements into findings, for the retrieval diagnosis.
 
-Rules (`findings`): a rule is a row of a table with conditions, evidence and a recommended change. It applies if the
+Rules (`findings`): a rule is a row of a table with conditions, evidence and a recommended change. A rule applies if the
 complete interval of each quantity is beyond the rule's limit, so that chance differences give no finding. The intervals
 of all systems or pairs analysed together are simultaneous (Bonferroni). The caller computes the quantities, one value
 per question.
 
-Quantities of lists per question (`copies_at`, `found_alone`, `missed_length`): near-duplicates, passages unique to
-another system, length of missed passages. Each function returns one value per question, NaN if undefined, so that means
-have the intervals of `raggs.stats`.
+Quantities of lists per question (`copies_at`, `found_alone`, `missed_length`): near-duplicates, passages that only
+another system found, length of missed passages. Each function returns one value per question, NaN if undefined, so that
+`raggs.stats` can compute intervals of their means.
 
-Traits (`traits_of`): properties that may distinguish failing questions from the others. A trait is a row of one of
-three
-tables: a flag, a number split at its median, or a level compared with all others. To add a trait, add a row. Each has a
-recommended change for the case that its questions fail. Values are 1 (has the trait), 0 (does not) or NaN (unknown).
+Traits (`traits_of`): properties that may distinguish failing questions from the others. There are three tables of
+traits: flags, numbers split at their median, and levels compared with all other levels. To add a trait, add a row. Each
+row has a recommended change, to be reported if questions with the trait fail. Values are 1 (has the trait), 0 (does
+not) or NaN (unknown).
 
 Wording of questions (`asked_by`, `holds_number`, `holds_identifier`): simple rules on a few words, not a parser. For a
 language without a word list, the kind of question is empty.
@@ -46,8 +46,9 @@ class TraitRule:
         name: name of the rule.
         sentence: statement about a system, without its name.
         knob: recommended change.
-        above, below: by quantity, the limit that the complete interval of its mean must be above, or below.
-        beside: quantities shown with the evidence that are not part of the condition.
+        above, below: by quantity, a limit; the complete interval of the quantity's mean must be above (below) this
+            limit.
+        beside: quantities that are not part of the condition, but reported with its evidence.
     """
 
     name: str
@@ -87,7 +88,7 @@ def findings(
 
     Args:
         rules: the rules to apply.
-        measured: quantities by system or pair; a rule whose quantity is missing gives no finding.
+        measured: quantities by system or pair; a rule gives no finding if one of its quantities is missing.
         seed: random seed of the bootstrap.
         confidence: simultaneous confidence of all intervals that one rule uses.
     """
@@ -106,8 +107,9 @@ def _evidence(name: str, values: Floats, seed: int, confidence: float) -> TraitE
 
 
 def _applied(rule: TraitRule, held: Mapping[str, TraitEvidence]) -> Iterator[TraitEvidence]:
-    """Yield the rule's evidence; nothing if the rule does not apply. `held` contains only quantities of enough
-    questions.
+    """Yield the rule's evidence; nothing if the rule does not apply.
+
+    `held` contains only quantities with values for enough questions.
     """
     needed = [*rule.above, *rule.below]
     if not all(name in held for name in needed):
@@ -120,10 +122,10 @@ def _applied(rule: TraitRule, held: Mapping[str, TraitEvidence]) -> Iterator[Tra
 
 
 def copies_at(hits: Hits, k: int) -> Floats:
-    """Return the share of the first `k` ranks taken by near-duplicates of a higher-ranked passage; NaN for an empty
+    """Return the share of the first `k` ranks at which a near-duplicate of a higher-ranked passage is; NaN for an empty
     list.
 
-    Near-duplicates are known only among judged passages, so this is a lower bound if there are unjudged ones.
+    Near-duplicates are known only among judged passages, so the share is a lower bound if some passages are unjudged.
     """
     length = np.minimum(hits.length, k)
     if hits.facet is None:
@@ -137,9 +139,9 @@ def copies_at(hits: Hits, k: int) -> Floats:
 
 
 def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
-    """Return the share of each question's relevant passages that `other` has in its first `pool` and `hits` does not.
+    """Return the share of each question's relevant passages in the first `pool` of `other`, but not of `hits`.
 
-    Both must use the same judgments. NaN for a question without relevant passages.
+    Both arguments must have the same judgments. A question without relevant passages has NaN.
     """
     qrels = hits.qrels
     relevant = qrels.grade >= qrels.scale.relevant
@@ -150,15 +152,15 @@ def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
 
 
 def missed_length(hits: Hits, letters: Floats, pool: int) -> Floats:
-    """Return how much longer missed relevant passages are than found ones, in doublings.
+    """Return how much longer missed relevant passages are than found ones, as a base 2 logarithm (1: twice as long).
 
     A relevant passage counts as missed if it is not among the first `pool`. The value is the base 2 logarithm of the
-    ratio of the mean lengths; NaN for a question without missed or without found passages.
+    ratio of the mean lengths; NaN if no relevant passage was missed, or none was found.
 
     Args:
         hits: hits of the system.
         letters: shape (m,), length of each judged passage in characters; NaN if unknown.
-        pool: number of candidates that count as found.
+        pool: number of first passages that count as found.
     """
     qrels = hits.qrels
     relevant = (qrels.grade >= qrels.scale.relevant) & np.isfinite(letters) & (letters > 0)
@@ -188,16 +190,16 @@ def _share_or_nan(part: Floats | Ints, whole: Floats | Ints) -> Floats:
 
 WORD_PATTERN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 DIGIT_PATTERN = re.compile(r"\d")
-# Terms that need an exact match: acronyms, camelCase, snake_case, calls, paths, options, versions.
+# Terms that need an exact match: acronyms, camelCase, snake_case, function calls, paths, options, versions.
 IDENTIFIER = re.compile(
     r"\b[A-Z]{2,}s?\b|\b\w*[a-z]\w*[A-Z]\w*\b|\w+_\w+|\w+\(\)|\b\w+\.[a-z]\w+\b|(?:^|\s)--?[a-z][\w-]+|\bv?\d+\.\d+(?:\.\d+)*\b"
 )
-OPENING_WORDS = 4  # the question word is among these first words ("In which year ...")
-KEYWORDS = "by keywords"  # neither a question mark nor a question word
+OPENING_WORDS = 4  # number of first words in which a question word is searched ("In which year ...")
+KEYWORDS = "by keywords"  # kind of a query with neither a question mark nor a question word
 OTHER_KIND = "otherwise"
 YES_NO = "yes or no"
 
-# In the order in which they are tried: "how many" before "how". Each entry is a phrase of consecutive words.
+# Phrases are tried in this order, so "how many" precedes "how". Each entry is a phrase of consecutive words.
 ASKING_WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "how many": "how many|how much|how long|how often|how far|how old",
@@ -317,26 +319,26 @@ def asked_by(text: str, language: str) -> str:
 
 
 def _word_of(opening: str, language: str, *, at_once: bool) -> str:
-    """Return the kind by a question word at the start, or anywhere in the opening; empty without one."""
+    """Return the kind of a question word at the start, or anywhere in the opening; empty if there is no such word."""
     start = "^" if at_once else r"(?<![\w'-])"
     kinds = ASKING_WORDS[language].items()
     return next((kind for kind, words in kinds if re.search(rf"{start}(?:{words})(?![\w-])", opening)), "")
 
 
-MIN_SIDE_QUESTIONS = 5  # questions on either side of a trait; with fewer, no test is possible
-MAX_TRAIT_LEVELS = 8  # most frequent levels of one kind that are tested; each further one reduces the power of all
+MIN_SIDE_QUESTIONS = 5  # minimum number of questions with a trait, and without it, for a test
+MAX_TRAIT_LEVELS = 8  # number of most frequent levels that are tested; each further test reduces the power of all
 
 
 @dataclass(frozen=True)
 class RelevantPassage:
-    """A relevant passage.
+    """A relevant passage and its known properties.
 
     Attributes:
-        language: ISO 639-1 code; empty if unclear.
-        section: first title of the passage's section path; empty if it has none.
+        language: ISO 639-1 code of the language; empty if the language is unclear.
+        section: title of the passage's top-level section; empty if the passage has no sections.
         letters: length in characters; None if the text is unknown.
         words: words as lexical search compares them; None if the text is unknown.
-        twin: whether a near-duplicate of it is known.
+        twin: whether a near-duplicate of the passage is known.
     """
 
     language: str = ""
@@ -351,12 +353,12 @@ class AnsweredQuery:
     """A question with its relevant passages.
 
     Attributes:
-        text, language: of the question; empty if unknown.
+        text, language: text and language of the question; empty if unknown.
         words: words as lexical search compares them.
-        names: number of proper names.
+        names: number of proper names in the question.
         rewritten: whether a rewritten query was searched; None if unknown.
         relevant: number of relevant passages.
-        answers: the relevant passages of which more is known.
+        answers: those of the relevant passages about which more is known.
     """
 
     text: str
@@ -370,13 +372,13 @@ class AnsweredQuery:
 
 @dataclass(frozen=True)
 class Trait:
-    """A trait of some questions.
+    """A trait, and which questions have it.
 
     Attributes:
-        kind: row of the table that it is from.
-        name: clause about the questions that have it: "contain a number".
+        kind: name of the trait's row in its table.
+        name: clause about the questions with the trait, such as "contain a number".
         knob: recommended change if these questions fail.
-        values: shape (questions,): 1, 0 or NaN.
+        values: shape (questions,), 1 with the trait, 0 without it, NaN if unknown.
     """
 
     kind: str
@@ -448,11 +450,11 @@ LEVEL_TRAITS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] =
 
 
 def traits_of(asked: Sequence[AnsweredQuery], weights: WordWeights) -> tuple[Trait, ...]:
-    """Return all traits that at least one question has and one does not have; see also `Trait.told`.
+    """Return all traits that at least one question has and at least one lacks; see also `Trait.told`.
 
     Args:
         asked: the questions.
-        weights: document frequencies of words in the corpus; of 0 texts if unknown.
+        weights: document frequencies of words in the corpus; if unknown, those of a corpus of 0 texts.
     """
     found = [*_flags(asked, weights), *_number_traits(asked, weights), *_level_traits(asked)]
     return tuple(trait for trait in found if trait.having and trait.lacking)
@@ -464,7 +466,7 @@ def _flags(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Tra
 
 
 def _number_traits(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Trait]:
-    """Yield traits of numbers split at their median; the questions beyond it have the trait."""
+    """Yield one trait per number, split at its median; questions on one side of the median have the trait."""
     for kind, name, knob, below, read in NUMBER_TRAITS:
         values = np.array([read(each, weights) for each in asked])
         known = np.isfinite(values)
@@ -475,7 +477,7 @@ def _number_traits(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iter
 
 
 def _level_traits(asked: Sequence[AnsweredQuery]) -> Iterator[Trait]:
-    """Yield each level compared with all others; of two levels only the rarer, because the other is its complement."""
+    """Yield one trait per level. Of two levels, only the rarer is a trait, because the other is its complement."""
     for kind, name, knob, read in LEVEL_TRAITS:
         levels = [read(each) for each in asked]
         counts = Counter(filter(None, levels))
@@ -522,6 +524,6 @@ def _median_letters(asked: AnsweredQuery) -> float:
 
 
 def _section(asked: AnsweredQuery) -> str:
-    """Return the most frequent section of the relevant passages; the first one if tied."""
+    """Return the most frequent section of the relevant passages; if tied, the first of these sections."""
     counts = Counter(answer.section for answer in asked.answers if answer.section)
     return counts.most_common(1)[0][0] if counts else ""

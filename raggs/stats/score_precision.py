@@ -1,12 +1,11 @@
 """Effect of numeric precision on scores: ties, their effect on a measure at each cutoff, and bias of the file's order.
 
 A score is phi(z): a product of two vectors, the sigmoid of a logit, or the softmax over two logits of which the second
-is "yes". At low precision, z is rounded, and then the value of phi again. High-precision scoring (HPS) computes phi in
-float32 without rounding, so only the information lost in z is lost. The "oblivious" score of a list takes equal scores
-in
-file order. Source: "Reliable Evaluation Protocol for Low-Precision Retrieval", sections 2.2, 2.3 and 3.2; expectations
-by McSherry and Najork 2008. If tied passages are systematically ordered by relevance, labels leak into the file's
-order; that is tested here by signs.
+is "yes". At low precision, z is rounded, and phi(z) is rounded again. High-precision scoring (HPS) computes phi in
+float32 without rounding, so only the rounding of z loses information. The "oblivious" value of a measure is computed
+with tied passages in file order. Source: "Reliable Evaluation Protocol for Low-Precision Retrieval", sections 2.2, 2.3
+and 3.2. Expectations over ties follow McSherry and Najork 2008. If tied passages are systematically ordered by
+relevance, labels have leaked into the file's order. A sign test checks this.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.names import parse_measure
 
 ScoreForm = Literal["product", "sigmoid", "softmax", "score"]
-EPSILON = 1e-12  # rounding error of means
+EPSILON = 1e-12  # means whose difference is below this differ only by rounding
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,11 @@ class PrecisionRegime:
         return f"{self.dtype}+HPS" if self.hps else self.dtype
 
     def part(self, values: Vectors) -> Vectors:
-        """Return the inputs of a score, rounded."""
+        """Return the inputs of a score, rounded to the precision."""
         return round_to_dtype(values, self.dtype)
 
     def last(self, values: Vectors) -> Vectors:
-        """Return the float32 result of the last step: unchanged with HPS, else rounded."""
+        """Return the final float32 score: unchanged with HPS, else rounded."""
         return values if self.hps else round_to_dtype(values, self.dtype)
 
 
@@ -61,14 +60,15 @@ REGIMES = (
 
 
 def products(queries: Vectors, passages: Vectors, regime: PrecisionRegime) -> Vectors:
-    """Return products of rounded vectors, shape (queries, passages): summed in float32, and rounded again without
-    HPS.
+    """Return products of rounded vectors, shape (queries, passages).
+
+    Products are summed in float32, and the sum is rounded again, except with HPS.
     """
     return regime.last((regime.part(queries) @ regime.part(passages).T).astype(np.float32))
 
 
 def activated(form: ScoreForm, logits: Vectors, regime: PrecisionRegime) -> Vectors:
-    """Return the scores of logits.
+    """Compute scores from logits.
 
     Args:
         form: "sigmoid", "softmax", or "score" (the logits themselves).
@@ -95,7 +95,7 @@ def _sigmoid(logits: Vectors) -> Vectors:
 
 
 def best_with_ties(scores: Vectors, depth: int) -> Ints:
-    """Return the indices of the best `depth` scores of one row and of all that tie with the last of them, ascending."""
+    """Return the indices of the best `depth` scores of one row and of all scores tied with the last, ascending."""
     if len(scores) <= depth:
         return np.arange(len(scores))
     least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
@@ -112,10 +112,10 @@ def largest_tie(scores: Vectors) -> int:
 
 @dataclass(frozen=True)
 class TieSpread:
-    """A measure of each question under ties, shape (queries,) each; NaN if undefined.
+    """Values of a measure under ties, each of shape (queries,); NaN if undefined.
 
     Attributes:
-        oblivious: value in the order of the file.
+        oblivious: value with tied passages in file order.
         expected: mean over all orders of the ties.
         least, most: minimum and maximum over all orders of the ties.
     """
@@ -127,21 +127,21 @@ class TieSpread:
 
     @property
     def range(self) -> Floats:
-        """Difference most - least."""
+        """Difference between `most` and `least`."""
         return self.most - self.least
 
     @property
     def bias(self) -> Floats:
-        """Difference oblivious - expected."""
+        """Difference `oblivious` minus `expected`."""
         return self.oblivious - self.expected
 
 
 class TieSpreads:
-    """Tie spreads of one system at any cutoff; work that does not depend on the cutoff is done once.
+    """Tie spreads of one system at any cutoff; computes what does not depend on the cutoff only once.
 
     Args:
-        hits: hits of the system, its ties in the order of the file.
-        measure: name without a cutoff, such as "ndcg".
+        hits: hits of the system, with tied passages in file order.
+        measure: name of the measure without a cutoff, such as "ndcg".
     """
 
     def __init__(self, hits: Hits, measure: str) -> None:
@@ -170,12 +170,12 @@ class TieSpreads:
 
 @dataclass(frozen=True)
 class Reversal:
-    """Two systems whose order differs between oblivious and expected values.
+    """Two systems whose order by oblivious values is the reverse of their order by expected values.
 
     Attributes:
-        first, second: names of the systems; the first is better by the oblivious value.
-        oblivious: difference of the oblivious means, > 0.
-        expected: difference of the expected means, < 0.
+        first, second: names of the systems; the first has the higher oblivious value.
+        oblivious: difference of the oblivious means, first minus second; above 0.
+        expected: difference of the expected means, first minus second; below 0.
         differences: difference of the expected values, shape (queries,).
     """
 
@@ -187,7 +187,7 @@ class Reversal:
 
 
 def reversals(systems: Mapping[str, TieSpread]) -> Iterator[Reversal]:
-    """Yield the pairs of systems whose order is reversed; rounding differences are ignored.
+    """Yield the pairs of systems whose order is reversed; differences by rounding are ignored.
 
     Args:
         systems: tie spreads by name, for the same questions.
@@ -211,8 +211,8 @@ class SignCounts:
     """Number of questions for which the file's order is better than expected, and worse.
 
     Attributes:
-        up, down: number of questions with a positive bias, and with a negative one.
-        p: two-sided p of the sign test; 1 without any bias.
+        up, down: number of questions with a positive bias, and with a negative bias.
+        p: two-sided p of the sign test; 1 if no question has a bias.
     """
 
     up: int

@@ -1,17 +1,17 @@
 """Query routing: signals that a question is hard, and thresholds above which it is searched deeper.
 
 Router (`fit`, `judge`): a router uses the deep list for a question if any of its signals reaches its threshold, else
-the shallow one. Thresholds are fitted on one half of the questions and evaluated on the other. Escalating costs the
-same for each question, so the baseline escalates equally many questions at random. Its expectation is known exactly:
-the mean gain
-times the share. Source of the idea: "Practical RAG Evaluation" (2025), sections 1, 5.2, 5.4 and 6, which gives no
-thresholds. Fit, comparisons and limits are raggs' own. Arrays have one value per question, in one order. "near" is the
-quality at the small cutoff, which must not decrease. "far" is the quality at the large cutoff, which should increase.
+the shallow list. Thresholds are fitted on one half of the questions and evaluated on the other half. Using the deep
+list (escalating) costs the same for each question, so the baseline escalates equally many questions at random. The
+baseline's expected gain is known exactly: the mean gain times the share. Source of the idea: "Practical RAG Evaluation"
+(2025), sections 1, 5.2, 5.4 and 6, which gives no thresholds. Fit, comparisons and limits are raggs' own. All arrays
+have one value per question, in the same order. "near" is the quality at the small cutoff, which must not decrease.
+"far" is the quality at the large cutoff, which should increase.
 
 Signals are computed from a question's own lists: score margins, entropy, distance of the rewrite, names, agreement.
-Sections 1, 5.2 and 6 of the source name them without formulas or thresholds; both are raggs' own. A signal that cannot
-be computed (the list is too short, or no reranker is used) is None and never fires. The signals are pure Python,
-because a run computes them for single questions.
+Sections 1, 5.2 and 6 of the source name these signals without formulas or thresholds; both are raggs' own. A signal
+that cannot be computed (the list is too short, or no reranker is used) is None and never escalates a question. The
+signals are pure Python, because a run computes them for single questions.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.stats.intervals import Interval, bootstrap_mean
 
-HEAD_RANK = 10  # rank that separates the head of a list from its tail
+HEAD_RANK = 10  # last rank of the head of a list
 
 
 @dataclass(frozen=True)
 class SignalKind:
-    """Description of a signal.
+    """Meaning of a signal's values.
 
     Attributes:
-        high: whether large values indicate a hard question; otherwise small ones do.
+        high: whether large values indicate a hard question; if not, small values do.
         words: description of the measured value.
     """
 
@@ -53,17 +53,21 @@ SIGNALS: Final[Mapping[str, SignalKind]] = {
     "agreement": SignalKind(False, "rank-biased overlap of the dense and the lexical list"),
 }
 
-Readings = Mapping[str, float | None]  # by signal
+Readings = Mapping[str, float | None]  # value of each signal for one question
 
 
 def head_margin(scores: Sequence[float]) -> float | None:
-    """Return s1 - s10 of the scores of a list, best first; None if the list is shorter."""
+    """Return the score at rank 1 minus that at rank 10, from the scores of a list, best first.
+
+    None if there are fewer than 10 scores.
+    """
     return scores[0] - scores[HEAD_RANK - 1] if len(scores) >= HEAD_RANK else None
 
 
 def tail_margin(scores: Sequence[float], base: int) -> float | None:
-    """Return s10 - s(base) of the scores of a list, best first; None if it is shorter than `base`, or `base` is at
-    most 10.
+    """Return the score at rank 10 minus that at rank `base`, from the scores of a list, best first.
+
+    None if there are fewer than `base` scores, or `base` is at most 10.
     """
     return scores[HEAD_RANK - 1] - scores[base - 1] if len(scores) >= base > HEAD_RANK else None
 
@@ -71,7 +75,7 @@ def tail_margin(scores: Sequence[float], base: int) -> float | None:
 def entropy(scores: Sequence[float]) -> float | None:
     """Return -sum p ln p / ln n with p = softmax(scores), in 0..1; 1 if all scores are equal.
 
-    None with fewer than two scores. Finite for any finite scores.
+    The result is None with fewer than two scores, and finite for any finite scores.
     """
     if len(scores) < 2:
         return None
@@ -84,7 +88,7 @@ def entropy(scores: Sequence[float]) -> float | None:
 
 
 def rewrite_distance(question: Sequence[float], rewrite: Sequence[float]) -> float | None:
-    """Return 1 - cosine of two vectors, in 0..2; None if one of them is zero.
+    """Return 1 - cosine of two vectors, in 0..2; None if one of the vectors is zero.
 
     Raises:
         ValueError: the dimensions differ.
@@ -97,7 +101,7 @@ def rewrite_distance(question: Sequence[float], rewrite: Sequence[float]) -> flo
 
 
 def agreement(dense: Sequence[str], lexical: Sequence[str]) -> float | None:
-    """Return the rank-biased overlap (extrapolated, p = 0.9) of two lists, in 0..1; None if one is empty."""
+    """Return the rank-biased overlap (extrapolated, p = 0.9) of two lists, in 0..1; None if a list is empty."""
     from raggs.stats.order_agreement import rbo  # imported lazily: needs numpy
 
     found = rbo(dense, lexical).extrapolated
@@ -109,10 +113,10 @@ def fired_signals(found: Readings, when: Mapping[str, float]) -> tuple[str, ...]
 
     Args:
         found: signals of one question.
-        when: thresholds by signal; a signal equal to its threshold fires.
+        when: thresholds by signal; a signal that equals its threshold reaches it.
 
     Raises:
-        ValueError: a threshold is for an unknown signal.
+        ValueError: `when` contains an unknown signal.
     """
     if strange := when.keys() - SIGNALS.keys():
         raise ValueError(f"unknown signal {min(strange)!r}; known: {', '.join(SIGNALS)}")
@@ -125,15 +129,15 @@ def _reaches(kind: SignalKind, value: float | None, threshold: float) -> bool:
     return value >= threshold if kind.high else value <= threshold
 
 
-LEAST_SHARE = 0.05  # minimum share of the questions that a step of the fit must add
+LEAST_SHARE = 0.05  # minimum share of the questions that each step of the fit adds
 LEAST_QUESTIONS = 3
-# minimum excess of a step over random escalation; significance is tested on the other half
+# minimum excess of a step over random escalation; significance is tested on the other half of the questions
 MIN_STEP_STANDARD_ERRORS = 1.0
 
 
 @dataclass(frozen=True)
 class DepthWorth:
-    """Quality of each question with the shallow and the deep list, shapes (questions,), finite."""
+    """Quality of each question with the shallow and with the deep list; each of shape (questions,), finite."""
 
     near_shallow: Floats
     near_deep: Floats
@@ -142,12 +146,12 @@ class DepthWorth:
 
     @property
     def near_gain(self) -> Floats:
-        """Change at the small cutoff by the deep list."""
+        """Change of the quality at the small cutoff if the deep list is used."""
         return self.near_deep - self.near_shallow
 
     @property
     def far_gain(self) -> Floats:
-        """Change at the large cutoff by the deep list."""
+        """Change of the quality at the large cutoff if the deep list is used."""
         return self.far_deep - self.far_shallow
 
     def part(self, chosen: Flags) -> DepthWorth:
@@ -162,12 +166,12 @@ class DepthWorth:
 
 @dataclass(frozen=True)
 class RouterFitStep:
-    """A step of a fit: one signal gets a threshold.
+    """A step of a fit: one signal gets a threshold, or a less strict one.
 
     Attributes:
-        signal, threshold: the signal and its threshold, which replaces a stricter one of an earlier step.
+        signal, threshold: the signal and its threshold, which replaces a stricter threshold of an earlier step.
         escalated: number of questions that use the deep list after the step.
-        excess: summed gain at the large cutoff of the questions added, minus that of equally many random ones.
+        excess: summed gain at the large cutoff of the added questions, minus that of equally many random questions.
     """
 
     signal: str
@@ -202,7 +206,7 @@ class RouterReport:
         far_change: routed minus shallow at the large cutoff, paired.
         above_random: routed minus random escalation of the same share at the large cutoff, paired.
         below_deep: routed minus deep at the large cutoff, paired.
-        questions, escalated: number of questions, and of those that use the deep list.
+        questions, escalated: number of questions, and number of questions that use the deep list.
     """
 
     policies: Mapping[str, DepthPolicy]
@@ -220,7 +224,7 @@ class RouterReport:
 
 
 def reached_values(values: Floats, signal: str, threshold: float) -> Flags:
-    """Return which values of a signal reach a threshold; NaN (not computable) never does."""
+    """Return which values of a signal reach a threshold; NaN (not computable) never reaches it."""
     return values >= threshold if SIGNALS[signal].high else values <= threshold
 
 
@@ -228,7 +232,7 @@ def escalated_questions(signals: Mapping[str, Floats], when: Mapping[str, float]
     """Return which questions any signal escalates.
 
     Raises:
-        KeyError: a threshold is for a signal that is missing.
+        KeyError: `when` contains a signal that `signals` lacks.
     """
     some = next(iter(signals.values()))
     found: Flags = np.zeros(len(some), dtype=bool)
@@ -240,14 +244,14 @@ def escalated_questions(signals: Mapping[str, Floats], when: Mapping[str, float]
 def fit(
     signals: Mapping[str, Floats], worth: DepthWorth, *, most: float = 0.5, loss: float = 0.01
 ) -> tuple[RouterFitStep, ...]:
-    """Return thresholds found greedily: each step adds the signal and threshold with the largest excess over random.
+    """Fit thresholds greedily: each step adds the signal and threshold with the largest excess over random.
 
-    The excess is the gain of the added questions minus that of equally many random ones. A step must add at least 5% of
-    the questions (and three), respect `most` and `loss`, and beat random escalation by a standard error. If no step
-    does, the fit ends. The last step of each signal has its final threshold.
+    The excess is the gain of the added questions minus that of equally many random questions. A step must add at least
+    5% of the questions (and three), respect `most` and `loss`, and beat random escalation by a standard error. If no
+    step does, the fit ends. The threshold of a signal is that of its last step.
 
     Args:
-        signals: by name, one value per question; NaN if not computable.
+        signals: by name, one value per question; NaN if the signal is not computable.
         worth: quality of the same questions.
         most: maximum share of the questions that use the deep list, in 0..1.
         loss: maximum decrease of mean quality at the small cutoff, over all questions.
@@ -261,13 +265,13 @@ def fit(
 
 
 def thresholds(steps: tuple[RouterFitStep, ...]) -> dict[str, float]:
-    """Return the final thresholds of a fit, by signal."""
+    """Return each signal's threshold after the last step of a fit."""
     found = {step.signal: step.threshold for step in steps}
     return {name: found[name] for name in SIGNALS if name in found}
 
 
 def judge(deep: Flags, worth: DepthWorth, *, seed: int, confidence: float = 0.95) -> RouterReport:
-    """Evaluate a choice of depths and compare it with the other policies.
+    """Evaluate which questions use the deep list, and compare this choice with other policies.
 
     The expected difference to random escalation of the same share p is the mean of (e - p)(g - mean g). Here, e is 1 if
     a question is escalated, else 0, and g is its gain. This quantity is resampled.
@@ -307,7 +311,7 @@ def judge(deep: Flags, worth: DepthWorth, *, seed: int, confidence: float = 0.95
 def path(
     steps: tuple[RouterFitStep, ...], signals: Mapping[str, Floats], worth: DepthWorth
 ) -> tuple[tuple[float, float], ...]:
-    """Return the share escalated and the mean quality at the large cutoff, at the start and after each step."""
+    """Return the escalated share and the mean quality at the large cutoff, before and after each step of a fit."""
     found: list[tuple[float, float]] = [(0.0, float(worth.far_shallow.mean()))]
     for last in range(1, len(steps) + 1):
         deep = escalated_questions(signals, thresholds(steps[:last]))
@@ -316,14 +320,14 @@ def path(
 
 
 def oracle_path(worth: DepthWorth) -> tuple[tuple[float, float], ...]:
-    """Return the same path for an oracle that knows each question's gain and escalates the largest first."""
+    """Return what `path` returns, for an oracle that knows each question's gain and escalates the largest first."""
     sums = np.concatenate(([0.0], np.cumsum(np.sort(worth.far_gain)[::-1])))
     start, count = float(worth.far_shallow.mean()), len(worth)
     return tuple((at / count, start + float(total) / count) for at, total in enumerate(sums))
 
 
 def _chances(deep: Flags, gain: Floats) -> dict[str, Floats]:
-    """Return by policy the probability that each question is escalated."""
+    """Return, for each policy, the probability that each question is escalated."""
     count = len(gain)
     best = np.zeros(count)
     best[np.argsort(-gain, kind="stable")[: int(deep.sum())]] = 1.0
@@ -353,7 +357,7 @@ def _best_step(
 
 
 def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flags]]:
-    """Yield thresholds half way between neighbouring values, and the questions that each would add.
+    """Yield thresholds half way between neighbouring values, and the questions that each threshold would add.
 
     Each threshold adds at least `least` questions more than the previous one.
     """
@@ -371,8 +375,9 @@ def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[t
 
 
 def _excess(gain: Floats, new: Flags) -> tuple[float, bool]:
-    """Return the gain of some questions above equally many random ones, and whether it is at least one standard
-    error.
+    """Return the gain of some questions minus that of equally many random ones.
+
+    Also return whether this excess is at least one standard error.
     """
     count, total = int(new.sum()), len(gain)
     excess = float(gain[new].sum() - count * gain.mean())
