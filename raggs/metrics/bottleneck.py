@@ -14,8 +14,7 @@ Four losses (`loss_ladder`): one measure scores five lists for each query.
 
 The four differences between these lists are the losses. The first is due to passages that no system found, the second
 to this system's candidates, and the third to its order. The fourth is due to unjudged passages, which take ranks and
-count as not relevant.
-If the best value of the measure is 1, the first two losses add up to 1 - PROC.
+count as not relevant. If the best value of the measure is 1, the first two losses add up to 1 - PROC.
 
 Recall profile (`recall_profile`): the distribution of recall, and the share of queries above each threshold.
 Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Plotted over delta from 0 to 1,

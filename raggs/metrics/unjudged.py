@@ -2,10 +2,11 @@
 
 Bounds of a difference (`difference_ends`): the smallest and largest value of each query that labels of unjudged
 passages allow, for one system or for the difference of two. Each unjudged passage in the top k of a system may get any
-grade of the scale. A passage that both systems retrieve gets the same grade in both. Once graded, it also counts in the
-ideal list, as every judged passage does. The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg,
-ra_nwg, ...), for mrr and hit, and for map, if a query has few unjudged passages. In other cases, the bounds are never too
-narrow, but may be too wide: up to the range of the measure. A query without unjudged passages keeps its value.
+grade of the scale. A passage that both systems retrieve gets the same grade in both. A passage with a new grade also
+counts in the ideal list, as every judged passage does. The bounds are exact for sums of weights (`Linear`: precision,
+recall, ndcg, ra_nwg, ...), for mrr and hit, and for map, if a query has few unjudged passages. In other cases, the
+bounds are never too narrow, but may be too wide: up to the range of the measure. A query without unjudged passages
+keeps its value.
 
 Bounds of a score (`unjudged_bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
 Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal
@@ -13,8 +14,9 @@ list.
 
 Label uncertainty (`with_doubt`): labels are resampled around their grades, which widens the interval of a score. The
 label of a ranked passage varies with the posterior's standard error. The label of an unranked passage is drawn from
-the judge's repeated grades; without repeated grades, the label is fixed. The posterior of a passage moves with its label. Labels
-and queries are resampled together, so the interval covers both. It is never narrower than the interval over queries.
+the judge's repeated grades; without repeated grades, the label is fixed. The posterior of a passage moves with its
+label. Labels and queries are resampled together, so the interval covers both kinds of variation. The interval is never
+narrower than the interval over queries.
 
 Effects of single labels (`flip_effects`): the change of each query's value if one label were different, to plan human
 labels. Queries are independent, so each pass over the data relabels one passage of every query. The number of passes

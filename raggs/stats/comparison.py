@@ -1,9 +1,9 @@
 """Comparison of a system with a baseline: interval, tests and verdict.
 
-A "win" or "loss" needs two conditions: the interval of the mean difference excludes 0, and the p value, corrected over
-all systems compared, is below alpha. A "tie" means equivalent: the interval is within a margin of negligible
-differences. In other cases, the verdict is "unresolvable". It comes with the number of queries that would make the
-observed difference significant if it were the true difference. If unjudged passages could reverse a win, loss or tie
+A verdict "better" or "worse" needs two conditions: the interval of the mean difference excludes 0, and the p value,
+corrected over all systems compared, is below alpha. "Equivalent" means that the interval is within a margin of
+negligible differences. In other cases, the verdict is "inconclusive". It comes with the number of queries that would
+make the observed difference significant if it were the true difference. If unjudged passages could reverse a verdict
 (`could_reverse`), the verdict is "unjudged": inconclusive until these passages are judged.
 
 Tests use paired differences, one per query. Effect size, power and Holm's correction complete the tests. The
@@ -11,9 +11,9 @@ randomisation test comes first. It assumes only that, under the null hypothesis,
 from either system (Smucker, Allan and Carterette, "A comparison of statistical significance tests for information
 retrieval evaluation", CIKM 2007). Student's t-test and Wilcoxon's test are provided because readers expect them.
 
-`wilcoxon_test` enumerates all sign flips for up to 20 differences, and calls `signed_rank_test` for more. The latter
-returns the same p as `scipy.stats.wilcoxon` (tested). It is implemented here because importing `scipy.stats` takes half
-a second.
+`wilcoxon_test` enumerates all sign flips for up to 20 differences, and calls `signed_rank_test` for more.
+`signed_rank_test` returns the same p as `scipy.stats.wilcoxon` (tested). It is implemented here because importing
+`scipy.stats` takes half a second.
 
 `contrasts` compares two groups of questions: do questions with a property score differently from the others? Many
 groupings are tested on the same values, so p values are corrected over them (Holm). A difference counts as significant
@@ -325,16 +325,16 @@ class Comparison:
 
     Attributes:
         difference: mean of system minus baseline, its interval with confidence 1 - alpha, and the numbers of valid and
-            missing
-            pairs.
+            missing pairs.
         p_values: two-sided p by test; NaN if the test is undefined.
         corrected: p values after Holm's correction over all systems compared.
         effect_size: Cohen's d_z; infinite if all differences are equal but not 0, NaN for fewer than two pairs.
         wins, ties, losses: number of queries on which the system is better than, equal to or worse than the baseline.
         verdict: verdict for the system, not the baseline.
-        negligible: whether the interval is within the margin; a significant win may also be negligible.
+        negligible: whether the interval is within the margin; a significant difference may also be negligible.
         queries_needed: number of queries that would detect the observed difference with a power of 80%; None for a
-            difference of 0. If the verdict is "inconclusive", it exceeds the number of queries compared.
+            difference of 0. If the verdict is "inconclusive", this number exceeds the number of queries
+            compared.
         stands: the verdict with unjudged passages counted as not relevant. It differs from `verdict` only if that is
             "unjudged".
     """
@@ -506,7 +506,7 @@ def _reversible(
     margin: float,
     verdict: Verdict,
 ) -> bool:
-    """Return whether unjudged passages could move a win's or loss's interval across 0, or a tie's out of the margin."""
+    """Return whether unjudged passages could move a verdict's interval across 0, or out of the margin."""
     if verdict not in ("better", "worse", "equivalent"):
         return False
 

@@ -16,12 +16,12 @@ based on matched systems that differ in one or two settings, never on means over
 without a setting (a lexical search has no embedder) matches every level of this setting. Matching does not use the
 systems' scores.
 
-Leave-one-out: how much of a system's score is due to judgments of passages that it found? If the pool comes from some
-systems, the golden set is biased towards them. The passages that only one of them found are judged, but the unique
-passages of a new system are not. Removing the judgments of a system's unique passages treats it like a new system
-(Zobel, "How reliable are the results of large-scale information retrieval experiments?", SIGIR 1998). Systems that
-share a component (one embedder at several K) find the same passages and are removed together, as one group. The caller
-computes the scores from the reduced judgments.
+Leave-one-out: how much of a system's score comes from judgments that exist only because this system contributed to the
+pool? A golden set is biased towards the systems that contributed. The passages that only one of these systems found are
+judged, but the unique passages of a new system are not. Removing the judgments of a system's unique passages treats it
+like a new system (Zobel, "How reliable are the results of large-scale information retrieval experiments?", SIGIR 1998).
+Systems that share a component (one embedder at several K) find the same passages and are removed together, as one
+group. The caller computes the scores from the reduced judgments.
 """
 
 from __future__ import annotations

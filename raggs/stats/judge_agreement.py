@@ -7,8 +7,7 @@ of an interval decreases with the square root of the number of cases.
 `judges_versus_humans` compares two judges on the same passages: which judge is nearer to the human grades? All values
 are paired, because both judges and humans graded every case. Whole questions are resampled, as for a single judge.
 Passages on which the judges agree count, but do not show which judge is nearer. So a verdict also needs passages on
-which
-they differ.
+which they differ.
 """
 
 from __future__ import annotations

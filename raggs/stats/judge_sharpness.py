@@ -174,7 +174,7 @@ class ReversedPairs:
     """Pairs of passages whose order changed when they were shown in the opposite order.
 
     Attributes:
-        toward, away: number of pairs whose first-shown (last-shown) passage won both times. Both
+        toward, away: number of pairs whose first-shown (last-shown) passage won both times. The two numbers
             are equal on average for a judge without position bias.
     """
 

@@ -207,9 +207,8 @@ def _overlaps(short: Sequence[str], long: Sequence[str]) -> Floats:
 def overlap_at_k(first: Order, second: Order, k: int) -> float:
     """Return the share of ids that the first `k` of both orders have in common, in 0..1.
 
-    If both orders are shorter than `k`, the divisor is the length of the longer order, so two equal short lists score
-    1.
-    NaN if both orders are empty. Equal scores of a mapping are ordered by id.
+    If both orders are shorter than `k`, the divisor is the length of the longer order. So two equal short
+    lists score 1. The result is NaN if both orders are empty. Equal scores of a mapping are ordered by id.
 
     Raises:
         ValueError: k < 1, an id occurs twice, or a score is NaN.
