@@ -3,13 +3,13 @@
 Each request names its query, so that the calls of every task are booked on the query.
 
 `add_cache_marks` marks the shared part of a prompt for providers that need it. The text of the prompt does not change.
-Most providers cache the beginnings of prompts automatically. Two cases need marks. Anthropic caches only marked parts
-(guide "Prompt caching"). OpenAI models that charge for cache writes (GPT-5.6 and later) cache whole prompts unless
-marks exclude this (its Python library, `PromptCacheOptions`). The whole prompt includes the passage, which no other
-prompt shares. Both get a mark on the system message if it is long enough to be cached. Otherwise, these OpenAI models
-get the instruction to cache nothing, so nothing is charged. Marks are not part of a cache key.
+Most providers cache the beginnings of prompts automatically. Marks are needed in two cases. Anthropic caches only
+marked parts (guide "Prompt caching"). OpenAI models that charge for cache writes (GPT-5.6 and later) cache whole
+prompts, including the part that no other prompt shares, if there are no marks (`PromptCacheOptions` in OpenAI's Python
+library). In both cases, the system message gets a mark if it is long enough to be cached. If it is too short, these
+OpenAI models get the instruction to cache nothing, so no cache write is charged. Marks are not part of a cache key.
 
-`Answerer` records which model answered: the names stated in its answer. `Answerers` checks whether they changed.
+`Answerer` records which model answered: the names stated in its answer. `Answerers` checks whether these names changed.
 A model is requested by a name that may be an alias ("gpt-5-mini"). The answer states the snapshot
 ("gpt-5-mini-2025-08-07") in `model` and often a `system_fingerprint`. A router also states the chosen provider.
 
@@ -17,9 +17,10 @@ Only another name in `model` counts as another snapshot:
 
 - A missing name is unknown, not different. Servers that state no model never stop a run.
 - A fingerprint identifies the configuration of the servers. OpenAI changes it for the same snapshot, even between two
-  calls within a minute, so it does not identify the weights. It is recorded and shown, but never stops a run.
+  calls within a minute, so it does not identify the weights. The fingerprint is recorded and shown, but never stops a
+  run.
 - A router chooses a provider for each call. This is recorded and shown, too.
-- A provider that states only the alias ("gpt-5-mini") hides its snapshots. Then only a fingerprint can differ.
+- A provider that states only the alias ("gpt-5-mini") hides its snapshots. Only the fingerprint can then show a change.
 
 Records, journals and ledgers refer to an answerer by `key`, a hash of its names. Equal names have equal keys in every
 process, so a resumed run writes the same bytes as an uninterrupted one.
@@ -56,8 +57,8 @@ class ChatRequest(Generic[T]):
         schema_name: name of the schema (letters and underscores), and of the task in the ledger.
         check: converts the parsed answer into a value. Raises ValueError with a phrase for the model about the problem
             ("the grade must be a whole number from 1 to 5").
-        qid: query that the calls are booked on; empty for several queries or none.
-        sample: number that distinguishes repetitions of the same request.
+        qid: query that the calls are booked on; empty for several queries or none. sample: number that distinguishes
+            repetitions of the same request.
         max_output_tokens: expected length of an answer, for the budget; not sent to the model.
         patient: whether the answer may take hours, so that it can come from a batch.
         parameters: additional completion parameters, which override those of the settings.
@@ -94,7 +95,7 @@ class EmbedRequest:
 class RerankRequest:
     """Passages to score by how well each answers `query`, at most `batch` passages per call.
 
-    `fresh`: request all scores again, even paid ones, so that the measured time belongs to this request. `qid`: query
+    `fresh`: request all scores again, even paid ones, so that the latency is that of this request. `qid`: query
     that the calls are booked on; empty for several queries or none.
     """
 
@@ -133,7 +134,7 @@ class CallUsage:
 
 @dataclass(frozen=True)
 class RerankScores:
-    """Scores in the order of the passages, higher is better; and their usage."""
+    """Scores in the order of the passages (higher is better), and their usage."""
 
     scores: tuple[float, ...]
     took: CallUsage
@@ -141,7 +142,7 @@ class RerankScores:
 
 @dataclass(frozen=True)
 class Reply(Generic[T]):
-    """A validated value; or None with `error`, and `raw` if there was any text.
+    """A validated value, or None with an `error`. `raw` is the text of the last answer, if there was any.
 
     `took`: usage of all answered calls, including cached ones. `unusable`: whether all answers were invalid, even after
     corrections. `rejected`: whether the provider rejected the request itself, for example if it exceeds the model's
@@ -221,19 +222,21 @@ def _marked_message(model: str, message: Mapping[str, object], mark: Mapping[str
     return {**message, "content": [{"type": "text", "text": text, **mark}]}
 
 
-KEY_LENGTH = 10  # hexadecimal digits: 200 answerers have a collision once in 50 million runs
+KEY_LENGTH = 10  # hexadecimal digits; with 200 answerers, two keys are equal in one of 50 million runs
 LONGEST_NAME = 200  # maximum length of a name stated by a server, in characters
 MAX_ANSWERERS = 200  # maximum per run; a server may state another fingerprint in each answer
 OTHER_ANSWERERS = "(others)"  # fingerprint or model of the answerers beyond the maximum
 
 
 class Answerer(Frozen):
-    """The model that answered a call, by the names in the answer. All fields but `asked` are null if nothing was
-    recorded.
+    """The model that answered a call, by the names in the answer. If no names were recorded, all fields but `asked` are
+    null.
     """
 
     asked: str = Field(description="name of the model in the configuration")
-    provider: str | None = Field(None, description="provider in the answer, otherwise that of the model's name")
+    provider: str | None = Field(
+        None, description="provider that the answer states, otherwise the provider in the model's name"
+    )
     model: str | None = Field(None, description="name of the model in the answer; null if missing")
     fingerprint: str | None = Field(None, description="`system_fingerprint` in the answer; null if missing")
 
@@ -245,12 +248,12 @@ class Answerer(Frozen):
 
     @property
     def key(self) -> str:
-        """Name in records: a hash of all names."""
+        """Key of the answerer in records: a hash of all its names."""
         return hash_value([self.asked, self.provider, self.model, self.fingerprint])[:KEY_LENGTH]
 
     @property
     def recorded(self) -> bool:
-        """Whether anything was recorded. Answers cached by an earlier version have no names."""
+        """Whether names were recorded. Answers that an earlier version cached have no names."""
         return self.provider is not None
 
     @property
@@ -272,7 +275,7 @@ class Answerers:
     """All answerers of a run, by key.
 
     Args:
-        allow_mixed: whether other snapshots than the previous ones may continue the run.
+        allow_mixed: whether the run may continue with other snapshots than before.
     """
 
     def __init__(self, *, allow_mixed: bool = False) -> None:
@@ -285,13 +288,13 @@ class Answerers:
         self._known.update((each.key, each) for each in answerers)
 
     def expect(self, answerers: Iterable[Answerer]) -> None:
-        """Restrict each model to these snapshots from now on, if it has any."""
+        """Allow only these snapshots from now on, for each model that has one here."""
         for each in answerers:
             if each.model is not None:
                 self._before.setdefault(each.asked, set()).add(each.model)
 
     def note(self, answerer: Answerer) -> str:
-        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, it is shared by all others of the same snapshot."""
+        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, all further answerers of one snapshot share a key."""
         if (key := answerer.key) in self._known:
             return key
         found = self._bounded(answerer)
@@ -311,7 +314,7 @@ class Answerers:
         return self._known.get(key) or Answerer(asked="")
 
     def another(self, answerer: Answerer) -> bool:
-        """Return whether the answerer is a snapshot that may not continue the run."""
+        """Return whether the answerer is another snapshot than before, which stops the run."""
         before = self._before.get(answerer.asked)
         return not self._allow_mixed and bool(before) and answerer.model not in (None, *(before or ()))
 
@@ -319,7 +322,7 @@ class Answerers:
         """Check that an answer may be used.
 
         Raises:
-            SnapshotError: its snapshot differs from the previous ones.
+            SnapshotError: the answer is from another snapshot than earlier answers.
         """
         if answerer is not None and self.another(answerer):
             before = " and ".join(sorted(self._before[answerer.asked]))

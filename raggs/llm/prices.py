@@ -1,12 +1,12 @@
 """Prices of models per token or search, token counts of texts, addresses of models, and the environment variables of
 keys.
 
-The price list is the one shipped with litellm, read as a file: importing litellm takes seconds, and its own loader
-downloads a newer list. Prices in `llm.prices` take precedence.
+The price list is a file of the litellm package. It is read without importing litellm, which takes seconds, and whose
+own loader downloads a newer list. Prices in `llm.prices` take precedence.
 
 `require_keys` checks before any call that the keys of models are set. No key leaves this module. The check is certain
-for providers with exactly one variable as credential. For others (clouds with profiles, roles or several names), an
-empty variable proves nothing.
+for providers that accept only one environment variable as credential. Other providers (clouds with profiles, roles or
+several variables) may have other credentials, so an empty variable proves nothing.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def list_price(model: str) -> Price | None:
 
 
 def _per_million(found: object) -> float | None:
-    """Return a price per million tokens. None if it is missing or zero: the list does not distinguish these."""
+    """Return a price per million tokens. None if it is missing or zero, because the list does not distinguish the two
+    cases.
+    """
     return found * PER_MILLION if isinstance(found, int | float) and found else None
 
 
@@ -177,9 +179,8 @@ def vector_size(model: str) -> int | None:
 
 
 def key_variable(model: str, named: str | None = None) -> str | None:
-    """Return the environment variable with the key for `model`, or None if it needs no key.
-
-    `named` is the variable in the settings, if any.
+    """Return the environment variable with the key for `model`, or None if the model needs no key. `named` is the
+    variable in the settings, if any.
     """
     if named is not None:
         return named
@@ -197,10 +198,11 @@ def estimate_tokens(text: str) -> int:
 
 
 def remembered_tokens(model: str, beginning: str) -> int:
-    """Return how many tokens of the common prompt prefix a provider of `model` likely caches.
+    """Return how many tokens of a common prompt prefix the provider of `model` likely caches.
 
-    It is a multiple of 128 from 1,024 tokens on, or from the minimum in the list. This is OpenAI's rule (guide "Prompt
-    caching"); other providers differ little. The likely number of tokens counts, which is below `estimate_tokens`.
+    The result is 0 below 1,024 tokens, or below the minimum in the price list; otherwise it is a multiple of 128. This
+    is OpenAI's rule (guide "Prompt caching"); other providers differ little. The result is based on the likely number
+    of tokens, which is below `estimate_tokens`.
     """
     likely = likely_tokens(estimate_tokens(beginning))
     least = _entry(model).get("prompt_cache_min_tokens")

@@ -10,11 +10,12 @@ litellm supports every provider, but needs 4 ms of CPU time per call and 3 s for
 calls, mostly with this protocol, which consists of a few JSON requests. Everything else goes through litellm: other
 providers, models without a chat endpoint, and parameters that only litellm knows. See `speaks_openai`.
 
-A failed call raises `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, each with a row in
-`raggs.llm.faults`. This module never retries. The key is read from the environment for each call and is not stored.
+A failed call raises `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, and `raggs.llm.faults`
+has a row for each. This module never retries. The key is read from the environment for each call and is not stored.
 
-Redirects are not followed. A 301, 302 or 303 would turn a request into a GET whose answer counts as the model's. A 307
-or 308 would send queries, passages and the key to a host that the user did not configure.
+Redirects are not followed. After a status 301, 302 or 303, the client would send a GET request, and its answer would
+count as the model's answer. After a status 307 or 308, it would send queries, passages and the key to a host that the
+user did not configure.
 
 For calls through litellm, redirects of its HTTP clients are disabled only while such a call runs: a program that uses
 raggs may use these clients for other purposes.

@@ -1,14 +1,15 @@
 """Rate limits: a token bucket that learns what a provider allows.
 
-The rate is the minimum of three: the limit in the settings, the remaining allowance in the provider's headers, spread
-over the time until it is restored, and the rate learned from rejections (`CallPace`). A Retry-After pauses all calls to
-the model for exactly that time. Afterwards, calls start one by one at the learned rate, to avoid a burst.
+The rate is the minimum of three rates: the limit in the settings, the remaining allowance in the provider's headers
+(spread over the time until it is restored), and the rate learned from rejections (`CallPace`). A Retry-After pauses all
+calls to the model for exactly that time. Afterwards, calls start one by one at the learned rate, to avoid a burst.
 
 `CallPace` learns a rate from rejections (429, or any Retry-After). It reacts to a rejection as TCP reacts to a packet
 loss. It reduces the rate once for all calls in flight together, returns quickly to the last good rate, which was
-achieved before, and then probes slowly. Rejections that do not depend on the rate must not keep it low. They can be
-recognised: they also occur below the good rate, where a rate limit rejects nothing. A rejection below the good rate
-therefore does not reduce it, and after several of them, rejections above it do not either. A large share of rejections
+achieved before, and then probes slowly. Rejections that do not depend on the rate must not keep it low. Such rejections
+also occur below the good rate, where a rate limit would reject nothing. A rejection below the good rate therefore does
+not reduce the rate. After several such rejections, rejections above the good rate do not reduce it either. A large
+share of rejections
 always reduces the rate: the limit has dropped, or the allowance of a whole minute is used up.
 
 Times are passed as arguments. Nothing in `CallPace` reads a clock or waits.
@@ -29,7 +30,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from raggs.base.errors import ProviderError
 from raggs.llm.faults import BUSY, LONG_S, MINUTE_S, Fault, FaultRule, RateAllowance, Treatment, allowance
 
-RATE_CUT = 0.8  # factor on the achieved rate
+RATE_CUT = 0.8  # factor on the achieved rate after a rejection
 DEEP_CUT = 0.5  # factor on the rate after a large share of rejections
 HEAVY_REFUSAL_SHARE, MIN_HEAVY_REFUSALS = (
     0.15,
@@ -37,8 +38,8 @@ HEAVY_REFUSAL_SHARE, MIN_HEAVY_REFUSALS = (
 )  # large share of recent calls since the last reduction, and minimum number of rejections
 RECOVERY_S = 5.0  # seconds from a reduction back to the good rate
 GROWTH = 0.05  # relative gain per second above the good rate
-FAST_GROWTH = 0.25  # the same if rejections do not depend on the rate
-UNEXPLAINED = 2  # number of rejections below the good rate that shows this
+FAST_GROWTH = 0.25  # relative gain per second if rejections do not depend on the rate
+UNEXPLAINED = 2  # number of rejections below the good rate that shows that rejections do not depend on it
 FORGOTTEN_S = 600.0  # seconds without a reduction after which the learned rate is discarded
 SHORTEST_S, LONGEST_S = 0.25, 5.0  # time span over which calls are counted, in seconds
 MIN_CALLS_PER_S = 1 / MINUTE_S  # calls per second
@@ -51,7 +52,7 @@ class CallPace:
         self._low = self._good = math.inf  # calls per second: directly after the last reduction, and after recovery
         self._since = -math.inf  # time of the last reduction, or end of a pause after it
         self._cut_at = 0  # number of calls sent before the last reduction
-        self._refusals = 0  # number of rejected calls sent after it
+        self._refusals = 0  # number of rejected calls that were sent after the last reduction
         self._unexplained = 0  # rejections below the good rate
         self._count = 0
         self._sent: deque[float] = deque()  # times of recent calls
@@ -75,7 +76,7 @@ class CallPace:
         return self._count
 
     def pause(self, until: float) -> None:
-        """Record that no call is sent before `until`, so nothing is learned until then."""
+        """Record that no call is sent before the time `until`, so that nothing is learned during the pause."""
         self._since = max(self._since, until)
 
     def refused(self, ticket: int, now: float) -> None:
@@ -120,14 +121,14 @@ class CallPace:
 
 LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = LONG_S  # longer pauses requested by a provider stop the run
-TOLD_S = 15.0  # seconds from which on the user is informed about a pause
+TOLD_S = 15.0  # the user is informed about pauses of at least so many seconds
 UNITS = (("h", 3600), ("min", 60))
 
 
 def retrying(attempts: int, backoff_s: float, longest_s: float = LONGEST_WAIT_S) -> AsyncRetrying:
     """Return a retry policy of up to `attempts` tries. The first pause is at most `backoff_s` seconds.
 
-    A requested pause above `longest_s` seconds excludes a retry.
+    If the provider requests a pause above `longest_s` seconds, the call is not repeated.
     """
     return AsyncRetrying(
         retry=retry_if_exception(partial(worth_retrying, longest_s=longest_s)),
@@ -160,9 +161,10 @@ def _span(wait_s: float) -> str:
 
 
 def pause_s(state: RetryCallState, backoff_s: float) -> float:
-    """Return an exponential back-off with full jitter, or 0 after a Retry-After, which all calls already wait for.
+    """Return an exponential back-off with full jitter, or 0 if the provider sent a Retry-After, because all calls
+    already wait for its end.
 
-    The first pause is at most `backoff_s` seconds, and each next one at most twice as long.
+    The first pause is at most `backoff_s` seconds. The maximum doubles with each further pause.
     """
     error = None if state.outcome is None else state.outcome.exception()
     if isinstance(error, Fault) and error.retry_after_s is not None:
@@ -174,7 +176,7 @@ class TokenBucket:
     """A token bucket of requests or of tokens. The provider's headers can lower its rate.
 
     A full bucket of `burst` that refills at rate r lets burst + r * 60 - 1 through in its first minute. The rate r is
-    chosen so that this equals the limit. An amount above `burst` waits for a full bucket and leaves a debt.
+    chosen so that this equals the limit. An amount above `burst` waits for a full bucket, whose level is then negative.
 
     Args:
         per_minute: maximum per minute; None for no limit in the settings.
@@ -183,7 +185,7 @@ class TokenBucket:
 
     def __init__(self, per_minute: float | None, burst: float) -> None:
         self.burst = burst if per_minute is None else min(burst, max(1.0, per_minute / 10))
-        self.sent = 0.0  # total, so that a call can determine what was sent after it
+        self.sent = 0.0  # total amount, from which a call can determine how much was sent after it
         self._ceiling = math.inf if per_minute is None else (per_minute - self.burst + 1) / MINUTE_S
         self._left = math.inf  # rate from the headers, until `_whole_at`
         self._whole_at = -math.inf
@@ -211,17 +213,18 @@ class TokenBucket:
         return self.sent
 
     def drain(self, resumes_at: float | None, now: float) -> None:
-        """Empty the bucket; or allow one call when a pause is over."""
+        """Empty the bucket. If there is a pause until `resumes_at`, allow one call at its end."""
         if resumes_at is None:
             self._level = min(self._level, 0.0)
         elif resumes_at >= max(now, self._at):
             self._level, self._at = min(1.0, self.burst), resumes_at
 
     def told(self, found: RateAllowance, ticket: float, reserve: float, now: float) -> None:
-        """Learn from the headers of the answer to the call with `ticket`.
+        """Learn the remaining allowance from the headers of the answer to the call with `ticket`.
 
-        The provider may not have counted calls sent after that one. If more than `reserve` is left, nothing is delayed.
-        Otherwise, the rest is spread over the time until the allowance is restored, at most one minute.
+        The provider may not have counted the calls that were sent after this call. If more than `reserve` is left,
+        nothing is delayed. Otherwise, the remaining allowance is spread over the time until it is restored, but at most
+        over one minute.
         """
         left = max(0.0, found.remaining - (self.sent - ticket))
         if left > reserve or not 0 < found.reset_s <= (LONGEST_WAIT_S if not left else math.inf):
@@ -232,7 +235,7 @@ class TokenBucket:
 
 
 class Tickets(NamedTuple):
-    """Tickets of one call: its number, and those of the buckets of requests and tokens."""
+    """Tickets of one call: its number, and its tickets from the buckets of requests and tokens."""
 
     call: int
     buckets: tuple[float, float]
@@ -309,7 +312,7 @@ class Throttle:
         self._requests.drain(None if wait_s is None else self._paused_until, now)
 
     def _consider(self, wait_s: float, now: float) -> None:
-        """Raise an error for a pause that is too long. Report a long pause once until it is over."""
+        """Raise an error for a pause that is too long. Report a long pause only once."""
         if wait_s > self._longest_s:
             raise too_long(self._model, wait_s)
         if wait_s >= TOLD_S and now >= self._told_until:

@@ -30,9 +30,11 @@ NOT_CACHED_MESSAGE = "not paid for yet"
 
 @dataclass
 class CallEstimate:
-    """Requests of one task to one model: how many are answered already, how many are not, and the usage of the latter.
+    """Requests of one task to one model: how many have a cached answer, how many are missing, and the usage of the
+    missing ones.
 
-    A request to a reranker is a passage with its query, a request to an embedder is a text. One call contains many.
+    A request to a reranker is a passage with its query, and a request to an embedder is a text. One call contains many
+    such requests.
 
     Attributes:
         answers: tokens of the answers, including `hidden` per answer; 0 for embedders and rerankers.
@@ -67,7 +69,7 @@ class DryRunLLM(LLM):
         self._asked: dict[tuple[str, str, str], CallEstimate] = {}
         self._stage = ""
         self._times: int | None = None
-        self._embedded: set[int] = set()  # hashes of texts whose vectors would be cached by then
+        self._embedded: set[int] = set()  # hashes of texts whose vectors the run would already have cached
 
     def turn_to(self, stage: str) -> None:
         """Count further calls for this stage."""
@@ -75,7 +77,7 @@ class DryRunLLM(LLM):
 
     @contextmanager
     def standing_for(self, times: int) -> Iterator[None]:
-        """Count each request of the block `times` times: it represents similar requests that are not known yet."""
+        """Count each request of the block `times` times: each stands for similar requests that are not known yet."""
         self._times = times
         try:
             yield

@@ -1,8 +1,10 @@
-"""Scores of passages for a query by a reranking model: validated before they are stored, each pair paid for once.
+"""Scores of passages for a query by a reranking model: validated before they are stored, and paid for once per pair of
+query and passage.
 
 A score depends only on query, passage, model and parameters, because rerankers read one passage at a time. The scores
-of 200 candidates therefore include those of 50, and only missing ones are requested. Each score is stored with the
-usage, name and size of its call: the latency of 200 passages is not the latency of 50.
+for 200 candidates therefore include those for the first 50, and only missing scores are requested. Each score is stored
+with the
+usage, name and size of its call, because a call with 200 passages has another latency than one with 50.
 """
 
 from __future__ import annotations
@@ -118,7 +120,8 @@ class RerankRequestState:
         self._known: Pairs = {}
 
     async def all(self, claims: AnswerClaims | None) -> RerankScores:
-        """Return all scores. Concurrent requests for the same query wait, also in other runs with these claims.
+        """Return all scores. Concurrent requests for the same query wait for each other, also across runs that share
+        these claims.
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
@@ -180,7 +183,7 @@ class RerankRequestState:
         return RerankScores(tuple(self._known[key].score for key in self._keys), took)
 
     def _ms(self, pairs: Sequence[PairScore]) -> float | None:
-        """Return the latency if the calls were exactly those of a request for these passages, otherwise None."""
+        """Return the latency if a single request for these passages would make exactly these calls, otherwise None."""
         brought, times = Counter(pair.call for pair in pairs), {pair.call: (pair.among, pair.ms) for pair in pairs}
         whole = all(brought[call] == among for call, (among, _) in times.items())
         if not whole or len(times) > -(-len(pairs) // self._request.batch):
@@ -207,8 +210,8 @@ class RerankRequestState:
                 self._cache.put_all({key: pair.cached(model) for key, pair in pairs.items()})
 
     async def _ask(self, call: RerankCall, keep: Callable[[Sequence[PairScore]], None]) -> None:
-        """Repeat a call until its answer is usable. The answer is cached before it is booked, so that a kill loses
-        none.
+        """Repeat a call until its answer is usable. An answer is cached before it is booked, so that a kill loses no
+        answer.
         """
         usd, problem = 0.0, ""
         for _ in range(self._tries):
@@ -245,7 +248,7 @@ def check(data: Sequence[object], count: int) -> list[float]:
     items = [as_object(item) for item in data]
     places = [place for item in items if type(place := item.get("index")) is int]  # isinstance would accept bool as int
     if sorted(places) != list(range(count)):
-        raise Unusable("the scores do not say which passages they are of, each once")
+        raise Unusable("the scores do not state the position of each passage exactly once")
     found = [math.nan] * count
     for place, item in zip(places, items, strict=True):
         score = _finite_number(item.get("relevance_score"))

@@ -4,16 +4,18 @@ A stage has no access to paths, the environment or the run; the runner reads and
 another stage. It declares the artifacts that it reads (`READS`) and everything else that its result depends on
 (`causes`).
 
-`Statistics` counts facts about a stage's records as they pass; the result is stored in the run's lock.
+`Statistics` collects counts and health statistics while a stage's records are written. The run's lock stores the
+result.
 
-`Walks` decides how many queries are graded concurrently: enough to keep the judge busy, but few if the budget may run
-out.
+`Walks` decides how many queries are graded concurrently: enough to use the allowed concurrency, but few if the budget
+may run out.
 
 Only a fully graded query is useful. A partly graded query is unusable until its remaining calls are paid for. Without
 `stop_after`, a query requests all its grades at once. Calls run in the order of the requests, so at most one query is
 partly graded at any time. With `stop_after`, a query requests a few grades at a time, so several queries are partly
-graded at once. In that case no further query starts while the budget might not cover all started ones. Batch mode is
-an exception: each round of all started queries is one batch.
+graded at once. In that case, no further query starts if the budget might not cover all started queries and the new one.
+Batch mode is
+an exception: in each round, the requests of all started queries form one batch.
 
 `spread` summarises how a shared budget was distributed over the queries, as counts for the lock.
 """
@@ -55,7 +57,7 @@ def rate_of(count: int, total: int) -> WilsonRate:
 
 
 class Statistics:
-    """Statistics about the judge, counted while the records of a stage pass. This base class counts nothing."""
+    """Statistics about the judge, collected while a stage's records are written. This base class collects nothing."""
 
     probed: CanaryHealth | None = None  # result of the canaries; not part of any record
     people: HumanAgreement | None = None  # agreement with human labels; not part of any record
@@ -82,7 +84,7 @@ class Walks:
         stop_after: number of low grades in a row that ends the grading of a pool, or None for no early stop.
         group: passages per call.
         samples: calls per group of passages.
-        members: maximum number of model calls for each of these; 0 if they are free.
+        members: maximum number of model calls per call of the judge; 0 if its calls are free.
         affords: returns how many more calls the budget covers.
     """
 
@@ -92,10 +94,12 @@ class Walks:
         self._stop_after, self._group, self._samples = stop_after, group, samples
         self._members = members
         self._affords = affords
-        self._most = 0.0  # most model calls that any started query may need
+        self._most = 0.0  # maximum number of model calls that any started query may need
 
     def at_once(self, item: tuple[str, Sequence[object]]) -> int:
-        """Return how many calls a query requests at once when it starts; with `stop_after` only a few."""
+        """Return how many calls a query requests at once when it starts; with `stop_after`, it requests more calls
+        later.
+        """
         self._most = max(self._most, self._calls(len(item[1])) * self._members)
         return self._calls(min(len(item[1]), self._stop_after or len(item[1])))
 
@@ -126,7 +130,9 @@ class Journal(Protocol):
     def entries(self, qid: str) -> Iterable[JournalRecord]: ...
     def append(self, record: JournalRecord) -> None: ...
     def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
-        """Record which entries determine the query's final state. All other entries of the query may be deleted."""
+        """Record which entries determine the query's final state. The journal may delete all other entries of the
+        query.
+        """
 
 
 class ProgressCallback(Protocol):
@@ -185,7 +191,7 @@ class Services(PassageServices, Protocol):
     @property
     def retrievers(self) -> Mapping[str, Retriever]: ...
     @property
-    # retrievers that search deeper for some queries, under the same names
+    # the retrievers for queries that are searched deeper, under the same names
     def deeper(self) -> Mapping[str, Retriever]: ...
     @property
     def judge(self) -> Judge: ...
@@ -217,8 +223,8 @@ class StageWork:
         readers: by artifact name, a function that opens a stream of its records, sorted by qid.
         journal: journal of a stage with `JOURNAL`.
         progress: progress callback of the stage.
-        spent: whether the budget is used up. Calls beyond it raise `BudgetError`, and the stage writes what it can
-            without them.
+        spent: whether the budget is used up. Calls that the budget does not cover raise `BudgetError`, and the stage
+            writes the records that need no further calls.
         done: ids of queries that are skipped because their records exist.
     """
 
@@ -241,7 +247,7 @@ class StageWork:
     def journal(self) -> Journal:
         """The journal of the stage."""
         if self._journal is None:
-            raise TypeError("the stage keeps a journal and does not say so: set JOURNAL")
+            raise TypeError("the stage uses a journal but does not declare it: set JOURNAL")
         return self._journal
 
     def read(self, artifact: str, model: type[R]) -> Iterator[R]:
@@ -263,7 +269,7 @@ class StageOf(ABC, Generic[C, V]):
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1  # increased when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
-    BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # further artifacts that the stage writes
+    BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # artifacts that the stage writes in addition to its main one
     # which kind of model the stage calls; the results of such a stage are kept
     ASKS: ClassVar[Literal["judge", "asker"] | None] = None
     JOURNAL: ClassVar[str | None] = None  # an artifact that the stage appends to while it runs
@@ -294,19 +300,21 @@ class StageOf(ABC, Generic[C, V]):
         return None
 
     def cut_short(self, record: Record) -> bool:
-        """Return whether work on the record's query stopped early because the budget was used up."""
+        """Return whether the record shows that work on its query stopped early because the budget was used up."""
         return False
 
     def failed(self, record: Record) -> bool:
-        """Return whether a record stands for failed work. A stage with failed records runs again next time."""
+        """Return whether a record reports a failure. The next run repeats a stage that has failed records."""
         return False
 
     def probe(self, work: StageWork, config: C, services: V) -> CanaryHealth | None:
-        """Have the stage's judge grade hidden control items with known grades. Return None if there are none."""
+        """Have the stage's judge grade hidden control items (canaries). Return None if the run has no canaries."""
         return None
 
     def label(self, services: V) -> Callable[[str, str], int | None] | None:
-        """Return a function from query and passage to the grade that a simulated judge adds noise to, or None."""
+        """Return a function from query and passage to the label that a simulated judge adds noise to. Return None for
+        other judges.
+        """
         return None
 
     def statistics(self, config: C) -> Statistics:

@@ -1,27 +1,29 @@
 """Stage 4: grade each passage of the pool from 1 to 5, or only its top part if `stop_after` ends the grading early.
 
-Only the representatives of near-duplicate groups are judged, and their near-duplicates get the same grade. If the
-judge distinguishes a near-duplicate (by its position), that passage is judged separately and is no longer a duplicate.
-If a judge fails, the record has no grade and gives the reason; a failure never becomes a number. A passage after an
-early stop gets a record that says so: it is not judged, which is neither a failure nor a low grade. The same holds for
-a passage on which the judge abstains.
+Only the representatives of near-duplicate groups are judged, and their near-duplicates get the same grade. If the judge
+can distinguish a near-duplicate from its representative (by its position), that passage is judged separately and no
+longer counts as a duplicate. If a judge fails, the record has no grade and gives the reason; a failure never becomes a
+number. A passage after an early stop gets a record with this reason. It is not judged, which is neither a failure nor a
+low grade. A passage on which the judge abstains also gets a record with the reason and no grade.
 
 If the budget is used up, queries with missing grades are omitted entirely. Ungraded passages would otherwise count as
 irrelevant.
 
 With `judge.group`, the judge grades several passages of a query in one call. The passages that are requested at once
 are shuffled separately for each sample and split into groups. Each group therefore mixes good and bad passages,
-independent of their rank. In each sample, a passage is in another group at another position. Groups depend only on the
-passages that are requested at once, never on earlier answers. A resumed run therefore makes the same calls.
+independent of their rank. From sample to sample, the group and the position of a passage change at random. Groups
+depend only on the passages that are requested at once, never on earlier answers. A resumed run therefore makes the same
+calls.
 
 The group context effect and the position effect are estimated from the grades without further calls.
 
-The context effect compares samples, because a passage is in a different group in each. For each passage and sample, two
-deviations are computed: the grade minus the passage's mean grade, and the mean grade of the other passages in the
-group minus its mean. The effect is the slope of the first on the second. If the judge grades each passage
-independently, the slope is 0. Positions are random, so the first and the last passage of a call are equally good on
-average. Groups and positions are recomputed from the records. Intervals use the jackknife over queries, because groups
-never span queries.
+The context effect compares samples, because a passage is in a different group in each sample. For each passage and
+sample, two
+deviations are computed: that of the grade from the passage's mean over the samples, and that of the mean grade of the
+rest of its group from the mean of this value over the samples. The effect is the slope of the first deviation on the
+second. If the judge grades each passage independently, the slope is 0. Positions are random, so the first and the last
+passage of a call are equally good on average. Groups and positions are recomputed from the records. Intervals use the
+jackknife over queries, because groups never span queries.
 """
 
 from __future__ import annotations
@@ -74,9 +76,9 @@ class PoolWalk:
     """State of grading one pool from the top down until `stop_after` low grades occur in a row.
 
     If `k` more low grades are needed to stop, the next `k` passages must be graded in any case, so they are requested
-    together. No judgment is wasted, and results do not depend on response times. A failure neither extends nor breaks
-    the row of low grades. If several passages are graded per call, a step contains whole groups, so the row may become
-    longer.
+    together. No judgment is superfluous, and results do not depend on response times. A failure neither extends nor
+    breaks the row of low grades. If several passages are graded per call, a step contains whole groups, so the row of
+    low grades may become longer than `stop_after`.
 
     Args:
         total: passages in the pool.
@@ -85,7 +87,7 @@ class PoolWalk:
         low: highest grade that counts as low.
 
     Attributes:
-        done: passages that were graded.
+        done: number of passages graded so far.
         limit: number of low grades in a row that ends the grading.
     """
 
@@ -95,7 +97,7 @@ class PoolWalk:
         self._row = 0
 
     def step(self) -> int:
-        """Return how many passages to request next; 0 at the end."""
+        """Return how many passages to request next; 0 if the grading has ended."""
         if self._row >= self.limit:
             return 0
         return min(round_up_to_groups(self.limit - self._row, self._size), self._total - self.done)
@@ -138,7 +140,9 @@ JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
 
 
 class JudgeGate(Settings):
-    """Requirements for the judge of a run. If one is not met, the run ends with exit code 7. null: no requirement."""
+    """Requirements for the judge of a run. If one of them is not met, the run ends with exit code 7. null: no
+    requirement.
+    """
 
     canaries: float | None = Field(
         None, ge=0, le=1, description="minimum share of hidden control items (canaries) that pass"
@@ -247,7 +251,7 @@ class JudgeStage(Stage[JudgeConfig]):
         return {"queries": services.causes("queries"), "judge": judge, **together, **services.causes("hygiene")}
 
     def by_query(self, config: JudgeConfig) -> bool:
-        return config.mode == "direct"  # batches take hours, so there should be few: each spans all queries
+        return config.mode == "direct"  # batches take hours, so each contains all queries, and there are few
 
     def run(self, work: StageWork, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total = len(services.queries)
@@ -260,7 +264,7 @@ class JudgeStage(Stage[JudgeConfig]):
                     raise
                 return []
 
-        # Requests that fit into a batch are made at once, so that all queries advance together, batch by batch.
+        # All requests that fit into one batch are made at the same time, so that all queries advance together.
         batched = config.mode == "batch"
         window, walks = config.batch.max_requests if batched else None, self.walks(config, services)
         pools = (item for item in work.by_query("merge", MergeRecord) if item[0] not in work.done)
@@ -360,8 +364,8 @@ class JudgeStage(Stage[JudgeConfig]):
 def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
     """Combine all samples into one record: the lower median of their grades, or no grade if more than half failed.
 
-    Samples in which the judge abstained are ignored. If all are, the passage is not judged. Human labels are the same
-    in every sample, so they count once.
+    Samples in which the judge abstained are ignored. If it abstained in all samples, the passage is not judged. Human
+    labels are the same in every sample, so they count once.
     """
     said = _without_repeated_labels([sample for sample in samples if sample.silent is None])
     if not said:
@@ -395,7 +399,9 @@ def _without_repeated_labels(said: Sequence[Judgment]) -> list[Judgment]:
 
 
 def _votes(said: Sequence[Judgment], every: Sequence[Judgment]) -> dict[str, tuple[int | None, ...]]:
-    """Return the grades of each member. If a model voted next to humans, use every sample, because its votes differ."""
+    """Return the grades of each member. If humans and a model voted, use every sample, because the model's votes
+    may differ between samples.
+    """
     others = any(not is_people(name) for sample in said for name in sample.votes)
     counted = every if others else said
     return {name: tuple(_vote(sample, name) for sample in counted) for sample in counted for name in sample.votes}
@@ -441,12 +447,12 @@ class GroupContextMoves:
         self._asked.append((record.grade, whole))
 
     def company(self) -> GradeShift | None:
-        """Return by how many grades a grade changes per grade of its group's mean, or None without data."""
+        """Return the change of a grade per grade of its group's mean, or None if there is no data."""
         self._end()
         return _ratio(self._sums)
 
     def place(self) -> GradeShift | None:
-        """Return by how many grades being shown first instead of last changes a grade, or None without data."""
+        """Return the change of a grade if the passage is shown first instead of last, or None if there is no data."""
         self._end()
         return _ratio(self._ends)
 

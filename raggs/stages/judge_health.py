@@ -1,11 +1,11 @@
 """Statistics of the judge stage: judging depth, self-consistency, and agreement between the members of a panel.
 
-For a cascade, the error rate of the cheap judge is estimated while the records pass.
+For a cascade, the error rate of the cheap judge is estimated while the records are written.
 
-Some passages go to the good judge by a random draw and not by a rule. They are an unbiased sample of the passages for
-which the rule would keep the cheap grade. For passages that a rule sends, both grades are always known. Together, the
-two groups give the agreement of both judges for each cheap grade. A rate causes a warning only if its whole interval is
-beyond the limit.
+Some passages go to the good judge by a random draw and not by a rule. These passages are an unbiased sample of all
+passages whose cheap grade the rule would keep. For passages that go to the good judge by a rule, both grades are always
+known. Together, the two groups of passages show how often both judges agree, for each cheap grade. A rate causes a
+warning only if its whole interval is beyond the limit.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from raggs.stages.judge import GroupContextMoves
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-MAX_MISSED_SHARE = 0.1  # maximum share of the passages that the good judge would find useful and never sees
+MAX_MISSED_SHARE = 0.1  # maximum share of passages that the good judge never sees, among those it would find useful
 MAX_DISTANT_SHARE, DISTANT_GRADES = (
     0.05,
     2,
-)  # maximum share of kept passages on which both judges differ by at least so many grades
+)  # maximum share of passages with a kept cheap grade on which both judges differ by at least this number of grades
 
 
 def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
-    """Return the cascade in a judge's settings: the judge itself, or the fallback behind human labels. None if there
-    is none.
+    """Return the cascade in a judge's settings: the judge itself, or the fallback behind human labels. None if the
+    settings contain no cascade.
     """
     if isinstance(spec, PanelConfig) and spec.rule == "first":
         machines = [each for each in spec.judges if each.type != HUMAN_SOURCE]
@@ -60,7 +60,7 @@ def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
 
 
 class CascadeStatistics:
-    """Statistics of a cascade, counted sample by sample. Memory use does not depend on the number of passages."""
+    """Statistics of a cascade, counted sample by sample. Memory use is independent of the number of passages."""
 
     def __init__(self, config: CascadeConfig) -> None:
         self._config = config
@@ -167,7 +167,7 @@ class CascadeStatistics:
             yield (
                 f"the good judge never saw {low:.0%} to {high:.0%} of the passages that it would grade "
                 f"{least} or more ({missed.count:,} of {missed.total:,} passages sent at random have "
-                "such a grade); lower ask_from, or use a better cheap judge"
+                "such a grade); lower ask_from, or use a more accurate cheap judge"
             )
         apart = sum(count for (cheap, good), count in self._by_chance.items() if abs(cheap - good) >= DISTANT_GRADES)
         far = rate_of(apart, self._by_chance.total())
@@ -178,8 +178,8 @@ class CascadeStatistics:
             )
 
 
-NOT_JUDGED_PREFIX = "not judged, after"  # start of the reason why the end of a pool was not judged
-MAX_MISSING_SHARE = 0.05  # higher shares of failures cause a warning
+NOT_JUDGED_PREFIX = "not judged, after"  # start of the reason for unjudged passages after an early stop
+MAX_MISSING_SHARE = 0.05  # a higher share of failures causes a warning
 
 # pairs of values that two judges, or two samples, gave to the same passages
 Pairs = Counter[tuple[float | None, float | None]]

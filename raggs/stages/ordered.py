@@ -1,4 +1,4 @@
-"""Process many items concurrently and return the results in the order of the items. Stages call models this way."""
+"""Process many items concurrently and return the results in the order of the items. Stages use it to call models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-WINDOW = 4  # requested calls per allowed concurrent call
+WINDOW = 4  # number of requested calls for each call that may run concurrently
 MAX_HELD_WINDOWS = 4
 
 
@@ -36,9 +36,10 @@ def run_ordered(
         workspace: supplies the event loop and the allowed concurrency.
         size: returns how many calls an item requests at once.
         window: maximum number of requested calls (default: four times the allowed concurrency). In addition, at most
-            `MAX_HELD_WINDOWS` times as many items are started and not yet yielded. Both limits keep memory use constant
-            for streams of any length.
-        holds: returns whether no item may start while so many are unfinished. It is ignored if none is unfinished.
+            `MAX_HELD_WINDOWS` times as many items may be started but not yet yielded. Both limits keep memory use
+            constant for streams of any length.
+        holds: takes the number of unfinished items and returns whether the next item must wait. It is ignored if no
+            item is unfinished.
     """
     queue = _Queue(iter(items), work, size, window or WINDOW * workspace.concurrency, holds)
     try:

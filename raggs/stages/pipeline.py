@@ -1,4 +1,4 @@
-"""A pipeline: an ordered list of stages and their artifacts. The runner and the audit take one as an argument.
+"""A pipeline: an ordered list of stages and their artifacts. The runner and the audit take a pipeline as an argument.
 
 Each stage is one module of the pipeline's package and is imported when it is first used.
 """
@@ -16,7 +16,7 @@ from raggs.base.errors import UsageError
 from raggs.base.text import did_you_mean
 
 if TYPE_CHECKING:
-    from raggs.stages.base import AnyStage  # late: it needs numpy, and most who open a run do not
+    from raggs.stages.base import AnyStage  # imported lazily: it needs numpy, and opening a run usually does not
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Pipeline:
         home: package whose modules are the stages, each with its `STAGE`.
         order: names of the stages; each reads artifacts of earlier stages.
         artifacts: every artifact by name, with the record type of its lines. An artifact has the name of its stage, or
-            that name with a suffix after a dot. Artifacts with other names belong to the first stage.
-        stopped: message about the usable results when a stage that calls models was stopped.
+            this name with a suffix after a dot. An artifact with any other name belongs to the first stage.
+        stopped: message about which results are usable after a stage that calls models was stopped.
         command: command that makes a run of this pipeline.
-        beside: hint for making another run next to an existing one.
+        beside: how to make a second run without replacing the existing one.
         optional: stages that a configuration may omit.
         left_out: stages that this run omits. Their artifacts from earlier runs are not part of the run.
     """

@@ -1,4 +1,6 @@
-"""Stage 5: reduce the pool to the passages that are worth ranking, whole grades first, from the best grade down."""
+"""Stage 5: keep the passages that are worth ranking. All passages of the best grade are kept, then those of the next
+grade, until there are enough.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ class PruneConfig(Settings):
     min_keep: int = Field(
         35,
         ge=1,
-        description="minimum number of passages to keep; whole grades are added, best first, until it is reached",
+        description="minimum number of passages to keep; the best grade is kept, then the next one, and so on, until"
+        " this number is reached",
     )
     max_keep: int = Field(
         60,

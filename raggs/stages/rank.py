@@ -5,7 +5,7 @@ processes the answers in the order of the round, not of their arrival. Every ans
 at once. The ranker's state is computed from the journal (`raggs.stages.replay`). To resume, raggs replays the journal
 and requests only the missing answers.
 
-If the budget is used up, each ranking ends with the available answers and records this.
+If the budget is used up, each ranking ends with the available answers and records this as its stop reason.
 
 `CountedCalls` tracks the progress over all queries, in calls, for the progress display and its forecast.
 """
@@ -59,7 +59,8 @@ def likely_calls(most: int) -> int:
 
 
 class CountedCalls:
-    """Calls made and calls expected. The maximum is assumed until finished queries provide a mean.
+    """Calls made and calls expected. Until a query has finished, the maximum per query is expected; then the mean of
+    the finished queries.
 
     Args:
         tell: progress callback.
@@ -93,7 +94,7 @@ class CountedCalls:
         self._queries, self._theirs = self._queries + 1, self._theirs + count
 
     def given_out(self, done: int) -> None:
-        """Record that the records of `done` queries are written."""
+        """Report that the records of `done` queries are written."""
         self._given = done
         self._tell(done, self._total, self._made, self.expected)
 
@@ -126,7 +127,8 @@ class RankStage(Stage[RankConfig]):
         return RankStatistics(config.budget is not None)
 
     def by_query(self, config: RankConfig) -> bool:
-        return config.batch_size != "auto" and config.budget is None  # otherwise all rankings depend on each other
+        # With "auto" or a shared budget, all rankings depend on each other.
+        return config.batch_size != "auto" and config.budget is None
 
     def run(self, work: StageWork, config: RankConfig, services: Services) -> Iterator[Record]:
         rankings = _QueryRankings(work, config, services)
@@ -156,8 +158,8 @@ class _QueryRankings:
     def each(self) -> Iterator[list[Record]]:
         """Yield the records of each query, with a separate call limit per query."""
         self._learn_the_judge()
-        # Rounds of a query are sequential, so a few concurrent queries keep every call slot busy. More would be left
-        # unfinished if the budget runs out.
+        # Rounds of a query are sequential, so a few concurrent queries keep every call slot busy. With more concurrent
+        # queries, more rankings would be unfinished if the budget runs out.
         pools = (item for item in _pools(self._work) if item[0].qid not in self._work.done)
         yield from run_ordered(self._services.workspace, pools, self._rank, size=self._width)
 
@@ -179,10 +181,10 @@ class _QueryRankings:
         return self._config.parallel
 
     def _learn_the_judge(self, most: int = QUESTIONS) -> None:
-        """Estimate the judge profile from first lists of the pilot queries, if the list length is open.
+        """Estimate the judge profile from the first lists of the pilot queries, if `batch_size` is "auto".
 
         The profile is written to the journals before it is used. Prices may change between two runs and do not
-        invalidate results, so the overhead of the first run is reused.
+        invalidate results, so a resumed run reuses the call overhead in the journal.
         """
         if self._config.batch_size != "auto":
             return

@@ -18,15 +18,17 @@ from raggs.stages.replay import KeptPool, RankingProcess, part_pool
 from raggs.stages.waves import SetBudget
 
 DEFAULT_MAX_CALLS = 80
-DEFAULT_SHARED_MAX_CALLS = 240  # limit of one query if all share a budget: about three times its average
-NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))  # settings that decide whether rounds follow, not which
+# Limit of one query if all queries share a budget: about three times the average of a query.
+DEFAULT_SHARED_MAX_CALLS = 240
+# Settings that decide how many rounds follow, not what they contain.
+NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))
 MAX_BATCH_SIZE = 20  # maximum number of passages that a judge orders at a time
 
 
 class RankConfig(Settings):
     """Settings of the rank stage. With `rank: null`, the stage is omitted and the golden set contains only grades.
 
-    docs/concepts/ranking.md explains the method, and docs/how-to/cut-cost.md its benefit and cost.
+    docs/concepts/ranking.md explains the method. docs/how-to/cut-cost.md explains its benefit and cost.
     """
 
     engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field(
@@ -43,11 +45,12 @@ class RankConfig(Settings):
         DEFAULT_MAX_CALLS,
         ge=0,
         description='maximum number of judge calls per query; with batch_size "auto", the cost of so many lists of '
-        f"five passages. With a shared budget, the default is {DEFAULT_SHARED_MAX_CALLS}",
+        f"five passages. If all queries share a budget, the default is {DEFAULT_SHARED_MAX_CALLS}",
     )
     budget: AddedLater[SetBudget | None] = Field(
         None,
-        description="budget shared by all queries, spent where it is expected to remove the most discordant pairs. "
+        description="budget shared by all queries, spent on the batches that are expected to remove the most "
+        "discordant pairs. "
         "null: each query may use max_calls",
     )
     parallel: int = Field(4, ge=1, description="number of batches of a query that are judged concurrently")

@@ -1,17 +1,17 @@
-"""Checks whether the judge is fit to order passages. They use the ordered batches and make no further calls.
+"""Checks whether the judge is fit to order passages. The checks use the ordered batches and make no further calls.
 
 - First-position rate: how often the passage shown first is ranked first. Without position bias, the rate is 1/m for
   batches of m passages, because the presentation order is shuffled.
-- Flip rate: if the same passages were shown again in another order, the share of their pairs whose order changed. The
-  engine repeats the least certain batches, so these are close pairs. A sound judge flips a third or more of them, and
-  random guessing flips half. Every judge flips half of them in a pool of ties, so a sharp judge gets no warning.
-- Cycle rate: of the triples whose three pairs all have a majority, the share that is cyclic (A over B over C over A).
-- Invalid rate: share of the requested batches without an order.
-- Sharpness, echo and position bias: the engine's estimates. The error correlation (`echo`) should be close
+- Flip rate: share of pairs whose order changed when the judge saw the same passages again in another order. The engine
+  repeats the least certain batches, so these pairs are close. A sound judge flips a third or more of them, and random
+  guessing flips half. Every judge flips half of them in a pool of ties, so a sharp judge gets no warning.
+- Cycle rate: share of cyclic triples (A over B over C over A) among the triples whose three pairs all have a majority.
+- Invalid rate: share of requested batches to which the judge gave no order.
+- Sharpness, echo and position bias: estimates of the ranking engine. The error correlation (`echo`) should be close
   to 0. Otherwise, repeated pairs agree with each other more than independent errors allow.
 
 A rate causes a warning only if its whole interval is beyond the limit. Judges that answer by rule get no warnings:
-their ties are broken either way, which is not an error.
+they may break a tie in either direction, which is not an error.
 
 `rank_records` converts a query's ranking into records: one for the query, and one per passage. Near-duplicates are
 placed directly after the passage that represents them.
@@ -44,14 +44,15 @@ from raggs.ranking import Lock, Ranking
 from raggs.stages.base import Statistics, rate_of, spread
 from raggs.stages.replay import KeptPool
 
-AGREEMENT = 0.95  # a top is settled if another ranking is expected to share at least this part of it
+AGREEMENT = 0.95  # minimum share of top passages that a second ranking is expected to have in common
 CUT_SHORT = ("cap", STOP_SHARED_BUDGET, STOP_BUDGET, STOP_NO_ORDER)  # reasons to stop that do not come from the engine
 
 
 def outcome(record: RankingRecord) -> str | None:
-    """Return whether a ranking is settled, or why not. Return None if its engine does not estimate agreement.
+    """Return that a ranking is settled, or the reason why it is not. Return None if its engine does not estimate
+    agreement.
 
-    A ranking is settled if the engine ended it and another ranking would have nearly the same top.
+    A ranking is settled if the engine itself ended it and a second ranking would have nearly the same top positions.
     """
     if record.stop_reason == STOP_NO_RELEVANT:
         return COUNT_NOT_RANKED
@@ -61,7 +62,7 @@ def outcome(record: RankingRecord) -> str | None:
 
 
 def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
-    """Yield a ranking as records: one for the query, then one per passage, best first. An empty pool has none."""
+    """Yield a ranking as records: one for the query, then one per passage, best first; none for an empty pool."""
     if ranking is not None:
         yield RankingRecord(
             qid=pool.qid,
@@ -121,8 +122,8 @@ OrderedPassages = tuple[
 
 MAX_FIRST_TILT = 1.5  # warn if the first-position rate is significantly above this multiple of the fair rate
 INVALID = 0.05
-FLIPS = 0.45  # of close pairs; random guessing has 0.5
-CYCLES = 0.15  # if the engine selects close pairs, random guessing has 1/5, a judge of sharpness 1.5 has 1/8
+FLIPS = 0.45  # maximum share of close pairs that flip; random guessing has 0.5
+CYCLES = 0.15  # maximum; with close pairs, random guessing has 1/5, and a judge of sharpness 1.5 has 1/8
 SHARP = 1.5  # from this sharpness on, flips of close pairs are due to ties in the pool, not to the judge
 # below this sharpness, the judge orders passages one grade apart correctly less than three times in four
 BLUNT_BELOW = 1.0

@@ -10,16 +10,18 @@ the journal before it is used.
 `part_pool` separates passages that are not worth ranking. They are placed below the others, by grade, then fused rank,
 and are marked.
 
-No judge orders these passages, and their statistics reflect this. Equal grades count as tied; between other grades,
-only the grades decide. Each position of their block is plausible, and they do not count in the expected discordant
-pairs. None of them can move above a ranked passage, although its grade may be one too low.
+No judge orders these passages, and their statistics reflect this. Passages with equal grades count as tied; otherwise
+only the grades decide. For each of these passages, every position below the ranked ones is plausible. They do not count
+in the expected discordant pairs. None of them can move above a ranked passage, although its grade may be one too low.
 
-If the list length is open, a judge profile is estimated from a few pilot queries before the others are ranked.
+If `rank.batch_size` is "auto", a judge profile is estimated from a few pilot queries before the other queries are
+ranked.
 
-Pilot queries are drawn by their ids, so every run over the same queries has the same ones. Their first lists have
-several lengths. From all answers together, raggs estimates the sharpness of the judge, its loss of care along a list,
-and the cost of long lists. These lists are paid once: they are the first round of the pilot queries' own rankings. The
-profile is stored in every query's journal, and its ranking is computed from that.
+The choice of pilot queries depends only on the seed and the ids, so every run over the same queries chooses the same
+ones. Their first lists have several lengths. From all answers together, raggs estimates the sharpness of the judge, its
+loss of precision along a list, and the cost of long lists. These lists cost nothing extra, because they are the first
+round of the pilot queries' own rankings. The profile is stored in the journal of every query, and the query's ranking
+uses the profile from there.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ from raggs.ranking.bayes import expected_loss_reduction
 from raggs.stages.base import Journal
 
 TOO_FEW = "fewer than two reach the floor"
-# standard deviation in grades: a utility deviates by 0.5 from the true grade, and one grade in four is off by one
+# standard deviation in grades: a utility deviates from the true grade by 0.5, and a quarter of the grades are off by
+# one
 SPREAD = 0.7
 SLIPS = ((-1, 0.125), (0, 0.75), (1, 0.125))
 STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # distribution of the difference of two utilities
@@ -56,10 +59,10 @@ class PartedPool:
 
     Attributes:
         ordered: passages that the judge orders, by fused rank. If no passage reaches the minimum, this is the first of
-            the others, because an engine needs a nonempty pool.
+            the other passages, because an engine needs a nonempty pool.
         below: the other passages, by grade, then fused rank.
         reached: number of passages that reach the minimum.
-        too_few: reason why no judge is called if fewer than two reach the minimum.
+        too_few: reason why no judge is called if fewer than two passages reach the minimum.
     """
 
     ordered: tuple[Graded, ...]
@@ -71,8 +74,8 @@ class PartedPool:
 def part_pool(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
     """Split a nonempty pool, sorted by fused rank, at the minimum grade of passages that are ranked.
 
-    If only one passage reaches the minimum, nothing is left to order. If no grade reaches `min_best`, all passages are
-    below.
+    If only one passage reaches the minimum, nothing is left to order. If no grade reaches `min_best`, no passage is
+    ranked: all are in `below`.
     """
     ranked = max(grade for _, grade in pool) >= min_best
     least = floor if ranked else MAX_GRADE + 1
@@ -197,7 +200,7 @@ class JournalAnswers:
 class RankingProcess:
     """A ranking in progress: yield the batches of a round, take all their answers, and repeat until no round is left.
 
-    It ends early if the judge abstained on every batch of a round, or if the budget does not cover a batch.
+    The process ends early if the judge abstained on every batch of a round, or if the budget does not cover a batch.
 
     Args:
         ranker: a new ranker.
@@ -208,8 +211,8 @@ class RankingProcess:
     Attributes:
         asked: number of batches so far.
         spent: cost of these batches in calls, as `rank.max_calls` counts them.
-        ids: the passages that are ranked, by grade and fused rank. They stay in this order without judgments.
-        informed: whether the engine uses orders that existed before.
+        ids: the passages that are ranked, by grade and fused rank. Without judgments, they stay in this order.
+        informed: whether the engine uses orders that existed before the judge was called.
     """
 
     def __init__(self, ranker: Ranker, parallel: int, pool: PartedPool, top: int) -> None:
@@ -224,7 +227,7 @@ class RankingProcess:
         self._round = -1
 
     def inform(self, entries: Sequence[JournalRecord]) -> None:
-        """Process the orders that existed before, as a separate first round.
+        """Process the orders that existed before the judge was called, as a separate first round.
 
         Raises:
             ValueError: an order is not from this pool.
@@ -254,12 +257,14 @@ class RankingProcess:
             self._ranker.believe(Profile(**told))
 
     def next_round(self) -> tuple[Batch, ...]:
-        """Return the next batches; empty at the end. All answers to the previous ones must have been processed."""
+        """Return the batches of the next round; empty at the end. All answers to the previous round must have been
+        processed.
+        """
         found, self._drawn = self.draw(), None
         return self._given_out(found)
 
     def draw(self) -> tuple[Batch, ...]:
-        """Return the next batches without issuing them; empty at the end."""
+        """Return the batches of the next round without starting the round; empty at the end."""
         if self._drawn is None:
             self._drawn = () if self._end else self._numbered(self._ranker.next_batches(self._parallel))
         return self._drawn
@@ -294,8 +299,8 @@ class RankingProcess:
         self._silent, self._end = self._silent + silent, STOP_NO_ORDER if 0 < silent == len(entries) else ""
 
     def cut(self, batches: Sequence[Batch], entries: Sequence[JournalRecord]) -> None:
-        """Process the available answers to a round and end the ranking, because the budget does not cover the
-        others.
+        """Process the available answers to a round and end the ranking, because the budget does not cover the other
+        answers.
         """
         orders = {entry.slot: entry.order for entry in entries}
         for batch in batches:
@@ -345,8 +350,8 @@ def replay(
     Args:
         course: the process at its start; None for an empty pool, which is not ranked.
         answers: all entries of the journal.
-        spent: whether the budget ran out before the ranking ended. It then ends with the first round that lacks an
-            answer.
+        spent: whether the budget ran out before the ranking ended. In this case, the ranking ends with the first round
+            that lacks an answer.
         shared: whether all queries share one budget, so that a ranking may end before any of its rounds.
     """
     if course is None:
@@ -388,7 +393,7 @@ def rounds(course: RankingProcess, told: JournalRecord | None) -> Iterator[tuple
 
 QUESTIONS = 12
 LISTS = sum(PILOT_SIZES) // TYPICAL_LENGTH  # cost of the pilot lists of a query, in calls of five passages
-# answer tokens per passage of the list: a label with its separators has three, at the price of input tokens
+# assumed answer tokens per passage of a list; a label with its separators has three
 ANSWERED = 5
 
 
@@ -398,12 +403,14 @@ def pilot_questions(qids: Iterable[str], seed: int, most: int = QUESTIONS) -> fr
 
 
 def affordable(calls: float) -> int:
-    """Return how many pilot queries a shared budget allows: half of it may be spent on their lists."""
+    """Return how many pilot queries a shared budget allows: up to half of the budget may be spent on their lists."""
     return min(QUESTIONS, int(calls / 2 / LISTS))
 
 
 def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderPrice = TYPICAL) -> float:
-    """Return the overhead of a call as a number of passages, from the token counts of these queries and their pools."""
+    """Return the overhead of a call as the number of passages that cost the same, from token counts of queries and
+    pools.
+    """
     lengths = [estimate_tokens(passage.text) for _, pool in asked for passage in pool.values()]
     questions = [estimate_tokens(query.text) for query, _ in asked]
     if not lengths:
@@ -461,7 +468,7 @@ class JudgedBatches:
         self._journal = journal
 
     def told(self, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
-        """Return the entries of orders that existed before the judge was called. New ones are written to the
+        """Return the entries of orders that existed before the judge was called. New entries are written to the
         journal.
         """
         entries, before = known_entries(self._blank, orders), self._known.known
@@ -472,7 +479,7 @@ class JudgedBatches:
         return entries
 
     def believed(self, number: int, profile: JudgeProfile) -> JournalRecord:
-        """Return the entry of the judge profile. A new one is written to the journal."""
+        """Return the entry of the judge profile. A new entry is written to the journal."""
         entry = profile_entry(self._blank, number, profile)
         if entry != self._known.believed:
             self._journal.append(entry)
@@ -485,7 +492,7 @@ class JudgedBatches:
         return None if self._known.profile is None else self._known.profile.overhead
 
     async def answer(self, batch: Batch) -> JournalRecord:
-        """Return the batch's entry. A new one is written to the journal first."""
+        """Return the batch's entry. A new entry is written to the journal first."""
         known = self._known.get(batch)
         entry = known if known is not None and not known.failed else await self._ask(batch)
         self.used.append(entry)
@@ -493,7 +500,7 @@ class JudgedBatches:
 
     async def paid(self, batch: Batch) -> JournalRecord | None:
         """Return the batch's entry when the budget is used up. If a new answer would cost something, return the
-        journal's entry.
+        existing entry, if any.
         """
         try:
             return await self.answer(batch)
@@ -515,8 +522,8 @@ class JudgedBatches:
 
 
 def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
-    """Return the entries of orders that existed before the judge was called: the first round. `blank` is what they
-    share.
+    """Return the entries of orders that existed before the judge was called: the first round. `blank` contains the
+    fields that all entries share.
     """
     return [
         blank.model_copy(

@@ -24,8 +24,8 @@ from raggs.stats.search_depth import fired_signals
 BATCH = 64
 
 RetrieverSpec = Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)]
-HitsByRetriever = dict[str, Sequence[Hit]]  # by retriever: the hits of one query
-SignalsByQuery = Sequence[tuple[str, ...]]  # for each query of a batch: the signals that fired
+HitsByRetriever = dict[str, Sequence[Hit]]  # the hits of one query, by retriever
+SignalsByQuery = Sequence[tuple[str, ...]]  # per query of a batch: the signals whose thresholds were reached
 
 
 class RetrieveConfig(Settings):
@@ -174,7 +174,9 @@ def _signals(
     depth: RoutedDepth,
     services: Services,
 ) -> SignalsByQuery:
-    """Return the signals that fire for each query. Each is computed from the first retriever of its kind."""
+    """Return the signals that fire for each query. A signal is computed from the first retriever of the kind that it
+    needs.
+    """
     when = depth.when.thresholds
     by_kind: dict[ScoreSource, str] = {}
     for spec in config.retrievers:
@@ -199,7 +201,7 @@ def _signals(
 
 
 def _vectors(batch: Sequence[EmbedRecord], services: Services) -> Mapping[str, Sequence[float]]:
-    """Return the vectors of the original queries. Queries that were not rewritten already have one."""
+    """Return the vectors of the original queries. The embeddings of queries that were not rewritten are used again."""
     rewritten = [query for query in batch if query.rewrite != query.text]
     vectors: dict[str, Sequence[float]] = {query.qid: query.embedding for query in batch}
     if rewritten and services.embedder is not None:
@@ -215,7 +217,9 @@ def _route(
     depth: RoutedDepth,
     services: Services,
 ) -> None:
-    """Truncate the lists of shallow queries. For the others, search again with the retrievers that need it."""
+    """Truncate the lists of shallow queries. For the other queries, search again with the retrievers whose lists are
+    too short.
+    """
     deep = [at for at, why in enumerate(signals) if why]
     for at, lists in enumerate(found):
         if not signals[at]:

@@ -1,14 +1,14 @@
 """Rank all queries from one shared budget, in waves. Each wave contains the rounds with the largest expected gain.
 
 `Waves` is a fold: which queries get their next round depends only on the answers of the earlier waves. A resumed run,
-any concurrency and an audit therefore choose the same rounds. `in_waves` requests the missing answers of a wave, and
-chooses a query's next round as soon as its answers have arrived. All rankings stay in memory until the end.
+an audit, and runs with any concurrency therefore choose the same rounds. `in_waves` requests the missing answers of a
+wave, and chooses a query's next round as soon as its answers have arrived. All rankings stay in memory until the end.
 
-`SharedBudget` is the limit for all rankings of a golden set, and the price of each batch: in calls, or as an estimate
-in USD.
+`SharedBudget` has the limit for all rankings of a golden set and computes the price of each batch. Both are in calls or
+in estimated USD.
 
 Prices are estimates and not the booked cost. The same batches therefore cost the same in every run, on resume and in an
-audit, independent of the cache. Texts are needed only for USD.
+audit, independent of the cache. Texts are needed only for prices in USD.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from raggs.parts.workspace import Workspace
 
 PooledPassages = Iterable[tuple[Query, Mapping[str, Passage]]]  # each query with the passages of its pool
-ORDERED = 40  # output tokens of an order, without hidden ones
+ORDERED = 40  # output tokens of an order, without hidden reasoning
 
 
 class SetBudget(Settings):
@@ -67,7 +67,7 @@ class ModelPrice(Settings):
 
 
 class OrderPrices(Settings):
-    """Prices of an order for the judge's models.
+    """Prices of ordering one batch, for the models of the judge.
 
     Attributes:
         prompt: number of tokens of the prompt template.
@@ -130,8 +130,8 @@ class SharedBudget:
 
 
 def most_orders(budget: SetBudget | None, calls: int, usd: float) -> int:
-    """Return the maximum number of calls under a budget. `calls` is the maximum without it, and `usd` the cost of
-    these.
+    """Return the maximum number of calls under a budget. `calls` is the maximum without the budget, and `usd` is the
+    cost of this many calls.
     """
     if budget is None:
         return calls
@@ -209,7 +209,7 @@ class Waves:
 
 @dataclass(frozen=True)
 class StartedRanking:
-    """A ranking before its first wave. `paid` contains the batches requested before."""
+    """A ranking before its first wave. `paid` contains the batches requested before the first wave."""
 
     pool: KeptPool
     course: RankingProcess

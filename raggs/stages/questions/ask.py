@@ -2,8 +2,8 @@
 
 Questions are generated in rounds. Questions of the same round are about different windows and are generated
 independently. The generator sees a sample of the questions of earlier rounds, so that it does not repeat them. This
-sample depends only on those questions and their order. A resumed run therefore makes the same calls and finds the paid
-answers in the cache.
+sample depends only on the questions of earlier rounds and their order. A resumed run therefore makes the same calls and
+finds the paid answers in the cache.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class AskStage(StageOf[AskConfig, QuestionServices]):
 
 
 def rounds(samples: Sequence[SampleRecord], size: int) -> Iterator[list[SampleRecord]]:
-    """Yield the samples in rounds of at most `size`. No window occurs twice in a round, so its questions see each
-    other.
+    """Yield the samples in rounds of at most `size`. No window occurs twice in a round, so that a later question about
+    a window can be generated with knowledge of the earlier one.
     """
     batch: list[SampleRecord] = []
     for sample in samples:

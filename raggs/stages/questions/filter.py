@@ -40,7 +40,7 @@ from raggs.stats.question_filters import (
 
 
 def leakages(records: Iterable[VerifyRecord], samples: Mapping[str, SampleRecord]) -> dict[str, float]:
-    """Return for each question how much it copies the rare words of its excerpts. Questions without excerpts are
+    """Return for each question the share of its excerpts' rare words that it copies. Questions without excerpts are
     omitted.
 
     A word is rare if it occurs in few of the sampled windows.
@@ -200,7 +200,9 @@ class FilterStage(StageOf[FilterConfig, QuestionServices]):
 
 
 def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
-    """Return the records that the stage must have written, with cosines and systems taken from the existing records."""
+    """Compute the records of the stage again, except for cosines and systems, which are taken from the existing
+    records.
+    """
     samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
     verified = list(work.read("verify", VerifyRecord))
     copied = leakages([record for record in verified if record.rejected is None], samples)
@@ -215,19 +217,21 @@ def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
 def _with_derived_fields(
     record: FilterRecord, sample: SampleRecord, copied: Mapping[str, float], config: FilterConfig
 ) -> FilterRecord:
-    """Return a record with the fields that follow from its window and its words."""
+    """Return a record with the fields that can be derived from its window and its words."""
     window = sample.windows[0]
     part = part_of(f"{window.source}:{window.start}", config.seed, config.dev)
     return record.model_copy(update={"part": part, "leakage": copied.get(record.qid) if record.kept else None})
 
 
 def usual_thresholds(embedder: str, config: FilterConfig) -> Thresholds:
-    """Return the general thresholds: those set, otherwise the defaults for the embedder's type."""
+    """Return the general thresholds: those in the settings, otherwise the defaults for the embedder's type."""
     return _set(OF_EMBEDDERS.get(embedder, DEFAULT), config.excerpt, config.duplicate)
 
 
 def thresholds_of(source: str, usual: Thresholds, config: FilterConfig) -> Thresholds:
-    """Return the thresholds of a document: its own, those of a folder that contains it, or the general ones."""
+    """Return the thresholds of a document: those set for it, those set for a folder that contains it, or the general
+    ones.
+    """
     path = PurePosixPath(source)
     for name in (source, str(path.with_suffix("")), *map(str, path.parents)):
         if own := config.corpora.get(name):

@@ -21,7 +21,7 @@ from raggs.stats.question_filters import SIZE, stratified_windows
 from raggs.stats.question_filters import TextWindow as Place
 
 PARTNERS = 64  # candidate windows for the second window of a comparison
-DIGITS = 6  # digits of a question's number; a fixed number keeps ids sorted
+DIGITS = 6  # digits of the number in a question's id; a fixed width keeps ids sorted
 
 
 def _known_kinds(mix: Mapping[str, float]) -> Mapping[str, float]:
@@ -99,7 +99,8 @@ def windows_of(texts: Sequence[str], size: int) -> int:
 
 
 def interleaved_names(shares: Mapping[str, float], count: int) -> list[str]:
-    """Return a list of names. Each prefix of it contains each name in proportion to its share, to within one or two.
+    """Return a list of names. In each prefix of the list, the count of each name is proportional to its share, to
+    within one or two.
 
     Raises:
         ValueError: all shares are 0.
@@ -122,7 +123,9 @@ def as_kind(name: str) -> QuestionKind:
 
 
 def _partner(places: Sequence[Place], number: int, texts: Sequence[str]) -> Place | None:
-    """Return the window that shares the most words with another one, among those of the first `PARTNERS` elsewhere."""
+    """Return the window that shares the most words with window `number`, among the first `PARTNERS` windows that do not
+    overlap it.
+    """
     first = places[number]
     words = _long_words(texts[first.document][first.start : first.end])
     able = [place for place in places[:PARTNERS] if _are_disjoint(first, place)]
