@@ -57,8 +57,8 @@ class ChatRequest(Generic[T]):
         schema_name: name of the schema (letters and underscores), and of the task in the ledger.
         check: converts the parsed answer into a value. Raises ValueError with a phrase for the model about the problem
             ("the grade must be a whole number from 1 to 5").
-        qid: query that the calls are booked on; empty for several queries or none. sample: number that distinguishes
-            repetitions of the same request.
+        qid: query that the calls are booked on; empty for several queries or none.
+        sample: number that distinguishes repetitions of the same request.
         max_output_tokens: expected length of an answer, for the budget; not sent to the model.
         patient: whether the answer may take hours, so that it can come from a batch.
         parameters: additional completion parameters, which override those of the settings.
@@ -288,7 +288,7 @@ class Answerers:
         self._known.update((each.key, each) for each in answerers)
 
     def expect(self, answerers: Iterable[Answerer]) -> None:
-        """Allow only these snapshots from now on, for each model that has one here."""
+        """Restrict models to these snapshots from now on. A model without a snapshot here stays unrestricted."""
         for each in answerers:
             if each.model is not None:
                 self._before.setdefault(each.asked, set()).add(each.model)

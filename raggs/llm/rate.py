@@ -9,8 +9,7 @@ loss. It reduces the rate once for all calls in flight together, returns quickly
 achieved before, and then probes slowly. Rejections that do not depend on the rate must not keep it low. Such rejections
 also occur below the good rate, where a rate limit would reject nothing. A rejection below the good rate therefore does
 not reduce the rate. After several such rejections, rejections above the good rate do not reduce it either. A large
-share of rejections
-always reduces the rate: the limit has dropped, or the allowance of a whole minute is used up.
+share of rejections always reduces the rate: the limit has dropped, or the allowance of a whole minute is used up.
 
 Times are passed as arguments. Nothing in `CallPace` reads a clock or waits.
 """

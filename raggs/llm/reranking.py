@@ -3,8 +3,7 @@ query and passage.
 
 A score depends only on query, passage, model and parameters, because rerankers read one passage at a time. The scores
 for 200 candidates therefore include those for the first 50, and only missing scores are requested. Each score is stored
-with the
-usage, name and size of its call, because a call with 200 passages has another latency than one with 50.
+with the usage, name and size of its call, because a call with 200 passages has another latency than one with 50.
 """
 
 from __future__ import annotations

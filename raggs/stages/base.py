@@ -14,8 +14,7 @@ Only a fully graded query is useful. A partly graded query is unusable until its
 `stop_after`, a query requests all its grades at once. Calls run in the order of the requests, so at most one query is
 partly graded at any time. With `stop_after`, a query requests a few grades at a time, so several queries are partly
 graded at once. In that case, no further query starts if the budget might not cover all started queries and the new one.
-Batch mode is
-an exception: in each round, the requests of all started queries form one batch.
+Batch mode is an exception: in each round, the requests of all started queries form one batch.
 
 `spread` summarises how a shared budget was distributed over the queries, as counts for the lock.
 """

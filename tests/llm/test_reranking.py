@@ -121,7 +121,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again(bench, fault):
     ("fault", "told"),
     [
         ("fewer results", "3 scores for 4 passages"),
-        ("repeated index", "which passages they are of, each once"),
+        ("repeated index", "the position of each passage exactly once"),
         ("nan score", "not a finite number"),
     ],
 )
