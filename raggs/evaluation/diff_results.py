@@ -1,6 +1,6 @@
-"""Comparison of two golden sets and of two runs: figures, verdicts on systems, settings, results and cost.
+"""Compare two golden sets or two runs: figures, verdicts on systems, settings, results and cost.
 
-Names of figures in tables are set here; JSON keeps their paths in the locks.
+This module sets the names of figures in tables. JSON files contain the paths of the figures in the locks of the stages.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FiguresByName = Mapping[str, float | None]
 
 
 def figure_parts(old: FiguresByName, new: FiguresByName) -> tuple[FigurePart, ...]:
-    """Return one part per figure that either side has."""
+    """Return one part for each figure that at least one of the sets has."""
     names = dict.fromkeys([*old, *new])
     return tuple(FigurePart(name=name, old=old.get(name), new=new.get(name)) for name in names)
 
@@ -71,7 +71,7 @@ def coverage(side: GoldenSide) -> dict[str, float | None]:
 
 
 def cost(side: GoldenSide) -> dict[str, float | None]:
-    """Return calls and USD, in total and by stage; empty for a set that was read from files."""
+    """Return calls and cost in USD, in total and by stage. The mapping is empty for a set that was read from files."""
     if side.costs is None:
         return {}
     found: dict[str, float | None] = {"calls": side.costs.total.calls, "USD": side.costs.total.usd}
@@ -81,7 +81,9 @@ def cost(side: GoldenSide) -> dict[str, float | None]:
 
 
 def health(side: GoldenSide) -> dict[str, float | None]:
-    """Return the figures of the judge's health by their path in the locks; empty for a set that was read from files."""
+    """Return the figures of the judge's health by their path in the locks. The mapping is empty for a set that was
+    read from files.
+    """
     return dict(_health(side.manifest)) if side.manifest else {}
 
 
@@ -115,12 +117,12 @@ FIGURE_LABELS: Mapping[str, str] = {
     "judge.depth.stopped": "queries whose judging stopped early",
     "judge.samples.asked": "grades of each passage",
     "judge.samples.passages": "passages with several grades",
-    "judge.samples.unanimous": "passages with one and the same grade, of those with several: share",
-    "judge.samples.exact": "pairs of grades of a passage that are equal: share",
+    "judge.samples.unanimous": "share of the passages with several grades whose grades are all equal",
+    "judge.samples.exact": "share of the pairs of grades of a passage that are equal",
     "judge.samples.kappa": "kappa of the judge with itself",
-    "judge.place.grades": "change of a grade by position (first in a call)",
+    "judge.place.grades": "change of a grade if the passage is first in a call (position effect)",
     "judge.place.questions": "queries with data on position",
-    "judge.samples.company.grades": "change of a grade per grade of its group (context effect)",
+    "judge.samples.company.grades": "change of a grade if the mean grade of its group is one higher (context effect)",
     "judge.samples.company.questions": "queries with data on the context effect",
     "judge.cascade.by_rule": "passages sent to the strong judge by their cheap grade",
     "judge.cascade.by_chance": "passages sent to the strong judge at random",
@@ -129,7 +131,7 @@ FIGURE_LABELS: Mapping[str, str] = {
     "judge.cascade.ask_from": "lowest cheap grade that is sent to the strong judge",
     "judge.people.kappa": "kappa with human labels",
     "judge.people.grades": "grades compared with human labels",
-    "judge.people.questions": "queries of these",
+    "judge.people.questions": "queries with grades compared with human labels",
     "judge.people.by_people": "human grades in the set",
     "judge.silent": "passages on which the judge abstained",
     "judge.replaced": "answers with invalid characters",
@@ -162,7 +164,9 @@ SOURCES = "judge.sources."
 
 
 def health_words(place: str) -> str:
-    """Return the name of a figure by its path in the locks; for an unknown one the path with spaces instead of dots."""
+    """Return the name of the figure with this path in the locks. For an unknown figure, return the path with spaces
+    instead of dots.
+    """
     if place.startswith(SOURCES):
         return f"grades by {place.removeprefix(SOURCES)}"
     return next(_label_candidates(place), place.replace(".", " "))
@@ -181,20 +185,21 @@ def _label_candidates(place: str) -> Iterator[str]:
             yield f"{head.format(match[1])}: {words[last]}"
 
 
-MAX_MOVERS = 5  # questions named for a flip
+MAX_MOVERS = 5  # maximum number of queries that are listed for a changed verdict
 OPPOSITE: Mapping[Verdict, Verdict] = {"better": "worse", "worse": "better"}
 
 
 @dataclass(frozen=True)
 class ScoreColumn:
-    """Values of the systems on one measure with one of the sets.
+    """Values of all systems on one measure, scored with one of the sets.
 
     Attributes:
         qids: query ids.
-        values: by system, shape (queries,), NaN if the measure is not defined.
-        higher: whether more is better.
-        ends: by pair of systems that unjudged passages could affect, bounds of the difference; more is better.
-        why: by pair, the unjudged share of the tops.
+        values: values of each system, shape (queries,); NaN if the measure is not defined.
+        higher: whether higher values are better.
+        ends: bounds of the difference for each pair of systems that unjudged passages could affect, negated if lower is
+            better.
+        why: for each of these pairs, a text with the unjudged share of the tops.
     """
 
     qids: tuple[str, ...]
@@ -212,9 +217,10 @@ def decisions_part(
     seed: int,
     notes: Sequence[str] = (),
 ) -> DecisionsPart:
-    """Return the verdicts on every pair of systems on every measure; both sides have the same measures and systems.
+    """Return the scores of all systems and the verdicts on every pair of them, on every measure. Both sides must have
+    the same measures and systems.
 
-    The p values of a measure are corrected over its pairs (Holm).
+    The p values of a measure are corrected for the number of pairs (Holm).
     """
     systems = tuple(next(iter(old.values())).values) if old else ()
     verdicts = [each for measure in old for each in _verdicts(measure, old[measure], new[measure], confidence, seed)]
@@ -238,7 +244,7 @@ def _verdicts(measure: str, old: ScoreColumn, new: ScoreColumn, confidence: floa
 
 
 def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tuple[MovePart, ...]:
-    """Return the queries that moved the difference most, in the direction in which the mean moved."""
+    """Return the queries that moved the difference most, in the direction in which the mean difference moved."""
     sides = [
         dict(zip(side.qids, (side.values[first] - side.values[second]).tolist(), strict=True)) for side in (old, new)
     ]
@@ -250,7 +256,9 @@ def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tupl
 
 
 def compare_pairs(column: ScoreColumn, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
-    """Return the comparison of every pair of systems, with Holm's correction over all pairs; more is better."""
+    """Return the comparison of every pair of systems, with Holm's correction over all pairs. Positive differences
+    are better.
+    """
     sign = 1.0 if column.higher else -1.0
     pairs = list(combinations(column.values, 2))
     if not pairs:
@@ -307,7 +315,7 @@ def _score(name: str, measure: str, old: ScoreColumn, new: ScoreColumn) -> Score
 
 VALUE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 LOCATIONS = {"workspace"}  # The location of a run does not affect its results.
-REPORTED_ELSEWHERE = {"config", "inputs"}  # by the settings, and by the stage that wrote them
+REPORTED_ELSEWHERE = {"config", "inputs"}  # components whose differences are reported as settings or at another stage
 
 
 def settings(old: RunManifest, new: RunManifest) -> tuple[SettingDiffPart, ...]:
@@ -317,7 +325,7 @@ def settings(old: RunManifest, new: RunManifest) -> tuple[SettingDiffPart, ...]:
 
 
 def by_name(value: object) -> object:
-    """Return the tree with lists of adapters as mappings by name, so that an added one does not shift the others.
+    """Return the tree with lists of adapters as mappings by name, so that an added adapter does not shift the others.
 
     Other lists become mappings by index.
     """
@@ -338,10 +346,11 @@ def _label(entry: object) -> str:
 def stage_input_diffs(
     old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]
 ) -> tuple[StageInputDiffPart, ...]:
-    """Return the other inputs of the stages that differ: code, prompts, corpus, models, packages.
+    """Return the inputs of the stages that differ and are not settings: code, prompts, corpus, models, packages.
 
     Args:
-        told: the settings that differ; adapters repeat them in their components.
+        told: the settings that differ. They are omitted here, because adapters repeat their settings in their
+            components.
     """
     known = {_sign(part) for part in told}
     parts = [
@@ -358,7 +367,7 @@ def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
 
 
 def _sign(part: SettingDiffPart) -> tuple[str, str]:
-    """Return the last part of the name, and the values."""
+    """Return a key by which equal differences are found: the last part of the name, and the values."""
     return part.name.rpartition(".")[2], canonical_json([part.old, part.new])
 
 
@@ -368,15 +377,15 @@ def _values(found: ComponentChanged) -> dict[str, JsonValue]:
     return {"name": found.component, "change": change, "old": old, "new": new}
 
 
-INPUTS = ("corpus", "queries")  # Sections of a configuration that count by the content of their files.
-OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components that no setting names
+INPUTS = ("corpus", "queries")  # Sections of a configuration whose effect depends on the content of their files.
+OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components without a corresponding setting
 SETTING_PLACES = {
     "judge": "judge.judge",
     "group": "judge.judge",
     "embedder": "embed.embedder",
     "rewriter": "embed.rewrite",
 }
-PROMPTS = {  # the settings of the prompts that a component's `prompt` is the hash of
+PROMPTS = {  # the settings that contain the prompt, for a component `prompt`, which is a hash
     ("judge", "judge"): ("judge.prompt",),
     ("judge", "group"): ("judge.group_prompt",),
     ("rank", "judge"): ("rank.prompt",),
@@ -385,38 +394,40 @@ PROMPTS = {  # the settings of the prompts that a component's `prompt` is the ha
 
 
 class RunSetting(SettingDiffPart):
-    """A setting that differs."""
+    """A setting that differs between two runs."""
 
     counts: bool = Field(description="whether it affects results; for a file, whether its content differs")
 
 
 class SpentPart(Frozen):
-    """Cost of a stage, or of all stages, over all invocations."""
+    """Calls and cost of a stage, or of all stages, over all invocations of a run."""
 
     calls: int
     usd: float
 
 
 class StageDiffPart(Frozen):
-    """One stage of both runs."""
+    """Comparison of one stage of two runs."""
 
     stage: str
-    result: Literal["same", "other", "one only"] = Field(description="whether both wrote the same bytes")
-    reasons: tuple[str, ...] = Field(description="inputs of its results that differ, as sentences")
+    result: Literal["same", "other", "one only"] = Field(
+        description="`same` if both runs wrote identical files; `one only` if one run has not finished the stage"
+    )
+    reasons: tuple[str, ...] = Field(description="sentences on the inputs of the stage that differ")
     first: SpentPart
     second: SpentPart
 
 
 class RunsReport(Frozen):
-    """compare.json: two runs."""
+    """Content of compare.json: the comparison of two runs."""
 
     v: Literal[1] = 1
     raggs: str = __version__
-    first: str = Field(description="the run directory")
+    first: str = Field(description="path of the run directory")
     second: str
     settings: tuple[RunSetting, ...]
     made: tuple[StageInputDiffPart, ...] = Field(
-        description="other inputs of the results: code, prompts, models, corpus"
+        description="inputs that differ and are not settings: code, prompts, models, corpus"
     )
     stages: tuple[StageDiffPart, ...]
     total: tuple[SpentPart, SpentPart]
@@ -441,10 +452,10 @@ def runs_report(
 
 
 def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
-    """Yield the paths of settings that affect results, and of sections that count by their content.
+    """Yield the paths of the differing settings that affect results, and of sections whose files differ in content.
 
-    For a stage that both runs finished, its components decide. For another stage, all settings that are not an
-    `Effort`.
+    For a stage that both runs finished, its components show which settings affect results. For any other stage, these
+    are all settings that are not an `Effort`.
     """
     order = [name for name in load_pipeline(one.pipeline).order if name in one.config or name in two.config]
     undone = [name for name in order if name not in one.stages or name not in two.stages]
@@ -465,7 +476,7 @@ def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
 
 
 def _of_models(manifest: RunManifest) -> object:
-    """Return what the settings `llm` hold that can change an answer."""
+    """Return the settings of `llm` that can change an answer."""
     section = as_object(manifest.config.get("llm"))
     try:
         return LLMSettings.model_validate(section).causes_for(as_object(section.get("models")))
@@ -474,7 +485,7 @@ def _of_models(manifest: RunManifest) -> object:
 
 
 def _by_components(stage: str, first: Mapping[str, object], second: Mapping[str, object]) -> Iterator[str]:
-    """Yield the places of the settings behind the components of one stage that differ."""
+    """Yield the paths of the settings that correspond to the differing components of a stage."""
     for each in differences(by_name(first), by_name(second)):
         part, _, rest = each.component.partition(".")
         _, by_model, sent = each.component.partition(".llm.")
@@ -495,18 +506,20 @@ def _by_components(stage: str, first: Mapping[str, object], second: Mapping[str,
                 f"retrieve.retrievers.{part.partition(' ')[2]}" if " " in part else part
             )
             yield f"{place}.{rest}" if rest else place
-            yield f"{place}.path"  # a file counts by its content, which its component names in its own way
+            yield f"{place}.path"  # a file is compared by content, for which components use different names
 
 
 def _models_of(place: str) -> Iterator[str]:
-    """Yield the model that a place below the component `prices` is about."""
+    """Yield the name of the model in a path below the component `prices`."""
     found = place.removeprefix("models.").rpartition(".price")[0]
     if found:
         yield found
 
 
 def _causes_in(pipeline: str, stage: str, section: object) -> object:
-    """Return the settings of a stage that can change its result; all settings if they are not valid here."""
+    """Return the settings of a stage that can change its result. Return all settings if this version of raggs cannot
+    validate them.
+    """
     try:
         return counts_by_value(load_pipeline(pipeline).stage(stage).Config.model_validate(section))
     except (ValidationError, RaggsError, OSError):
@@ -538,7 +551,9 @@ def _stage(
 
 
 def _reasons(one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[str]:
-    """Yield each difference once, since adapters repeat their settings in their components."""
+    """Yield a sentence for each difference. A difference is reported only once, although adapters repeat their
+    settings in their components.
+    """
     told: set[tuple[str, str, str]] = set()
     for found in differences(by_name(one), by_name(two)):
         sign = found.component.rpartition(".")[2], repr(found.old), repr(found.new)

@@ -1,15 +1,17 @@
-"""Report of a comparison of two golden sets, and the computation of its parts. A number that is not defined is null.
+"""Compare two golden sets: the report of the comparison, and the computation of its parts. A number that is not defined
+is null.
 
-The schema is versioned by `v`. Fields are added and never renamed. OLD always comes first.
+The schema is versioned by `v`. Fields are added and never renamed. In every pair of values, the older set (OLD) comes
+first.
 
-Queries and passages are compared by id and by content, so that renamed ones are found. Texts are kept as hashes. Ids of
-the new set are mapped to those of the old one.
+Queries and passages are compared by id and by content, so that renamed queries and passages are found. Only hashes of
+the passages' texts are kept in memory. The ids of the new set are mapped to the ids of the old set.
 
-The comparison of orders takes their stated uncertainty into account. A ranking states a score and a standard error per
-passage. If nothing had changed, the new score would differ from the old one by both errors. Draws with these errors
-show how much of the top `k` two rankings of the same truth share. If the observed overlap is below the
-`1 - confidence` quantile of the draws, the change exceeds the stated uncertainty. Only passages that both sets rank
-are drawn. If there are at most `k` of these passages, their upper half is compared.
+The comparison of two orders takes their uncertainty into account. A ranking has a score and a standard error for each
+passage. If nothing had changed, the old and the new score would differ only by random errors of this size. Draws with
+such errors show how much of the top `k` two rankings of the same truth share. If the observed overlap is below the `1 -
+confidence` quantile of the draws, the change is larger than the uncertainty explains. Only passages that both sets rank
+are included. If there are at most `k` such passages, their upper half is compared.
 """
 
 from __future__ import annotations
@@ -44,39 +46,39 @@ from raggs.stats.order_agreement import overlap_at_k, rbo, tau_ap
 
 
 class SidePart(Frozen):
-    """One of the two sets."""
+    """Facts about one of the two sets."""
 
-    source: str = Field(description="the run directory or file")
+    source: str = Field(description="path of the run directory or file")
     name: str
-    queries: int = Field(description="with a grade")
+    queries: int = Field(description="number of queries with a grade")
     judgments: int
     lowest: int = Field(description="lowest grade of the scale")
     highest: int
     relevant: int = Field(description="lowest relevant grade")
-    digest: str = Field(description="sha256 over all judgments, as eval.json has it")
+    digest: str = Field(description="sha256 of all judgments, as in eval.json")
     corpus: str | None = Field(description="hash of the passages' content; null if unknown")
     lacks: str = Field(description="why the set is incomplete; empty if it is complete")
 
 
 class ChangedPart(Frozen):
-    """Something that both sets name alike, with another content."""
+    """A query or passage that has the same id in both sets but another content."""
 
     id: str
-    fields: tuple[str, ...] = Field(description="what differs")
+    fields: tuple[str, ...] = Field(description="names of the fields that differ")
 
 
 class RenamedPart(Frozen):
-    """The same content under another id."""
+    """A query or passage with the same content but another id."""
 
     old: str
     new: str
 
 
 class ContentPart(Frozen):
-    """Questions, or the passages of the pools."""
+    """Differences of the queries, or of the pooled passages."""
 
     known: bool = Field(description="whether both sets contain the texts; otherwise only ids are compared")
-    same: int = Field(description="in both, and not changed as far as is known")
+    same: int = Field(description="number of items in both sets that have not changed, as far as the texts are known")
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[ChangedPart, ...]
@@ -84,7 +86,7 @@ class ContentPart(Frozen):
 
 
 class EstimatePart(Frozen):
-    """A figure with its interval; bounds are null if the data are too few."""
+    """A value with its interval. The bounds are null if there are too few data."""
 
     value: Number
     low: Number = None
@@ -92,63 +94,70 @@ class EstimatePart(Frozen):
 
 
 class GradesPart(Frozen):
-    """Grades of passages that both sets judged for the same question."""
+    """Differences of the grades of passages that both sets judged for the same query."""
 
     compared: int
-    up: int = Field(description="with a higher grade in the new set")
+    up: int = Field(description="number of passages with a higher grade in the new set")
     down: int
-    far: int = Field(description="moved by two grades or more")
-    to_relevant: int = Field(description="not relevant in the old set, relevant in the new one")
+    far: int = Field(description="number of passages whose grade changed by two or more")
+    to_relevant: int = Field(
+        description="number of passages that are not relevant in the old set but relevant in the new set"
+    )
     from_relevant: int
-    added: int = Field(description="judged only in the new set, for queries that both judge")
+    added: int = Field(description="number of passages that only the new set judged, for queries that both sets judge")
     removed: int
     labels: tuple[int, ...]
-    table: tuple[tuple[int, ...], ...] = Field(description="a row for each old grade, a column for each new one")
-    kappa: EstimatePart = Field(description="Cohen's with quadratic weights; the interval resamples questions")
+    table: tuple[tuple[int, ...], ...] = Field(
+        description="counts, with a row for each old grade and a column for each new grade"
+    )
+    kappa: EstimatePart = Field(description="Cohen's kappa with quadratic weights; the interval is over queries")
 
 
 class OrdersPart(Frozen):
-    """Orders of questions that both sets rank; means over these."""
+    """Differences of the orders of queries that both sets rank, as means over these queries."""
 
-    compared: int = Field(description="questions with an order of two or more shared passages")
-    k: int = Field(description="ranks that both rankings had to settle, at most 20")
+    compared: int = Field(description="number of queries for which both sets rank two or more of the same passages")
+    k: int = Field(description="number of leading ranks that matter in both rankings, at most 20")
     tau_ap: Number = Field(description="AP correlation of the new order with the old one, over shared passages")
     rbo: Number = Field(description="rank-biased overlap of all passages, p = 0.9, extrapolated")
-    overlap: Number = Field(description="share of the two heads of k that is the same, over all passages")
+    overlap: Number = Field(description="share of the top k that is the same in both orders, over all passages")
     shared: Number = Field(
-        description="the same over the passages that both sets rank, for the tested queries; if a query has at most k"
-        " such passages, over their upper half"
+        description="mean overlap of the tested queries, over the passages that both sets rank; if a query has at most "
+        "k such passages, over their upper half"
     )
-    expected: Number = Field(description="expected value if only the stated uncertainty made the orders differ")
-    tested: int = Field(description="queries with four or more shared passages and a stated uncertainty")
-    beyond: int = Field(description="queries whose top changed more than the stated uncertainty explains")
+    expected: Number = Field(description="expected value of `shared` if the orders differ only by their uncertainty")
+    tested: int = Field(
+        description="number of queries with enough shared passages (usually four) and a known uncertainty"
+    )
+    beyond: int = Field(description="number of queries whose top changed more than the uncertainty explains")
     by_chance: float = Field(description="largest number of changed tops (`beyond`) expected by chance")
 
 
 class QuestionDiffPart(Frozen):
-    """One question that both sets judge."""
+    """Differences for one query that both sets judge."""
 
-    qid: str = Field(description="in the old set")
-    compared: int = Field(description="grades")
+    qid: str = Field(description="query id in the old set")
+    compared: int = Field(description="number of grades in both sets")
     moved: int
-    shift: Number = Field(description="mean of the new grade less the old one")
+    shift: Number = Field(description="mean of the new grades minus the old grades")
     tau_ap: Number = None
     rbo: Number = None
     overlap: Number = None
     expected: Number = None
     change: Literal["within", "beyond"] | None = Field(
-        None, description="whether the stated uncertainty explains the change of the top; null if not tested"
+        None,
+        description="`within` if the uncertainty explains the change of the top, else `beyond`; null if not tested",
     )
 
 
 class ScoreDiffPart(Frozen):
-    """One measure of one system under both sets."""
+    """Mean of one system on one measure, with both sets."""
 
     system: Annotated[str, Column("system")]
     measure: Annotated[str, Column("measure")]
     old: Annotated[Number, Column("OLD", "score")]
     new: Annotated[Number, Column("NEW", "score")]
-    old_queries: int = Field(description="queries for which the measure is defined")
+    old_queries: int = Field(description="number of queries for which the measure is defined")
     new_queries: int
 
 
@@ -161,7 +170,7 @@ class MovePart(Frozen):
 
 
 class VerdictPart(Frozen):
-    """Verdicts on two systems on one measure with each set, about `first`."""
+    """Verdicts on two systems on one measure, one with each set. A verdict such as "better" is about `first`."""
 
     first: str
     second: str
@@ -171,18 +180,20 @@ class VerdictPart(Frozen):
     old_difference: EstimatePart
     new_difference: EstimatePart
     flipped: bool = Field(description="whether the verdicts differ")
-    reversed: bool = Field(description="whether the better one of the old set is the worse one of the new")
+    reversed: bool = Field(description="whether the better system with the old set is the worse one with the new set")
     old_unjudged: str | None = Field(
-        None, description="of a verdict that unjudged passages could reverse, how much of the tops is unjudged"
+        None, description="if unjudged passages could reverse the old verdict: the unjudged share of the tops"
     )
-    new_unjudged: str | None = Field(None, description="the same in the new set")
+    new_unjudged: str | None = Field(
+        None, description="if unjudged passages could reverse the new verdict: the unjudged share of the tops"
+    )
     moved_by: tuple[MovePart, ...] = Field(
-        (), description="of a verdict that flips, the questions of both sets that moved the difference most"
+        (), description="if the verdicts differ: the queries that moved the difference most"
     )
 
 
 class DecisionsPart(Frozen):
-    """Systems scored under both sets."""
+    """Scores of systems with both sets, and the verdicts on them."""
 
     measures: tuple[str, ...]
     systems: tuple[str, ...]
@@ -193,12 +204,12 @@ class DecisionsPart(Frozen):
 
     @property
     def flips(self) -> tuple[VerdictPart, ...]:
-        """Verdicts that differ."""
+        """The verdicts that differ between the two sets."""
         return tuple(each for each in self.verdicts if each.flipped)
 
 
 class FigurePart(Frozen):
-    """A figure of both sets. A set without this figure has null."""
+    """A figure in both sets. The value is null for a set that does not have this figure."""
 
     name: str
     old: Number
@@ -206,22 +217,22 @@ class FigurePart(Frozen):
 
 
 class SettingDiffPart(Frozen):
-    """A value in a tree that differs."""
+    """A setting or another value that differs, with its path in the configuration or in the components of a stage."""
 
-    name: str = Field(description="its place, with dots")
+    name: str = Field(description="path of the value, separated by dots")
     change: Literal["changed", "added", "removed"]
     old: JsonValue = None
     new: JsonValue = None
 
 
 class StageInputDiffPart(SettingDiffPart):
-    """Something that a stage's result was made from, other than its settings."""
+    """An input of a stage that differs and is not a setting, such as a prompt or a model."""
 
     stage: str
 
 
 class DiffReport(Frozen):
-    """diff.json: two golden sets."""
+    """Content of diff.json: the comparison of two golden sets."""
 
     v: Literal[1] = 1
     raggs: str = __version__
@@ -245,20 +256,21 @@ class DiffReport(Frozen):
 
     @property
     def same(self) -> bool:
-        """Whether both hold the same judgments."""
+        """Whether both sets have the same judgments."""
         return self.old.digest == self.new.digest
 
 
-SIZE = 16  # bytes of a text's hash
+SIZE = 16  # size of the hash of a text, in bytes
 
 
 @dataclass(frozen=True)
 class RankedQuestion:
-    """The order of one query.
+    """The order of a query's passages, with their scores.
 
     Attributes:
         docs: passage ids, best first.
-        score, sigma: shape (passages,), score and standard error; sigma is 0 if none is stated.
+        score, sigma: shape (passages,), score and standard error of each passage; sigma is 0 if the standard error is
+            unknown.
     """
 
     docs: tuple[str, ...]
@@ -268,16 +280,16 @@ class RankedQuestion:
 
 @dataclass(frozen=True)
 class GoldenSide:
-    """One of the two golden sets.
+    """One of the two golden sets, read into memory.
 
     Attributes:
         part: description of the set for reports.
-        judgments: its grades as columns.
-        grades: by query, the grade of each judged passage.
+        judgments: the grades of the set, as columns.
+        grades: maps each query to the grades of its judged passages.
         questions: queries by id; empty if only labels are known.
         texts: content hash of each pooled passage by id; empty if the texts are unknown.
-        orders: by query; empty without a ranking.
-        top: number of ranks that the ranking had to settle.
+        orders: maps each query to its order; empty if the set has no ranking.
+        top: number of leading ranks that matter.
         manifest, costs: manifest and costs of the run; None if the set was read from files.
     """
 
@@ -296,8 +308,8 @@ def read_side(path: Path) -> GoldenSide:
     """Read a run directory, a folder of files, or a file of labels.
 
     Raises:
-        NotFoundError: there is none, or it has no grades yet.
-        DataError: it cannot be right.
+        NotFoundError: the path contains no golden set, or the set has no grades yet.
+        DataError: a file of the set is invalid.
     """
     golden = open_golden(path)
     judgments = golden.judgments()
@@ -368,38 +380,39 @@ def _part(golden: GoldenSet, judgments: Judgments) -> SidePart:
 
 @dataclass(frozen=True)
 class IdPairing:
-    """Ids of the new set that mean something of the old one under another id.
+    """Renamed queries and passages: pairs of old and new ids with the same content.
 
     Attributes:
-        questions, passages: by new id, the old one, where these differ.
+        questions, passages: map each new id to the old id if they differ.
     """
 
     questions: Mapping[str, str] = field(default_factory=dict)
     passages: Mapping[str, str] = field(default_factory=dict)
 
     def shared(self, old: GoldenSide, new: GoldenSide) -> dict[str, str]:
-        """Return the new id by old id of all queries that both sets judge, sorted."""
+        """Return a mapping of old to new ids for all queries that both sets judge, sorted by old id."""
         found = {self.questions.get(qid, qid): qid for qid in new.grades}
         return {qid: found[qid] for qid in sorted(found) if qid in old.grades}
 
     def grades(self, new: GoldenSide, qid: str) -> dict[str, int]:
-        """Return the grades of a query of the new set, by old ids."""
+        """Return the grades of a query of the new set. The ids of the passages are those of the old set."""
         return {self.passages.get(doc, doc): grade for doc, grade in new.grades[qid].items()}
 
     def order(self, new: GoldenSide, qid: str) -> RankedQuestion | None:
-        """Return the order of a query of the new set, by old ids."""
+        """Return the order of a query of the new set. The ids of the passages are those of the old set."""
         found = new.orders.get(qid)
         if found is None or not self.passages:
             return found
         return RankedQuestion(tuple(self.passages.get(doc, doc) for doc in found.docs), found.score, found.sigma)
 
 
-FIELDS = ("text", "language", "answer", "references", "nuggets")  # of a question, that can change a judge's mind
+FIELDS = ("text", "language", "answer", "references", "nuggets")  # fields of a query that can affect a judge's grades
 H = TypeVar("H", bound=Hashable)
 
 
 def questions(old: GoldenSide, new: GoldenSide) -> ContentPart:
-    """Compare the queries of a run, or the labelled queries of files; by text, too, if both sets contain the texts.
+    """Compare the queries of two sets. They are compared by text, too, if both sets contain the texts. For a set that
+    was read from files, only queries with labels are included.
 
     A file of queries next to labels may also contain queries of other sets.
     """
@@ -419,7 +432,7 @@ def _asked_questions(side: GoldenSide) -> dict[str, Query | None]:
 
 
 def passages(old: GoldenSide, new: GoldenSide) -> ContentPart:
-    """Compare the pooled passages; for sets without texts, the graded ones."""
+    """Compare the pooled passages. If a set has no texts, compare the ids of the graded passages."""
     known = bool(old.texts and new.texts)
     if not known:
         sides = ({doc: b"" for judged in side.grades.values() for doc in judged} for side in (old, new))
@@ -431,7 +444,7 @@ def passages(old: GoldenSide, new: GoldenSide) -> ContentPart:
 
 
 def alias(part: ContentPart) -> dict[str, str]:
-    """Return the old id by new id of renamed items."""
+    """Return a mapping of new to old ids for the renamed items."""
     return {each.new: each.old for each in part.renamed}
 
 
@@ -441,7 +454,7 @@ def _normalised_texts(found: Mapping[str, Query | None]) -> dict[str, str]:
 
 
 def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
-    """Return the old id by new id of items with the same content, for ids that only one side has."""
+    """Return a mapping of new to old ids for items with the same content, if only one set has each of the two ids."""
     gone: dict[H, list[str]] = {}
     for name in sorted(before.keys() - after.keys(), reverse=True):
         gone.setdefault(before[name], []).append(name)
@@ -474,11 +487,11 @@ def _content_part(
 
 @dataclass(frozen=True)
 class SharedGrades:
-    """Grades of the same passages for the same queries.
+    """Grades of the passages that both sets judged for the same query.
 
     Attributes:
-        old, new: shape (pairs,).
-        qids: shape (pairs,), old query id of each pair.
+        old, new: shape (pairs,), grades of each pair of query and passage.
+        qids: shape (pairs,), query id of each pair in the old set.
         added, removed: number of passages of these queries that only one set judged.
     """
 
@@ -489,12 +502,14 @@ class SharedGrades:
     removed: int
 
     def of(self, places: range) -> tuple[int, int, float]:
-        """Return the number of grades at some places, the number that changed, and their mean change."""
+        """Return three numbers about the grades in a range of rows: how many there are, how many changed, and their
+        mean change.
+        """
         steps = self.new[places.start : places.stop] - self.old[places.start : places.stop]
         return len(steps), int((steps != 0).sum()), float(steps.mean()) if len(steps) else float("nan")
 
     def places(self) -> dict[str, range]:
-        """Return the slice of each query's grades."""
+        """Return the range of rows with the grades of each query."""
         found: dict[str, range] = {}
         for place, qid in enumerate(self.qids):
             begin = found[qid].start if qid in found else place
@@ -526,7 +541,7 @@ def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, see
     """Return the changes of grades; None if no grade can be compared.
 
     Args:
-        side: one of the sets; both use its scale.
+        side: one of the sets, whose scale both sets use.
     """
     if not len(found.old):
         return None
@@ -553,7 +568,7 @@ def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, see
 
 
 def _kappa(found: SharedGrades, labels: tuple[int, ...], confidence: float, seed: int) -> EstimatePart:
-    """Return kappa with an interval over queries, or over passages if the queries are too many or too small."""
+    """Return kappa with its interval, over queries if possible and otherwise over passages."""
     if len(labels) <= len(GRADES):
         shift = GRADES[0] - labels[0]
         checked = check_labels(found.old + shift, found.new + shift, found.qids, confidence=confidence, seed=seed).kappa
@@ -577,9 +592,9 @@ class OrderMove:
 
     Attributes:
         tau_ap, rbo, overlap: see `OrdersPart`.
-        shared: overlap of the tops of the shared passages; NaN if not tested.
+        shared: overlap of the two tops, among passages that both sets rank; NaN if not tested.
         expected: mean overlap of the draws; NaN if not tested.
-        beyond: whether the overlap is below the bound of the draws; None if not tested.
+        beyond: whether the overlap is lower than the uncertainty explains; None if not tested.
     """
 
     tau_ap: float
@@ -591,18 +606,18 @@ class OrderMove:
 
 
 def depth(old_top: int, new_top: int) -> int:
-    """Return the number of ranks that both rankings had to settle, at most `MAX_DEPTH`."""
+    """Return the number of leading ranks that matter in both rankings, at most `MAX_DEPTH`."""
     return min(old_top, new_top, MAX_DEPTH)
 
 
 def order_move(
     old: RankedQuestion, new: RankedQuestion, k: int, *, name: str, confidence: float, seed: int
 ) -> OrderMove:
-    """Compare two orders of one question, whose passages have the same ids.
+    """Compare two orders of the passages of one query. The ids of the passages must be the same in both.
 
     Args:
         k: number of top passages to compare, at least 1.
-        name: name of the query, which seeds its draws.
+        name: query id, which is a part of the random seed.
         confidence: confidence of the test, inside 0..1.
         seed: random seed of the draws.
     """
@@ -623,7 +638,9 @@ def order_move(
 
 
 def _draw_overlaps(score: Floats, doubt: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Return the share of the original top k that is also in each draw's top k, shape (draws,)."""
+    """Return, for each draw, the share of the original top k that is also in the top k of the draw. The shape is
+    (draws,).
+    """
     drawn = score + rng.normal(size=(ORDER_DRAWS, len(score))) * doubt
     heads: Ints = np.argpartition(-drawn, k - 1, axis=1)[:, :k]
     found: Floats = (heads < k).mean(axis=1)
@@ -656,7 +673,7 @@ def _mean(values: Sequence[float]) -> Number:
 
 @dataclass(frozen=True)
 class GradeMoves:
-    """Changes of grades and orders, in total and by query."""
+    """Differences of grades and orders, in total and by query."""
 
     grades: GradesPart | None
     orders: OrdersPart | None
@@ -667,8 +684,8 @@ def grade_moves(old: GoldenSide, new: GoldenSide, pairing: IdPairing, *, confide
     """Compare grades and orders of the queries that both sets judge.
 
     Args:
-        pairing: old ids of renamed queries and passages.
-        confidence: of the intervals and of the test for a change of order, inside 0..1.
+        pairing: renamed queries and passages.
+        confidence: confidence of the intervals and of the test for a change of order, above 0 and below 1.
         seed: random seed of all draws.
     """
     shared, k = pairing.shared(old, new), depth(old.top, new.top)

@@ -35,7 +35,7 @@ from raggs.metrics.names import glossary
 
 
 def lay_out(report: EvalReport) -> ReportDocument:
-    """Return the document of a report. Nothing is computed.
+    """Return the document of a report, without computing anything.
 
     Raises:
         UsageError: the report contains findings of an analysis that is not installed.
@@ -59,7 +59,9 @@ def _terms(report: EvalReport) -> tuple[Legend, ...]:
 
 
 def _scores(report: EvalReport) -> Table:
-    """Return one row per measure and one column per system, plus the number of valid queries if it is not all."""
+    """Return a table with one row per measure and one column per system. A column with the number of valid queries
+    is added if a measure is not defined for all queries.
+    """
     partial = any(score.valid < report.golden.queries for _, score in _all_scores(report))
     head = ("measure", *(system.name for system in report.systems), *(["valid queries"] if partial else []))
     return Table(head, tuple(_row(report, measure, partial) for measure in report.measures))
@@ -74,7 +76,7 @@ def _row(report: EvalReport, measure: str, partial: bool) -> Row:
 
 
 def _best_mean(report: EvalReport, measure: str, means: list[Number]) -> Number:
-    """Return the best mean; None for a single system."""
+    """Return the best mean; None if there is only one system."""
     better: Callable[[list[float]], float] = max if report.higher_is_better[measure] else min
     known = [mean for mean in means if mean is not None]
     return better(known) if known and len(means) > 1 else None
@@ -90,7 +92,7 @@ def _cell(score: ScorePart, mark: str, best: bool) -> Cell:
 
 
 def _valid(report: EvalReport, scores: list[ScorePart]) -> str:
-    """Return ``26 of 28``; if systems differ, one number each, in their order."""
+    """Return ``26 of 28``; if the systems differ, the text has one number for each, in their order."""
     counts = [score.valid for score in scores]
     said = str(counts[0]) if len(set(counts)) == 1 else "/".join(map(str, counts))
     return f"{said} of {report.golden.queries}"
@@ -105,7 +107,7 @@ RESULT = "eval.json"
 
 
 def write_report(report: EvalReport, folder: Path) -> list[Path]:
-    """Write all files into `folder`, which is created if missing; each file is written atomically.
+    """Write all files into `folder`, which is created if missing; each file is written completely or not at all.
 
     Raises:
         ProviderError: the folder cannot be written.
@@ -129,7 +131,9 @@ def per_query_head(report: EvalReport) -> list[str]:
 
 
 def per_query_rows(report: EvalReport) -> Iterator[tuple[str, str, list[Number]]]:
-    """Yield system, query and a value per measure, None if not defined; queries are sorted."""
+    """Yield a row for each system and query, with one value per measure. The value is None if it is not defined.
+    Queries are sorted.
+    """
     for system, by_measure in report.per_query.items():
         for qid in sorted({qid for values in by_measure.values() for qid in values}):
             yield system, qid, [by_measure[measure].get(qid) for measure in report.measures]
@@ -143,25 +147,26 @@ def per_query_csv(report: EvalReport) -> str:
 
 # --- the default output of `raggs eval` ---
 
-TABLE_MEASURES = ("ndcg", "recall", "mrr", "holes", "ra_nwg")  # in this order, if the user names no measures
-MAX_SENTENCES = 2  # comparisons with a sentence each; more are grouped by verdict
-MAX_NAMES = 3  # systems listed in a sentence on trust
+# measures of the table if the user names none, in this order
+TABLE_MEASURES = ("ndcg", "recall", "mrr", "holes", "ra_nwg")
+MAX_SENTENCES = 2  # up to this number, each comparison has its own sentence; more comparisons are grouped by verdict
+MAX_NAMES = 3  # maximum number of systems that a sentence lists
 MAX_NAME_CHARS = 24
-UNJUDGED_UNKNOWN = "The labels name relevant passages only: unlabelled passages count as not relevant."
+UNJUDGED_UNKNOWN = "The labels list only relevant passages: passages without a label count as not relevant."
 DETAILS = "--details: all measures, intervals, ceilings (PROC), ties, definitions"
 
 
 @dataclass(frozen=True)
 class SummaryContext:
-    """Inputs of a summary that are not in the report.
+    """Facts that a summary needs and the report does not contain.
 
     Attributes:
         measures: canonical names of the measures that the user named; empty for the default measures.
         comparisons: comparisons with one baseline on the primary measure.
-        makers: systems that the golden set was pooled from; the value is whether the set itself records that.
+        makers: systems that the golden set was pooled from. The value is True if the set itself records this.
         lacks: why the golden set is incomplete; empty if it is complete.
-        outcomes: number of gates, and number of failed gates.
-        digits: decimals of scores in sentences.
+        outcomes: total number of gates, and number of failed gates.
+        digits: number of decimals of scores in sentences.
         lowest_label: lowest grade of the labels if no label has the lowest grade of the scale, else None.
     """
 
@@ -180,7 +185,7 @@ class SummaryContext:
 
 
 def summarise(report: EvalReport, context: SummaryContext) -> Summary:
-    """Return the default output of an evaluation. Nothing is computed."""
+    """Return the default output of an evaluation, without computing anything."""
     measures = shown_measures(report, context.measures)
     notes = f", {plural(len(report.notes), 'note')}" if report.notes else ""
     return Summary(
@@ -201,8 +206,8 @@ def shown_measures(report: EvalReport, named: Sequence[str] = ()) -> list[str]:
     """Return the measures of the table; the first one is the primary measure, which the headline is about.
 
     Args:
-        named: canonical names of the measures that the user named. Without any: nDCG, recall, MRR, holes and RA-nWG,
-            each at its largest cutoff.
+        named: canonical names of the measures that the user named. If empty, the measures are nDCG, recall, MRR, holes
+            and RA-nWG, each at its largest cutoff.
     """
     if named:
         return [*dict.fromkeys(name for name in named if name in report.measures)] or list(report.measures)
@@ -213,7 +218,9 @@ def shown_measures(report: EvalReport, named: Sequence[str] = ()) -> list[str]:
 
 
 def _cutoff(measure: str) -> int:
-    """Return the cutoff of a measure; 0 without one, and for ``@k``, which stands for the cutoff of each sample."""
+    """Return the cutoff of a measure. Return 0 if it has none, and for ``@k``, which stands for the cutoff of each
+    sample.
+    """
     found = re.search(r"@(\d+)", measure)
     return int(found[1]) if found else 0
 
@@ -234,7 +241,7 @@ def _headline(report: EvalReport, measure: str, context: SummaryContext) -> Iter
 
 
 def _score_sentences(report: EvalReport, measure: str, digits: int) -> Iterator[str]:
-    """Yield the score of a single system, or of systems that are not compared on this measure."""
+    """Yield a sentence with the scores of the systems, for a single system and for systems that are not compared."""
     queries = plural(report.golden.queries, "query")
     texts = []
     for system in report.systems:
@@ -275,7 +282,7 @@ GROUPS: dict[Verdict, str] = {
 
 
 def grouped_verdicts(parts: Sequence[ComparisonPart], digits: int) -> Iterator[str]:
-    """Yield one sentence per verdict with the systems that have it."""
+    """Yield one sentence per verdict, which lists the systems with this verdict."""
     for verdict, words in GROUPS.items():
         found = [part for part in parts if part.verdict == verdict]
         if not found:
@@ -302,7 +309,7 @@ def _interval(low: float | None, high: float | None, digits: int) -> str:
 
 
 def shorten_name(name: str, most: int = MAX_NAME_CHARS) -> str:
-    """Return the name with its middle replaced by an ellipsis if it has more than `most` characters."""
+    """Return the name. If it has more than `most` characters, its middle is replaced by an ellipsis."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
 
 
@@ -327,7 +334,9 @@ def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
 
 
 def _labels_hint(context: SummaryContext) -> Iterator[str]:
-    """Yield the option for labels that list only relevant passages if unjudged passages decide a verdict."""
+    """Yield a hint about `--binary-at` if unjudged passages decide a verdict and the labels may list only relevant
+    passages.
+    """
     if context.binary_at is not None:
         yield (
             f"Unjudged passages decide the verdict, and no label is below {context.binary_at}. If your labels list "
@@ -336,7 +345,7 @@ def _labels_hint(context: SummaryContext) -> Iterator[str]:
 
 
 def _pool_sentence(makers: Sequence[str], stated: bool, count: int) -> str:
-    """Return the sentence on the pool.
+    """Return a sentence on which systems the pool comes from.
 
     Args:
         makers: systems that the set was pooled from.
@@ -346,8 +355,8 @@ def _pool_sentence(makers: Sequence[str], stated: bool, count: int) -> str:
     names = _names(makers) if len(makers) <= MAX_NAMES else f"{len(makers)} of the {count} systems"
     origin = f"The pool {'' if stated else 'probably '}comes from {names}"
     if len(makers) == count:
-        return f"{origin}: it cannot show what they all missed."
-    return f"{origin}: others may score too low."
+        return f"{origin}: relevant passages that all of them missed are unknown."
+    return f"{origin}: the other systems may score too low."
 
 
 def _unjudged(report: EvalReport) -> Iterator[str]:

@@ -19,7 +19,7 @@ BOTTLENECKS: dict[Kind, str] = {
     "none": "neither retrieval nor order loses much",
 }
 # in order, from the score of a perfect list down to the system's score
-LOSSES = ("what nobody found", "candidates", "order", "unjudged")
+LOSSES = ("found by no system", "candidates", "order", "unjudged")
 KNOBS = (
     "no system found these passages: add another kind of retriever, rewrite queries, change chunks",
     "find more candidates: fuse dense and BM25 (RRF), use a more exact index (ef, nprobe), raise k, rewrite queries",

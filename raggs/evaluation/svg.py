@@ -18,9 +18,9 @@ from raggs.base.types import Number
 WIDTH = 760
 LETTER = 6.3  # approximate width of a letter, in drawing units
 LINE = 17  # distance between lines of text
-SCALE_MARGIN = 0.07  # share of a scale beyond its values
+SCALE_MARGIN = 0.07  # margin of a scale on each side of its values, as a share of its range
 MIN_LOG_TICKS = 3  # minimum number of ticks of a logarithmic scale
-LOG_SCALE_FROM = 20  # ratio of values from which a scale is logarithmic
+LOG_SCALE_FROM = 20  # minimum ratio of largest to smallest value for a logarithmic scale
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # forbidden in XML 1.0
 STYLE = """
 .page{fill:#fff} text{fill:#222;font:12px system-ui,sans-serif} .title{font-weight:600;font-size:14px}
@@ -38,7 +38,7 @@ STYLE = """
 
 @dataclass(frozen=True)
 class AxisScale:
-    """Scale from values to positions in the drawing.
+    """Scale that maps values to positions in the drawing.
 
     Attributes:
         low, high: values at the ends; low < high.
@@ -88,11 +88,11 @@ def _round_step(raw: float) -> float:
 
 
 class Drawing:
-    """A figure, drawn from top to bottom.
+    """A figure that is drawn from top to bottom.
 
     Args:
         title: title at the top.
-        height: total height, in units in which the width is `WIDTH`.
+        height: total height, in units of which the width is `WIDTH`.
     """
 
     def __init__(self, title: str, height: float) -> None:
@@ -143,7 +143,7 @@ class Drawing:
 
 
 def inlined(svg: str) -> str:
-    """Return an SVG file for embedding in a page, whose style then applies to its classes."""
+    """Return an SVG element for embedding in a page, whose style sheet then applies to its classes."""
     head, _, rest = svg.partition(f"<style>{STYLE}</style>\n")
     return re.sub(r' width="100%" style="[^"]*"', "", head) + rest
 
@@ -154,7 +154,7 @@ def clean(words: str) -> str:
 
 
 def shortened(words: str, letters: int) -> str:
-    """Return a long text with its middle replaced by an ellipsis."""
+    """Return the text. If it is too long, its middle is replaced by an ellipsis."""
     if len(words) <= letters:
         return words
     head = (letters - 1) * 2 // 3
@@ -184,7 +184,7 @@ class Box:
 
 
 def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -> tuple[float, float] | None:
-    """Return and reserve a position for the label of the point (x, y); None if there is no room."""
+    """Return and reserve a free position for the label of the point (x, y); None if there is none."""
     wide, high = len(words) * LETTER * 1.15, 13.0
     for far in (7, 13, 20, 28):
         for dx, dy in ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0)):
@@ -199,7 +199,7 @@ def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return positions near the wanted ones, at least `gap` apart, in order and between `low` and `high` if
+    """Return positions near the wanted positions, at least `gap` apart, in order and between `low` and `high` if
     possible.
     """
     order = sorted(range(len(wanted)), key=lambda at: (wanted[at], at))
@@ -216,8 +216,8 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300
-MAX_LINE_LETTERS = 100  # letters per line of text
-COLOURS = 6  # number of colour classes of a page
+MAX_LINE_LETTERS = 100  # maximum number of letters per line of text
+COLOURS = 6  # number of colour classes in the style sheet of a page
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class Curve:
     """One line of a plot.
 
     Attributes:
-        names: names of all systems with this line; the first is shown.
+        names: names of all systems with this line; only the first name is shown.
         points: at least one (x, y), by increasing x.
     """
 
@@ -266,7 +266,7 @@ def curves(
 
 FOREST_LEFT, FOREST_RIGHT, FOREST_TOP = 300, WIDTH - 24, 66
 ROW_HEIGHT = LINE * 1.3  # distance between rows
-MAX_LABEL_LETTERS = 42  # letters of a name
+MAX_LABEL_LETTERS = 42  # maximum number of letters of a shown name
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ def test_scores_are_corrected(made: Project, tmp_path: Path) -> None:
         "--out", tmp_path / "out",
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
-    assert "corrected by people; judge alone" in said.stdout
-    assert "not corrected by people: ndcg@10" in said.stdout
+    assert "corrected by human labels; judge only" in said.stdout
+    assert "not corrected by human labels: ndcg@10" in said.stdout
     parts = [each["part"] for each in json.loads((tmp_path / "out" / "eval.json").read_text())["analyses"]["corrected"]]
     scores = [part for part in parts if part["against"] is None]
     assert {part["measure"] for part in parts} == {"precision4@10"}
@@ -89,7 +89,7 @@ def test_scores_are_corrected(made: Project, tmp_path: Path) -> None:
     assert all(
         part["corrected"] > part["machine"] and part["low"] < part["corrected"] < part["high"] for part in scores
     )
-    assert "## Corrected by people" in (tmp_path / "out" / "eval.md").read_text()
+    assert "## Corrected by human labels" in (tmp_path / "out" / "eval.md").read_text()
 
 
 def test_what_has_no_texts_or_other_passages_is_refused(made: Project, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_whole_questions_correct_any_measure(made: Project, tmp_path: Path) -> N
         tmp_path / "out",
     )
     assert said.returncode == 0, said.stderr
-    assert "not corrected by people" not in said.stdout
+    assert "not corrected by human labels" not in said.stdout
     parts = [each["part"] for each in json.loads((tmp_path / "out" / "eval.json").read_text())["analyses"]["corrected"]]
     assert {part["measure"] for part in parts} == set(MEASURES)
     assert all(part["whole"] and part["queries"] == len(found.whole.chance) for part in parts)
@@ -157,8 +157,9 @@ def test_few_whole_questions_have_no_number(made: Project, tmp_path: Path) -> No
     few = list(dict.fromkeys(item.query for item in items))[:8]
     read(made, tmp_path, [item for item in items if item.query in few])
     said = raggs("eval", "-g", made.run, "-r", made.run, "-m", "ndcg@10", "--reviews", tmp_path)
-    assert "questions read whole; 20 on which it is defined, 3 of them unlike the rest, are needed" in " ".join(
-        said.stdout.split()
+    assert (
+        "queries labelled completely; 20 with a defined value are needed, 3 of which differ from the rest"
+        in " ".join(said.stdout.split())
     )
     planned = ("review", "plan", made.run, "--whole", "--random", "0.5", "--minutes", "10")
     said = raggs(*planned, "--reviews", tmp_path / "new")

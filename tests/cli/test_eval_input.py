@@ -198,7 +198,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "a gain of NaN": (("-g", "qrels", "-r", "run", "--gains", "1=nan"), 5, ("gains",)),
     "a pool of 0": (("-g", "qrels", "-r", "run", "--pool", "0"), 2, ("--pool",)),
     "an unknown baseline": (("-g", "qrels", "-r", "run", "-b", "bm25"), 2, ("called bm25", "known: run")),
-    "doubt of a file": (("-g", "qrels", "-r", "run", "--uncertainty"), 2, ("--uncertainty needs",)),
+    "doubt of a file": (("-g", "qrels", "-r", "run", "--uncertainty"), 2, ("omit --uncertainty",)),
     "a limit without number": (("-g", "qrels", "-r", "run", "--fail-under", "ndcg@10"), 2, ("ndcg@10=0.55",)),
     "a limit of a parameter": (("-g", "qrels", "-r", "run", "--fail-under", "P(rel=2)@10"), 2, ("no number",)),
     "a limit of NaN": (("-g", "qrels", "-r", "run", "--fail-under", "ndcg@10=nan"), 2, ("no number",)),

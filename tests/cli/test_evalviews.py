@@ -87,7 +87,7 @@ def test_each_measure_that_is_shown_is_explained_in_a_line_and_no_other(width):
 def test_a_section_is_shown_once():
     systems = tuple(NamedSystem(name, "f", Run.of({"query-b": GOOD["query-b"]})) for name in "ab")
     assert (
-        "\n".join(shown(200, BottleneckAnalysis(), Pooling(), systems=systems)).count("so the ceilings are optimistic")
+        "\n".join(shown(200, BottleneckAnalysis(), Pooling(), systems=systems)).count("so the ceilings are too high")
         == 1
     )
 

@@ -92,7 +92,7 @@ def test_labels_of_relevant_passages_only_say_so(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     positive = "".join(line for line in QRELS.splitlines(keepends=True) if line.rstrip()[-1] in "45")
     write(tmp_path, qrels=positive, a=RUN)
-    assert "The labels name relevant passages only" in " ".join(summary("eval", "-g", "qrels", "-r", "a"))
+    assert "The labels list only relevant passages" in " ".join(summary("eval", "-g", "qrels", "-r", "a"))
 
 
 def test_an_inconclusive_verdict_by_labels_without_the_lowest_grade_names_the_option(

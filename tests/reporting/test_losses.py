@@ -13,7 +13,7 @@ def test_the_pieces_of_a_bar_fill_it_from_the_score_to_a_perfect_list():
     (found,) = Waterfall().found(report)
     part = LossesSection().data(facts(report))
     kinds = [piece.kind for piece in part.bars[0].pieces]
-    assert kinds == ["kept", "unjudged", "order", "candidates", "what nobody found"]
+    assert kinds == ["kept", "unjudged", "order", "candidates", "found by no system"]
     assert sum(piece.width for piece in part.bars[0].pieces) == pytest.approx(1000, abs=0.5)
     assert part.bars[0].said == Waterfall().sentences([found])[0]  # the words of the screen and of Markdown
     assert part.bars[0].knob == ""  # nothing is lost

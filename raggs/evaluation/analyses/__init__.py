@@ -1,12 +1,13 @@
 """Base class and registry of the analyses of an evaluation.
 
-Each analysis is one module and one line of `REGISTRY`. Analyses may import the study, the report and the libraries.
-The order of the registry is the order of the sections in a report. Those in `DEFAULT_ANALYSES` always run, if they
-apply.
+Each analysis is one module and one line of `REGISTRY`. Analyses may import the study, the report and lower-level
+packages. The order of the registry is the order of the sections in a report. Those in `DEFAULT_ANALYSES` always run, if
+they apply.
 
-An analysis answers one question about the systems. It computes from a `Study` and stores typed parts in the report.
-Its section is built only from the report, so a report that was read from a file can be printed without computing.
-Settings are fields of the class with defaults, so that the name is enough to request an analysis.
+An analysis answers one question about the systems. It computes its findings from a `Study` and stores typed parts in
+the report. Its section is built only from the report. A report that was read from a file can therefore be printed
+without computing anything. Settings are fields of the class with defaults, so that the name is enough to request an
+analysis.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Analysis(ABC):
     """Base class of all analyses. The first line of a subclass's docstring states its question."""
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:  # noqa: B027 - most analyses need nothing
-        """Raise if the analysis cannot run on this input; called before anything is scored.
+        """Check that the analysis can run on this input. This method is called before anything is scored.
 
         Args:
             judgments: the judgments that systems are scored against.
@@ -56,14 +57,14 @@ class Analysis(ABC):
 
 
 class AnalysisFinding(NamedTuple, Generic[P]):
-    """A finding and the name of its system; "" if it is about all systems."""
+    """A finding, and the name of the system that it is about; "" if it is about all systems."""
 
     system: Annotated[str, Column("system")]
     part: P
 
 
 class PartAnalysis(Analysis, Generic[P]):
-    """An analysis that returns a list of parts, printed as a table and as sentences.
+    """An analysis whose findings are a list of parts. They are printed as a table and as sentences.
 
     A subclass sets `NAME` (its name in the registry), `PART`, `TITLE` and `COLUMNS` (`system` and columns of the part),
     and implements `compute`. Parts are stored in the field `PLACE` of a system or of the report, otherwise in
@@ -78,10 +79,10 @@ class PartAnalysis(Analysis, Generic[P]):
 
     @abstractmethod
     def compute(self, study: Study) -> Sequence[AnalysisFinding[P]]:
-        """Return the findings; empty if the question does not apply."""
+        """Return the findings; empty if the analysis does not apply to this input."""
 
     def tabled(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[AnalysisFinding[P]]:
-        """Return the findings that are rows of the table; all by default."""
+        """Return the findings that are rows of the table. By default, these are all findings."""
         return found
 
     def sentences(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[str]:
@@ -93,7 +94,7 @@ class PartAnalysis(Analysis, Generic[P]):
         return self.TITLE
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> EvalReport:
-        """Return the report with the parts stored in it."""
+        """Return the report with the parts of these findings stored in it."""
         if self.PLACE in SystemPart.model_fields:
             return report.with_systems({name: {self.PLACE: each} for name, each in by_system(report, found).items()})
         if self.PLACE:
@@ -117,16 +118,16 @@ class PartAnalysis(Analysis, Generic[P]):
         ]
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
-        """Compute, and put what was found into the report."""
+        """Compute the findings, and return the report with their parts."""
         found = self.compute(study)
         return self.put(report, found) if found else report
 
     def shown(self, report: EvalReport) -> Sequence[AnalysisFinding[P]]:
-        """Return the findings to print for the measures of the report; all by default."""
+        """Return the findings that are printed for the measures of the report. By default, these are all findings."""
         return self.found(report)
 
     def section(self, report: EvalReport) -> Section | None:
-        """Return title, sentences and table of the findings; None without any."""
+        """Return the section with title, sentences and table of the findings; None if there are no findings."""
         if not (found := self.shown(report)):
             return None
         table = table_of([(each, each.part) for each in self.tabled(found)], *self.COLUMNS)

@@ -1,4 +1,4 @@
-"""Acc|Hit: how often a system's answer is right once all the evidence was shown."""
+"""Acc|Hit: how often a system's answer is correct if all the evidence was retrieved."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from raggs.stats.agreement import accuracy_given_hit
 
 @dataclass(frozen=True)
 class GivenAnswers(PartAnalysis[AnswersPart]):
-    """How often the answer is right where all evidence was retrieved (Acc|Hit).
+    """How often the answer is correct if all evidence was retrieved (Acc|Hit).
 
     Attributes:
-        correct: by query, whether the answer was right; nothing is computed without any.
-        by_system: the same of answers that differ between systems, by system; they go before `correct`.
+        correct: for each query, whether the answer was correct. If this and `by_system` are empty, nothing is computed.
+        by_system: for each system with its own answers, the same mapping. These answers take precedence over `correct`.
     """
 
     correct: Mapping[str, bool] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
             return ()
         flags = {system: self._flags(system, hits) for system, hits in study.hits.items()}
         if not any(np.isfinite(each).any() for each in flags.values()):
-            remedy = "make both files name queries, and systems if it names any, in the same way"
+            remedy = "use the same query ids and the same names of systems in both files"
             raise DataError("no judged query has a known answer", remedy=remedy)
         confidence = study.scoring.confidence
         return [
@@ -83,7 +83,9 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
         return [AnalysisFinding(system.name, system.answers) for system in report.systems if system.answers is not None]
 
     def sentences(self, found: Sequence[AnalysisFinding[AnswersPart]]) -> Sequence[str]:
-        """Return the accuracy of each system with hits, and the number of hits without a known answer."""
+        """Return the accuracy of each system that retrieved all evidence for a query, and how many of these queries
+        have no known answer.
+        """
         return [_sentence(system, part) for system, part in found if part.accuracy is not None or part.missing]
 
 

@@ -26,7 +26,8 @@ class Comparisons(PartAnalysis[ComparisonPart]):
 
     Attributes:
         baseline: name of the baseline.
-        first: whether the first system is the baseline if none is named; otherwise nothing is compared then.
+        first: whether the first system is the baseline if no baseline is named. If False, nothing is compared without a
+            named baseline.
     """
 
     baseline: str | None = None
@@ -42,7 +43,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
     PART = ComparisonPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Raise if the baseline is not one of the systems.
+        """Check that the baseline is one of the systems.
 
         Raises:
             UsageError: no system has this name.
@@ -51,7 +52,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
             raise UsageError(f"no system is called {self.baseline}", remedy=f"known: {', '.join(systems)}")
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[ComparisonPart]]:
-        """Return the comparison of every other system with the baseline; empty without a baseline."""
+        """Return the comparison of every other system with the baseline. It is empty if there is no baseline."""
         baseline = next(iter(study.values)) if self.first and self.baseline is None else self.baseline
         if baseline is None or len(study.values) < 2:
             return ()
@@ -67,8 +68,8 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return f"{self.TITLE} {found[0].part.baseline}"
 
     def sentences(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> Sequence[str]:
-        """Return the measures of each system grouped by verdict, and reason and remedy of verdicts that unjudged
-        passages block.
+        """Return the measures of each system, grouped by verdict. Add reason and remedy to verdicts that are
+        inconclusive because of unjudged passages.
         """
         said = []
         for name in dict.fromkeys(name for name, _ in found):
@@ -80,7 +81,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return [*said, *(f"next: {remedy}" for remedy in dict.fromkeys(remedies))]
 
     def legend(self, report: EvalReport) -> Legend | None:
-        """Return the meaning of the marks behind the scores."""
+        """Return the meaning of the marks that follow the scores."""
         if not report.comparisons:
             return None
         met = {part.verdict for part in report.comparisons}
@@ -100,7 +101,7 @@ def compare_on(study: Study, measure: str, baseline: str | None = None) -> Seque
         baseline: name of a system [default: the first one].
 
     Returns:
-        One comparison per system; empty for a single system, and for measures that do not rate quality, e.g. holes.
+        One comparison per system. Empty for a single system, and for measures that do not rate quality, such as holes.
     """
     named = next(each for each in study.scoring.measures if each.name == measure)
     if len(study.values) < 2 or not _is_compared(named):
@@ -146,7 +147,7 @@ def comparison_part(
     """Return a comparison as it is stored in a report.
 
     Args:
-        sign: -1 if values were negated because lower is better.
+        sign: -1 if the values were negated because lower values are better, otherwise 1.
         unjudged: why the comparison is inconclusive, if unjudged passages could reverse it.
     """
     low, high = sorted((sign * result.difference.low, sign * result.difference.high))
@@ -178,7 +179,7 @@ def _verdict(part: ComparisonPart) -> str:
 
 
 def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:
-    """Return the measures with inconclusive verdicts, by reason."""
+    """Yield a sentence per reason on the measures with inconclusive verdicts."""
     found: dict[str, list[str]] = {}
     for part in parts:
         if part.unjudged is not None:

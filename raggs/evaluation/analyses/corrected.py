@@ -1,12 +1,12 @@
 """Correct scores for errors of the judge, with human labels of a random sample (prediction-powered inference).
 
-With randomly drawn passages, measures can be corrected in which each passage counts by its own grade. These are
+Human labels of randomly drawn passages can correct measures in which each passage counts by its own grade. These are
 precision, precision4, harm, hits, rbp, measures of plugins that set `FIXED`, and pooled recall over all queries. In
-other measures, such as nDCG, RA-nWG and MRR, one wrong grade changes the contribution of other passages. They need
-queries that were drawn at random and labelled completely; otherwise they are listed without a number.
+other measures, such as nDCG, RA-nWG and MRR, one wrong grade changes the contribution of other passages. To correct
+these measures, queries must be drawn at random and labelled completely. Otherwise, they are listed as not corrected.
 
-Pooled recall is a ratio of two sums over passages. A query that was labelled completely has a value of any measure by
-human labels.
+Pooled recall is a ratio of two sums over passages. If a query was labelled completely, any measure can be computed from
+its human labels.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class WholeQuestions:
 
     Attributes:
         chance: probability of drawing a query, by query id.
-        grades: human grades of their passages; the judge's grade if the annotator could not decide.
+        grades: grades of the passages of these queries: the human grade, or the judge's grade if the annotator could
+            not decide.
     """
 
     chance: Mapping[str, float] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class WholeQuestions:
 
 @dataclass(frozen=True)
 class CorrectedEstimate:
-    """A score or a difference by the judge's labels, corrected, and by human labels."""
+    """Three estimates of a score or of a difference: from the judge's labels, corrected, and from human labels only."""
 
     machine: float
     found: CorrectedMean
@@ -81,13 +82,17 @@ class CorrectedEstimate:
 
 
 def correctable(named: MeasureSpec) -> Linear | None:
-    """Return the measure if each passage counts by its own grade, so that it can be corrected; else None."""
+    """Return the measure if it can be corrected by single passages, because each passage counts by its own grade.
+    Otherwise, return None.
+    """
     measure = named.measure
     return measure if isinstance(measure, Linear) and measure.FIXED and named.mode in {"", "E"} else None
 
 
 def poolable(named: MeasureSpec) -> Recall | None:
-    """Return the measure if its share over all queries can be corrected by passages; else None."""
+    """Return the measure if it is recall, whose value over all queries together can be corrected by single passages.
+    Otherwise, return None.
+    """
     measure = named.measure
     return measure if isinstance(measure, Recall) and not named.mode else None
 
@@ -97,8 +102,8 @@ class SampledSums:
     """Sums over drawn passages of a system, which estimate a mean or a ratio of two means.
 
     Attributes:
-        above: sums of the estimated mean, or of the numerator.
-        below: sums of the denominator; None for a mean.
+        above: sums for the mean, or for the numerator of the ratio.
+        below: sums for the denominator of the ratio; None for a mean.
     """
 
     above: QueryTotals
@@ -117,7 +122,7 @@ class SampledSums:
         return CorrectedEstimate(machine / under if under else 0.0, *ratios)
 
     def __sub__(self, other: SampledSums) -> SampledSums:
-        """Return the terms of the difference of two systems with the same denominator."""
+        """Return the sums that estimate the difference of two systems. The denominator of both must be the same."""
         return SampledSums(self.above - other.above, self.below)
 
 
@@ -164,8 +169,8 @@ class SampledGrades:
 
 @dataclass(frozen=True)
 class MeasureValues:
-    """Values of a system on a measure, by the judge's and by human labels, and probabilities, each of shape
-    (queries,).
+    """Values of a system on a measure, from the judge's labels and from human labels, and the probabilities of
+    drawing the queries. Each has shape (queries,).
     """
 
     judge: Floats
@@ -197,7 +202,7 @@ class MeasureValues:
 
 
 def _values_by_passage(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
-    """Return shape (m,): the value of each judged passage; NaN if it has none."""
+    """Return the value of each judged passage, shape (m,); NaN if a passage has no value."""
     numbers = {qid: number for number, qid in enumerate(qrels.qids)}
     known = [(numbers[qid], doc_id, value) for (qid, doc_id), value in values.items() if qid in numbers]
     found = np.full(len(qrels.grade), np.nan)
@@ -208,49 +213,51 @@ def _values_by_passage(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
     return found
 
 
-ABOUT_LISTS = {"holes", "judged"}  # no grade changes them
+ABOUT_LISTS = {"holes", "judged"}  # measures that do not depend on grades
 POOLED_LABEL = "pooled"
 MAX_SYSTEMS_PAIRED = 3  # With more systems, differences need a baseline.
 
 
 class CorrectedPart(ReportPart):
-    """A score, or the difference of two, corrected."""
+    """A corrected score, or the corrected difference of two scores."""
 
     measure: Annotated[str, Column("measure")]
-    against: str | None = Field(description="the system that is subtracted; null for a score")
-    machine: Annotated[Number, Column("judge", "score")] = Field(description="with the judge's labels only")
+    against: str | None = Field(description="name of the system whose score is subtracted; null if this is a score")
+    machine: Annotated[Number, Column("judge", "score")] = Field(description="score from the judge's labels only")
     corrected: Annotated[Number, Column("corrected", "score")] = Field(
-        description="null if too few passages were drawn"
+        description="corrected score; null if too few passages were drawn"
     )
     low: Number
     high: Number
-    people: Annotated[Number, Column("people only", "score")] = Field(description="with human labels only")
+    people: Annotated[Number, Column("human labels only", "score")] = Field(description="score from human labels only")
     people_low: Number
     people_high: Number
-    power: Number = Field(description="how far the judge was relied on, 0 to 1")
-    drawn: Annotated[int, Column("drawn")] = Field(description="drawn passages that count, which people graded")
-    queries: int = Field(description="queries that have one")
-    whole: bool = Field(False, description="whether it is corrected by whole questions, rather than by passages")
+    power: Number = Field(description="weight of the judge's labels in the corrected score, 0 to 1")
+    drawn: Annotated[int, Column("drawn")] = Field(
+        description="number of drawn passages with a human grade that affect the score"
+    )
+    queries: int = Field(description="number of queries with such passages")
+    whole: bool = Field(False, description="whether completely labelled queries were used, rather than single passages")
 
     @property
     def interval(self) -> Annotated[str, Column("interval")]:
-        """Of the corrected value."""
+        """Interval of the corrected value."""
         return _interval_text(self.low, self.high)
 
     @property
     def people_interval(self) -> Annotated[str, Column("interval ")]:
-        """Interval of the value by human labels."""
+        """Interval of the value from human labels only."""
         return _interval_text(self.people_low, self.people_high)
 
 
 @dataclass(frozen=True)
 class PeopleCorrection(PartAnalysis[CorrectedPart]):
-    """Scores corrected for errors of the judge; needs human grades of a random sample.
+    """Scores corrected for errors of the judge; requires human grades of a random sample.
 
     Attributes:
-        labels: labels of drawn passages, by query id and passage id.
-        baseline: name of the system that others are compared with; without one, all pairs of a few systems are
-            compared.
+        labels: maps (query id, passage id) to the label of a drawn passage.
+        baseline: name of the system that the others are compared with. If None, all pairs are compared if there are at
+            most `MAX_SYSTEMS_PAIRED` systems.
         whole: queries that were drawn and labelled completely.
     """
 
@@ -259,7 +266,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
     whole: WholeQuestions = field(default_factory=WholeQuestions)
 
     NAME = "corrected"
-    TITLE = "Corrected by people"
+    TITLE = "Corrected by human labels"
     COLUMNS = (
         (Column("system"), lambda found, part: _name(found.system, part)),
         *("measure", "machine", "corrected", "interval", "people", "people_interval", "drawn"),
@@ -267,14 +274,15 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
     PART = CorrectedPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Raise an error without human labels, or if the judgments use another scale than these.
+        """Check that there are human labels, and that the judgments use the same scale.
 
         Raises:
-            UsageError: there are none, or the scale is not 1 to 5.
+            UsageError: there are no human labels, or the scale of the judgments is not 1 to 5.
         """
         if not self._any:
             raise UsageError(
-                "nothing to correct scores by", remedy="--reviews DIR, with grades of passages drawn at random"
+                "there are no human labels to correct scores with",
+                remedy="pass --reviews DIR, with human grades of passages drawn at random",
             )
         if not judgments.qrels.scale.golden:
             raise UsageError(
@@ -282,7 +290,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             )
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[CorrectedPart]]:
-        """Return the corrected measures of each system, then the differences.
+        """Return, for each measure, the corrected scores of the systems and then their differences.
 
         Raises:
             DataError: the recorded sampling probabilities do not fit the draw.
@@ -326,21 +334,23 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             yield AnalysisFinding(name, part.model_copy(update={"whole": True, "drawn": len(self.whole.grades)}))
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
-        """Return the report with the parts and a list of the uncorrected measures; unchanged without labels."""
+        """Return the report with the corrected scores, and a note that lists the uncorrected measures. If there are
+        no human labels, the report stays unchanged.
+        """
         if not self._any:
             return report
         left = [each.name for each in study.scoring.measures if correctable(each) is None]
         left = [name for name in left if name.partition("@")[0] not in ABOUT_LISTS]
         if left and not self.whole.chance:
             said = (
-                f"not corrected by people: {', '.join(left)}; there a wrong grade changes what others count: it takes "
-                "questions that were drawn and read whole (raggs review plan --whole)"
+                f"not corrected by human labels: {', '.join(left)}; one wrong grade affects the whole value, so they "
+                "need queries that were drawn at random and labelled completely (raggs review plan --whole)"
             )
             report = report.model_copy(update={"notes": (*report.notes, said)})
         return super().extend(report, study)
 
     def sentences(self, found: Sequence[AnalysisFinding[CorrectedPart]]) -> Sequence[str]:
-        """Return one sentence per corrected score; scores without a number are grouped by system."""
+        """Return one sentence per corrected score. Scores that could not be corrected are grouped by system."""
         few: dict[str, list[CorrectedPart]] = {}
         for system, part in found:
             if part.corrected is None:
@@ -385,7 +395,7 @@ def _part(measure: str, against: str | None, estimate: CorrectedEstimate) -> Cor
 
 
 def _mean_with_interval(found: CorrectedMean) -> Number:
-    """Return the mean with its interval; empty without an interval."""
+    """Return the mean if it has an interval, otherwise None."""
     return finite_or_none(found.mean) if np.isfinite(found.low) else None
 
 
@@ -402,8 +412,8 @@ def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
         mine = [part for part in parts if part.whole == whole]
         measures, queries = ", ".join(part.measure for part in mine), min((part.queries for part in mine), default=0)
         if mine and whole:
-            need = f"{FEWEST_WHOLE} on which it is defined, {VARIED} of them unlike the rest, are needed"
-            yield f"{name}: {measures} not corrected: {plural(queries, 'question')} read whole; {need}"
+            need = f"{FEWEST_WHOLE} with a defined value are needed, {VARIED} of which differ from the rest"
+            yield f"{name}: {measures} not corrected: {plural(queries, 'query')} labelled completely; {need}"
         elif mine:
             have = f"drawn passages are in the lists of {plural(queries, 'query')}"
             yield f"{name}: {measures} not corrected: {have}, and {MIN_LABELLED_QUERIES} are needed"
@@ -411,6 +421,6 @@ def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
 
 def _sentence(name: str, part: CorrectedPart) -> str:
     return (
-        f"{name}: {part.measure} {part.corrected:z.4f} {part.interval} corrected by people; "
-        f"judge alone {part.machine:z.4f}, people alone {part.people:z.4f} {part.people_interval}"
+        f"{name}: {part.measure} {part.corrected:z.4f} {part.interval} corrected by human labels; "
+        f"judge only {part.machine:z.4f}, human labels only {part.people:z.4f} {part.people_interval}"
     )

@@ -1,8 +1,8 @@
 """Leave-one-out analysis: score and rank of a system without the judgments of passages that only it found.
 
-A passage that only one system found was judged because that system was pooled. If it is unjudged, it counts as not
-relevant, as the passages of a system that was not pooled do (Zobel 1998). `raggs.stats.effects` computes the
-contributions; sweeps use the same functions.
+A passage that only one system found was judged because that system was pooled. If this passage is treated as unjudged,
+it counts as not relevant, like the passages of a system that was not pooled (Zobel 1998). `raggs.stats.effects`
+computes the contributions; sweeps use the same functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from raggs.metrics.names import MeasureSpec
 if TYPE_CHECKING:
     from raggs.stats.effects import Contribution, LeaveOneOutLoss
 
-DEPTH = 100  # ranks within which a list counts as pooled, as retrievers and pools of raggs go
+DEPTH = 100  # number of ranks of a list that count as pooled, as in the retrieve and merge stages
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class LeaveOneOutScores:
     """Scores of systems with and without the judgments that are unique to a group of systems.
 
     Attributes:
-        contributed: the unique contribution of each group.
-        scores: scores of all systems with all judgments; more is better.
-        without: by group, the scores of all systems without the group's unique contribution.
+        contributed: the judgments that are unique to each group.
+        scores: scores of all systems with all judgments; higher is better.
+        without: maps each group to the scores of all systems without the judgments that are unique to the group.
     """
 
     contributed: tuple[Contribution, ...]
@@ -47,7 +47,8 @@ class LeaveOneOutScores:
     @property
     def falls(self) -> tuple[LeaveOneOutLoss, ...]:
         """Score drop of each system, largest first."""
-        from raggs.stats.effects import leave_one_out_losses  # late: most reports leave no system out
+        # imported lazily: most reports have no leave-one-out analysis
+        from raggs.stats.effects import leave_one_out_losses
 
         return leave_one_out_losses(self.contributed, self.scores, self.without)
 
@@ -66,13 +67,13 @@ def leave_out(
     """Score all systems with all judgments, then without the unique contribution of each group.
 
     Args:
-        hits: by system, over the same judgments; at least one system.
+        hits: hits of each system, all with the same judgments; at least one system.
         named: the measure; values are negated if lower is better.
         depth: ranks up to which a list contributes to the pool.
-        groups: by system, the group that is left out together [default: the system itself].
+        groups: maps each system to the group that is omitted together [default: the system itself].
         pooled: names of the systems that contribute [default: all].
     """
-    from raggs.stats.effects import contributions  # late, as above
+    from raggs.stats.effects import contributions  # imported lazily, as above
 
     qrels, sign = next(iter(hits.values())).qrels, 1.0 if named.higher else -1.0
     pools = {name: hits[name].item[hits[name].rank <= depth] for name in (hits if pooled is None else pooled)}
@@ -86,8 +87,8 @@ def leave_out(
 
 
 def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
-    """Return the same lists with the unique contribution of a group unjudged."""
-    from raggs.stats.effects import grades_without  # late, as above
+    """Return the same hits, in which the passages unique to a group are unjudged."""
+    from raggs.stats.effects import grades_without  # imported lazily, as above
 
     grade = grades_without(hits.qrels.grade, contribution)
     keep = np.flatnonzero(grade[hits.item] >= 0)
@@ -105,10 +106,10 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
     PART = LeaveOneOutPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Refuse a single system, which has nothing to itself.
+        """Check that there are at least two systems, because no passage is unique to a single system.
 
         Raises:
-            UsageError: there is only one.
+            UsageError: there is only one system.
         """
         if len(systems) < 2:
             raise UsageError("--leave-one-out needs at least two systems", remedy="name another one: --run FILE")

@@ -1,7 +1,7 @@
 """Loss analyses: ceilings (PROC), and a decomposition of the distance from a perfect score.
 
-PROC, the pool-restricted ceiling, separates what better retrieval could gain from what a better order could gain.
-The waterfall attributes the loss to retrieval, candidates, order and unjudged passages.
+PROC, the pool-restricted ceiling, separates the possible gain of better retrieval from the possible gain of a better
+order. The waterfall attributes the loss to retrieval, candidates, order and unjudged passages.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ WRAPPER = re.compile(r"^\w+\[")
 
 @dataclass(frozen=True)
 class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
-    """Whether retrieval or ordering limits a system; needs grades 1 to 5.
+    """Whether retrieval or ordering limits a system; requires grades from 1 to 5.
 
     Attributes:
         pool: number of top passages of a system that count as its candidates.
-        cutoffs: cutoffs to analyse, up to the list length; if empty, those of the measures.
+        cutoffs: cutoffs to analyse. Cutoffs above the length of the lists are ignored. If none is left, the cutoffs of
+            the evaluation are used.
     """
 
     pool: int = 50
@@ -53,13 +54,15 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
         return [
             AnalysisFinding(system, _part(hits, measure, cutoff, self.pool))
             for system, hits in study.hits.items()
-            if not doubt_of(study, system)  # advice by lists of another corpus would be wrong
+            if not doubt_of(study, system)  # advice based on lists from another corpus would be wrong
             for measure in PAIRS
             for cutoff in self._cutoffs(study, hits)
         ]
 
     def _cutoffs(self, study: Study, hits: Hits) -> Sequence[int]:
-        """Return the cutoffs that do not exceed the longest list; those of the measures if none is left."""
+        """Return the cutoffs that do not exceed the longest list. If there are none, return the cutoffs of the
+        evaluation.
+        """
         longest = int(hits.length.max(initial=0))
         return [k for k in self.cutoffs if k <= longest] or sorted(set(study.scoring.cutoffs))
 
@@ -96,7 +99,9 @@ def _cutoff(part: BottleneckPart) -> int:
 
 
 def _reported_findings(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[AnalysisFinding[BottleneckPart]]:
-    """Return the findings at the published cutoffs; for a system without any, those at its largest cutoff."""
+    """Return the findings at the published cutoffs. For a system without such findings, return those at its largest
+    cutoff.
+    """
     most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
     told = {system for system, part in found if _cutoff(part) in PUBLISHED}
     return [
@@ -129,36 +134,38 @@ def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
     )
 
 
-DIGITS = 6  # of the losses of single queries
-MIN_NAMED_LOSS = 0.01  # points; smaller losses need no action
+DIGITS = 6  # number of decimals of a query's losses
+MIN_NAMED_LOSS = 0.01  # in points of the measure; smaller losses need no action
 
 
 class WaterfallPart(ReportPart):
-    """The losses of one system on one measure, in its points."""
+    """The losses of one system on one measure. They add up to the distance from a perfect score."""
 
     measure: Annotated[str, Column("measure")]
-    pool: int = Field(description="how many of its passages are a system's candidates")
+    pool: int = Field(description="number of top passages of a system that count as its candidates")
     perfect: Annotated[Number, Column("perfect", "score")] = Field(
-        description="of the best list that the labels allow, mean over the queries"
+        description="score of the best list that the labels allow, mean over the queries"
     )
-    losses: tuple[Number, ...] = Field(description="mean, by pool, candidates, order and unjudged passages")
+    losses: tuple[Number, ...] = Field(
+        description="mean losses over the queries: passages found by no system, candidates, order, unjudged passages"
+    )
     actual: Annotated[Number, Column("score", "score")]
     by_query: dict[str, tuple[float, ...]] = Field(description="the same losses of each query")
 
     @property
     def lost(self) -> Annotated[Mapping[str, Number], Column("{key}", "score")]:
-        """The losses by their names."""
+        """The losses, by the names of their causes."""
         return dict(zip(LOSSES, self.losses, strict=True))
 
     @property
     def largest(self) -> int:
-        """The place of the largest loss."""
+        """The index of the largest loss."""
         known = [loss or 0.0 for loss in self.losses]
         return known.index(max(known))
 
     @property
     def knob(self) -> str:
-        """Advice against the largest loss; empty if the loss is too small."""
+        """Advice on how to reduce the largest loss; empty if the loss is too small."""
         return KNOBS[self.largest] if (self.losses[self.largest] or 0.0) >= MIN_NAMED_LOSS else ""
 
 
@@ -178,7 +185,9 @@ class Waterfall(PartAnalysis[WaterfallPart]):
     PART = WaterfallPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[WaterfallPart]]:
-        """Return one finding per system on the first measure that can be decomposed; empty if there is none."""
+        """Return one finding per system, on the first measure that can be decomposed. It is empty if there is no
+        such measure.
+        """
         named = next((each for each in study.scoring.measures if steady(each)), None)
         if named is None:
             return ()
@@ -206,7 +215,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
         return f"{self.TITLE} ({found[0].part.measure}, candidates: the first {found[0].part.pool})"
 
     def sentences(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> Sequence[str]:
-        """Return the losses of each system with advice against the largest one."""
+        """Return a sentence per system with its losses, and advice on how to reduce the largest loss."""
         return [_sentence(system, part) for system, part in found if part.actual is not None]
 
 
@@ -217,6 +226,6 @@ def _by_query(hits: Hits, losses: Floats) -> Iterator[tuple[str, tuple[float, ..
 
 
 def _sentence(system: str, part: WaterfallPart) -> str:
-    lost = ", ".join(f"{score(loss)} by {name}" for name, loss in part.lost.items())
+    lost = ", ".join(f"{score(loss)} ({name})" for name, loss in part.lost.items())
     named = f"{system}: {part.measure} {score(part.actual)} of {score(part.perfect)}; lost {lost}"
     return f"{named} — {part.knob}" if part.knob else named

@@ -17,7 +17,7 @@ from raggs.metrics.names import MeasureSpec, parse_measure
 
 
 class RobustnessAnalysis(PartAnalysis[RobustnessPart]):
-    """How evenly queries are served: the distribution of recall over them."""
+    """How much recall differs between queries: its distribution over them."""
 
     NAME = "robustness"
     TITLE = "Robustness"
@@ -58,7 +58,7 @@ def _part(hits: Hits, k: int) -> RobustnessPart:
 
 
 class Sensitivity(PartAnalysis[SensitivityPart]):
-    """Whether the order of the systems depends on the parameters of RA-nWG; needs grades 1 to 5."""
+    """Whether the order of the systems depends on the parameters of RA-nWG; requires grades from 1 to 5."""
 
     NAME = "sensitivity"
     TITLE = "Sensitivity of RA-nWG"
@@ -99,14 +99,14 @@ CUTOFFS = (1, 3, 5, 10, 20, 50)
 
 
 class DepthsPart(ReportPart):
-    """The means of one measure over cutoffs."""
+    """The mean of one measure at each cutoff."""
 
     measure: Annotated[str, Column("measure")]
     means: Annotated[dict[int, Number], Column("@{key}", "score")]
 
 
 class DepthAnalysis(PartAnalysis[DepthsPart]):
-    """How the first measure of each system grows with the cutoff."""
+    """How the first measure of each system changes with the cutoff."""
 
     NAME = "depths"
     TITLE = "Scores by cutoff"
@@ -114,7 +114,9 @@ class DepthAnalysis(PartAnalysis[DepthsPart]):
     PART = DepthsPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[DepthsPart]]:
-        """Return one finding per system, up to its longest list; empty if the first measure has no cutoff."""
+        """Return one finding per system, with cutoffs up to the length of its longest list. It is empty if the first
+        measure has no cutoff.
+        """
         named = study.scoring.measures[0]
         if named.measure.k is None:
             return ()

@@ -21,7 +21,7 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
 
-REPORTED = 0.01  # Share of queries from which (E, range) is reported with each score.
+REPORTED = 0.01  # Share of queries with ties at the cutoff above which (E, range) is reported.
 
 
 class TieRanges(PartAnalysis[TiePart]):
@@ -34,7 +34,7 @@ class TieRanges(PartAnalysis[TiePart]):
     PART = TiePart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[TiePart]]:
-        """Return the tie-dependent measures of each system with ties."""
+        """Return, for each system with ties, the measures that depend on the order of ties."""
         return [
             AnalysisFinding(system, part)
             for system, hits in study.hits.items()
@@ -67,7 +67,9 @@ def _pairs(system: str, parts: Sequence[TiePart]) -> str:
 
 
 def _tie_parts(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> Iterator[TiePart]:
-    """Only queries with ties are measured again; the others have one value."""
+    """Yield how far each measure depends on the order of ties. Only queries with ties are measured again, because
+    the others have only one value.
+    """
     tied = hits.tied > 0
     some = hits.only(tied)
     for named in measures:
@@ -94,14 +96,16 @@ def _values_with_ties(plain: Floats, tied: Flags, named: MeasureSpec, mode: str,
 
 
 def _cutoff_tie_range(plain: Floats, tied: Flags, named: MeasureSpec, some: Hits) -> float | None:
-    """Return the mean range over orders of the tie group at the cutoff; None without a cutoff."""
+    """Return the mean range of the measure over all orders of the passages that are tied at the cutoff; None if the
+    measure has no cutoff.
+    """
     if named.measure.k is None:
         return None
     return mean(np.where(tied, replace(named, mode="range_at_k").values(some), plain * 0.0))
 
 
 def _reached_tie_share(hits: Hits, named: MeasureSpec) -> float:
-    """Return the share of queries with a judged passage in a tie that begins above the cutoff."""
+    """Return the share of queries with a judged passage in a group of ties that begins above the cutoff."""
     open_ = (hits.size > 1) & (hits.start < named.measure.cutoff)
     return len(np.unique(hits.query[open_])) / len(hits.length)
 
@@ -109,7 +113,7 @@ def _reached_tie_share(hits: Hits, named: MeasureSpec) -> float:
 def _note(system: str, tied: int, parts: Sequence[TiePart]) -> str:
     worst = max(parts, key=lambda part: part.width or 0.0)
     return (
-        f"{system}: {plural(tied, 'passage')} share their score with another; by the order of ties, {worst.measure} "
-        f"lies in {score(worst.least)} to {score(worst.most)}, expected {score(worst.expected)} "
+        f"{system}: {plural(tied, 'passage')} share their score with another one; depending on the order of ties, "
+        f"{worst.measure} is {score(worst.least)} to {score(worst.most)}, expected {score(worst.expected)} "
         f"({plural(worst.queries, 'query')})"
     )

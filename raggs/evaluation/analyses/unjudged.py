@@ -1,7 +1,8 @@
-"""Three analyses of labels: bounds by unjudged passages, pooling, and label uncertainty.
+"""Three analyses of labels: bounds of scores with unjudged passages, pooling, and label uncertainty.
 
-Passages that no pooled system found are unjudged. With such a set, ceilings are too high for the pooled systems and
-scores of new systems too low. The more passages only one pooled system found, the more may be missing (Zobel 1998).
+Passages that no pooled system found are unjudged. With such a pooled set, ceilings are too high for the pooled systems,
+and scores are too low for new systems. The more relevant passages only one of the pooled systems found, the more
+relevant passages may be missing from the pool (Zobel 1998).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from raggs.metrics.unjudged import Fillings, LabelUncertainty, with_doubt
 
 
 class UnjudgedBoundsAnalysis(Analysis):
-    """Range of each score over possible grades of unjudged passages."""
+    """Range of each score over all possible grades of the unjudged passages."""
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:
         """Return the report with `lowest` and `highest` set in each score."""
@@ -44,7 +45,7 @@ def _bounded(system: SystemPart, study: Study) -> Iterator[tuple[str, ScorePart]
 
 
 class Pooling(PartAnalysis[PoolPart]):
-    """Whether the set was pooled from the systems under test; printed only together with ceilings."""
+    """Whether the set was pooled from the systems under test; the section is printed only together with ceilings."""
 
     NAME = "pooling"
     TITLE = "The pool"
@@ -67,9 +68,9 @@ class Pooling(PartAnalysis[PoolPart]):
         return [AnalysisFinding("", part)]
 
     def sentences(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[str]:
-        """Return the limits of a pooled set."""
+        """Return sentences on the limits of a pooled set."""
         return [
-            f"{_pool_origin_clause(part)}: passages that they all missed are unjudged, so the ceilings are optimistic"
+            f"{_pool_origin_clause(part)}: passages that all of them missed are unjudged, so the ceilings are too high"
             + ("" if part.share is None else f"; {part.share:.0%} of {_theirs(part)} are unique to one of them")
             for _, part in found
         ]
@@ -91,10 +92,10 @@ def _theirs(part: PoolPart) -> str:
 
 
 class LabelUncertaintyAnalysis(Analysis):
-    """Intervals that include the uncertainty of the labels; needs a golden set that records it."""
+    """Intervals that include the uncertainty of the labels; requires a golden set that records this uncertainty."""
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
-        """Raise if the uncertainty of the labels is unknown.
+        """Check that the uncertainty of the labels is known.
 
         Raises:
             UsageError: the golden set does not record it.
@@ -102,7 +103,7 @@ class LabelUncertaintyAnalysis(Analysis):
         if judgments.doubt is None:
             raise UsageError(
                 f"{judgments.source} does not record the uncertainty of its labels",
-                remedy="--uncertainty needs --golden RUN_DIRECTORY",
+                remedy="give a run directory with --golden, or omit --uncertainty",
             )
 
     def extend(self, report: EvalReport, study: Study) -> EvalReport:

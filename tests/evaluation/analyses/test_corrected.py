@@ -195,7 +195,7 @@ def test_a_draw_that_was_not_finished_is_refused() -> None:
 
 
 def test_without_labels_or_on_another_scale_it_is_refused() -> None:
-    with pytest.raises(UsageError, match="nothing to correct"):
+    with pytest.raises(UsageError, match="no human labels to correct scores with"):
         reported({})
     labels = Judgments("qrels", Qrels.of(JUDGED, GradeScale.of(0, 5)))
     with pytest.raises(UsageError, match="use another one"):
@@ -204,8 +204,8 @@ def test_without_labels_or_on_another_scale_it_is_refused() -> None:
 
 def test_the_page_tells_both() -> None:
     said = _said(reported())
-    assert "corrected by people; judge alone" in said
-    section = next(each for each in _page(reported()).sections if each.title == "Corrected by people")
+    assert "corrected by human labels; judge only" in said
+    section = next(each for each in _page(reported()).sections if each.title == "Corrected by human labels")
     assert section.table is not None
     assert len(section.table.rows) == 9
 

@@ -28,14 +28,14 @@ def system(name: str, lists: dict[str, list[str]], origin: DataOrigin = MINE, **
 def test_a_set_pooled_from_the_systems_under_test_says_so_with_the_share_that_one_found() -> None:
     (sentence,) = said(system("a", GOOD), system("b", OTHER), system("fused", GOOD, derived=True))
     assert sentence == (
-        "the set was pooled from a, b, fused: passages that they all missed are unjudged, so the ceilings are "
-        "optimistic; 25% of the 4 relevant passages they found are unique to one of them"
+        "the set was pooled from a, b, fused: passages that all of them missed are unjudged, so the ceilings are "
+        "too high; 25% of the 4 relevant passages they found are unique to one of them"
     )
 
 
 def test_one_maker_has_no_share() -> None:
     (sentence,) = said(system("a", GOOD), system("b", OTHER, DataOrigin("corpus", "other")))
-    assert sentence.endswith("so the ceilings are optimistic")
+    assert sentence.endswith("so the ceilings are too high")
     assert sentence.startswith("the set was pooled from a:")
 
 

@@ -27,8 +27,8 @@ def test_the_widest_range_is_a_note():
     assert len(report.systems[0].ties) == 3
     (note,) = [note for note in report.notes if "share" in note]
     assert note == (
-        "tied: 2 passages share their score with another; by the order of ties, recall@1 lies in 0.5000 to 0.8333, "
-        "expected 0.6667 (1 query)"
+        "tied: 2 passages share their score with another one; depending on the order of ties, recall@1 is "
+        "0.5000 to 0.8333, expected 0.6667 (1 query)"
     )
     section = TieRanges().section(report)
     assert [cell.text for cell in section.table.rows[1]] == [

@@ -25,7 +25,7 @@ def test_the_largest_loss_names_its_knobs_and_a_small_one_asks_for_nothing():
     lossy = part.model_copy(update={"losses": (0.0, 0.02, 0.3, 0.0), "actual": 0.68})
     fine = part.model_copy(update={"losses": (0.0, 0.0, 0.001, 0.0)})
     said, nothing = Waterfall().sentences([AnalysisFinding(system, each) for each in (lossy, fine)])
-    assert said.endswith(f"0.3000 by order, 0.0000 by unjudged — {KNOBS[2]}")
+    assert said.endswith(f"0.3000 (order), 0.0000 (unjudged) — {KNOBS[2]}")
     assert "—" not in nothing
 
 
