@@ -356,7 +356,7 @@ def _pool_sentence(makers: Sequence[str], stated: bool, count: int) -> str:
     origin = f"The pool {'' if stated else 'probably '}comes from {names}"
     if len(makers) == count:
         return f"{origin}: relevant passages that all of them missed are unknown."
-    return f"{origin}: the other systems may score too low."
+    return f"{origin}: others may score too low."
 
 
 def _unjudged(report: EvalReport) -> Iterator[str]:
