@@ -16,7 +16,7 @@ from support.pooled import pool
 from raggs.base.hashing import generator
 from raggs.base.judge_health import GradeShift, JudgeHealth
 from raggs.parts.judges import Judgment
-from raggs.runs.manifests.messages import health_lines
+from raggs.runs.manifests.messages import CONTEXT_EFFECTS, health_lines
 from raggs.stages.base import StageWork
 from raggs.stages.judge import STAGE, JudgeConfig
 
@@ -95,7 +95,7 @@ def test_a_leak_is_measured_and_no_leak_is_none(config: dict[str, Any]) -> None:
         assert found is not None and found.grades is not None and found.interval is not None
         assert abs(found.grades) > 0.1 and found.grades * leak > 0
         assert found.interval[0] <= found.grades <= found.interval[1]
-        assert "per grade by which the other passages of the call are better (" in lines[0]
+        assert CONTEXT_EFFECTS["samples"] in lines[0]
         assert "depend on the other passages of the call" in lines[1]
 
 

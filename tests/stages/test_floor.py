@@ -79,7 +79,7 @@ def test_audit_why_show_export_and_a_second_run_know_of_it(ranked: Project, tmp_
     before = ranked.artifacts()
     audited = raggs("audit", ranked.run)
     assert audited.returncode == 0, audited.stdout + audited.stderr
-    assert f"below grade {FLOOR} sorted by grade" in raggs("why", ranked.run, "--query", "q01", "--details").stdout
+    assert f"below grade {FLOOR}, sorted by grade" in raggs("why", ranked.run, "--query", "q01", "--details").stdout
     assert "not ordered" in raggs("show", ranked.run, "q01", "--all").stdout
     assert raggs("export", ranked.run, "--format", "jsonl", "--out", tmp_path / "out").returncode == 0
     top = [json.loads(line) for line in (tmp_path / "out" / "golden.jsonl").read_text().splitlines()]

@@ -13,7 +13,7 @@ def test_remedies_name_the_command_that_was_called(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     said = invoke("questions", "--config", config, "--partial")
     assert said.exit_code == 4
-    assert "create one with raggs questions --config CONFIG" in said.stderr
+    assert "create a run with raggs questions --config CONFIG" in said.stderr
     folder = tmp_path / "runs" / "demo.questions"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
