@@ -14,7 +14,7 @@ import pytest
 from support.cli import invoke
 
 from raggs.app.run import run
-from raggs.base.artifacts import MergeRecord, Passage, Query
+from raggs.base.artifacts import MergeRecord, Passage, Query, RankRecord
 from raggs.config.load import load_config
 from raggs.diagnosis import REGISTRY as DIAGNOSES
 from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
@@ -98,6 +98,17 @@ def test_a_question_tells_the_passages_of_this_python_apart(qid: str, quote: str
     assert found[2] + found[3] + found[4] + found[5] >= 5
     assert found[5] <= 12
     assert found[1] > len(passages) / 2
+
+
+def test_a_passage_has_one_rank_in_show_and_why_though_others_repeat_it(tmp_path: Path) -> None:
+    opened = built(copied("quickstart", tmp_path))
+    qid = next(record.qid for record in opened.typed("rank", RankRecord) if record.duplicate_of and record.rank < 8)
+    ranks = []
+    for words in (("show", opened.folder, qid), ("why", opened.folder, "--query", qid)):
+        rows = re.findall(r"^(\d+) +(\d+-\d+) .*?% +(\S+#\d+)", invoke(*words).stdout, re.MULTILINE)
+        ranks.append({name: (rank, interval) for rank, interval, name in rows})
+    shared = ranks[0].keys() & ranks[1].keys()
+    assert len(shared) > 5 and all(ranks[0][name] == ranks[1][name] for name in shared), ranks
 
 
 # --- a sweep over the quickstart's golden set -----------------------------------------------------------------

@@ -22,6 +22,8 @@ from raggs.cli.options import RunFlags, typed
 from raggs.cli.plain_text import say_json
 from raggs.cli.screen import open_console, table
 from raggs.cli.summaries import (
+    rank_texts,
+    ranks_of,
     skipped,
     stages_run,
     summarise_order,
@@ -147,13 +149,12 @@ def _lists(found: Explanation) -> dict[str, object]:
 
 def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
     ranking = found.ranking
-    titles = titles_of(run, found.qid)
+    titles, ranks = titles_of(run, found.qid), ranks_of(run, found.qid)
     rows = table("#", "95%", "grade", "score", "shown", "won-lost", "above next", "passage")
     for place, doc_id in enumerate(ranking.order):
         won, lost = found.record(doc_id)
         rows.add_row(
-            str(place + 1),
-            f"{ranking.rank_low[place]}-{ranking.rank_high[place]}",
+            *rank_texts(found, place, ranks),
             str(found.grades[doc_id]),
             f"{ranking.scores[place]:.2f} ± {ranking.sigma[place]:.2f}",
             str(ranking.exposures[place]),

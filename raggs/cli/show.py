@@ -247,6 +247,7 @@ def _order(shown: ShownQuestion, wanted: _ShowOptions) -> tuple[Table | None, st
     """Return the golden order with its legend; without a ranking, the pool."""
     from raggs.app.show import said_by
     from raggs.base.document import Table
+    from raggs.golden.views import rank_of_position
 
     found = shown.question
     by = ("by",) if len({said_by(passage) for passage in found.passages}) > 1 else ()
@@ -256,10 +257,11 @@ def _order(shown: ShownQuestion, wanted: _ShowOptions) -> tuple[Table | None, st
             for each in shown.pool[: wanted.rows]
         ]
         return Table.of(("#", "grade", *by, "passage"), pool), wanted.more(len(found.passages)).removeprefix("; ")
+    ranks = found.ranks
     rows = [
         (
             str(passage.place.rank),
-            f"{passage.place.rank_low}-{passage.place.rank_high}",
+            f"{rank_of_position(passage.place.rank_low, ranks)}-{rank_of_position(passage.place.rank_high, ranks)}",
             _grade(passage),
             sure,
             *([said_by(passage)] if by else []),
@@ -351,8 +353,7 @@ def _passage_name(passage: PassageView, wanted: _ShowOptions) -> str:
     """Return id and title; a near-duplicate also names the passage that it repeats."""
     from raggs.base.text import shorten
 
-    twin = passage.duplicate_of
-    same = f" (= {twin})" if twin not in (None, passage.doc_id) else ""
+    same = f" (= {passage.duplicate_of})" if passage.repeats else ""
     room = MAX_TITLE_CHARS if wanted.details else MAX_NAME_CHARS
     return shorten(f"{passage.doc_id}{same} {passage.title}", room).rstrip()
 

@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.base.artifacts import EmbedRecord, JudgeRecord, MergeRecord
+from raggs.base.artifacts import EmbedRecord, JudgeRecord, MergeRecord, RankRecord
 from raggs.base.document import Summary, Table
 from raggs.base.judge_health import GATE_FAILED_TEXT, JudgeHealth
 from raggs.base.text import plural, shorten
 from raggs.cli.options import RunFlags, typed
+from raggs.golden.views import rank_of_position
 from raggs.parts.judges import is_exact
 from raggs.runs.manifests.costs import costs, failed_judge_gates
 from raggs.runs.manifests.messages import CONFIDENCE, answerer_lines, inversions_words, lock_lines, settled_words
@@ -415,16 +416,32 @@ def titles_of(run: OpenedRun, qid: str) -> dict[str, str]:
     }
 
 
+def ranks_of(run: OpenedRun, qid: str) -> tuple[int, ...]:
+    """Return the ranks in a query's list of the passages that are not near-duplicates of others; empty if the rank
+    stage has not written them.
+    """
+    if not run.file("rank").is_file():
+        return ()
+    listed = (record for record in run.typed("rank", RankRecord) if record.qid == qid)
+    return tuple(sorted(record.rank for record in listed if record.duplicate_of in (None, record.doc_id)))
+
+
+def rank_texts(found: Explanation, place: int, ranks: Sequence[int]) -> tuple[str, str]:
+    """Return rank and plausible ranks of a ranked passage, numbered as in `raggs show`."""
+    low, high = found.ranking.rank_low[place], found.ranking.rank_high[place]
+    rank, best, worst = (rank_of_position(each, ranks) for each in (place + 1, low, high))
+    return str(rank), f"{best}-{worst}"
+
+
 def summarise_order(run: OpenedRun, found: Explanation) -> Summary:
     """Return the default output of `raggs why RUN --query QID`."""
     ranking, top = found.ranking, found.config.top
-    titles, rows = titles_of(run, found.qid), []
+    titles, ranks, rows = titles_of(run, found.qid), ranks_of(run, found.qid), []
     for place, doc_id in enumerate(ranking.order[:MAX_PLACES]):
         won, lost = found.record(doc_id)
         rows.append(
             (
-                str(place + 1),
-                f"{ranking.rank_low[place]}-{ranking.rank_high[place]}",
+                *rank_texts(found, place, ranks),
                 str(found.grades[doc_id]),
                 f"{ranking.scores[place]:.2f}",
                 f"{won}-{lost}",

@@ -12,7 +12,7 @@ does not become too large. The script shows texts as plain text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -119,6 +119,11 @@ class PassageView:
         return None if self.judged is None else self.judged.grade
 
     @property
+    def repeats(self) -> bool:
+        """Whether the passage is a near-duplicate that another passage represents."""
+        return self.duplicate_of not in (None, self.doc_id)
+
+    @property
     def votes(self) -> str:
         """The single answers that the grade was computed from, for example "one 4 4 5; other 3 –". Empty if there is
         only one answer.
@@ -184,6 +189,11 @@ class QuestionView:
     def order(self) -> tuple[PassageView, ...]:
         """The ranked passages in the golden order, best first."""
         return tuple(passage for _, passage in sorted(self._placed(), key=lambda pair: pair[0]))
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks in the golden order of the ranked passages that are not near-duplicates of others, ascending."""
+        return tuple(sorted(rank for rank, passage in self._placed() if not passage.repeats))
 
     @property
     def escalated(self) -> tuple[str, ...]:
@@ -387,6 +397,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
     passages = _passages(view, order, max(top, MIN_SHOWN_RANKS), depth)
     numbers = {passage.doc_id: number for number, passage in enumerate(passages)}
     below = [*(passage.doc_id for passage in order[1:]), None]
+    ranks = view.ranks
     after = dict(zip((passage.doc_id for passage in order), below, strict=False))
     return QuestionSheet(
         id=view.qid,
@@ -399,10 +410,25 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         top=top if order else 0,
         doubt=None if view.course is None else round(view.course.expected_inversions, 2),
         stopped="" if view.course is None else STOPS.get(view.course.stop_reason, view.course.stop_reason),
-        rows=tuple(_row(passage, after.get(passage.doc_id), most) for passage in passages),
+        rows=tuple(_row(passage, after.get(passage.doc_id), most, ranks) for passage in passages),
         pool=len(view.passages),
         lists=tuple(_list(returned, numbers, depth) for returned in view.systems),
     )
+
+
+def rank_of_position(position: int, ranks: Sequence[int]) -> int:
+    """Return the rank in a list of a position that was counted without near-duplicates.
+
+    Ranking orders one passage per group of near-duplicates. The list then repeats its rank for the others, so that
+    lower passages have higher ranks.
+
+    Args:
+        position: position among passages without near-duplicates, from 1.
+        ranks: ranks in the list of these passages, ascending; positions beyond them keep the last offset.
+    """
+    if position <= len(ranks):
+        return ranks[position - 1]
+    return position + (ranks[-1] - len(ranks) if ranks else 0)
 
 
 def sheet_json(sheet: QuestionSheet) -> bytes:
@@ -433,7 +459,7 @@ def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:
             yield name, shorten(str(value), MAX_FACT_CHARS)
 
 
-def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPassage:
+def _row(passage: PassageView, after: str | None, most: int | None, ranks: Sequence[int]) -> SheetPassage:
     place, judged = passage.place, passage.judged
     said = "" if judged is None else judged.reason or judged.error or judged.skipped or ""
     text = passage.text if most is None else passage.text[:most]
@@ -448,8 +474,8 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPass
         said=said[:MAX_NOTE_CHARS],
         votes=passage.votes,
         rank=None if place is None else place.rank,
-        low=None if place is None else place.rank_low,
-        high=None if place is None else place.rank_high,
+        low=None if place is None else rank_of_position(place.rank_low, ranks),
+        high=None if place is None else rank_of_position(place.rank_high, ranks),
         sure=None if place is None or after is None else round(place.confidence, SCORE_DIGITS),
         locked=place is not None and after in place.locks_out,
         below=() if place is None else place.locks_out,
@@ -457,7 +483,7 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPass
         sigma=None if place is None else round(place.sigma, SCORE_DIGITS),
         pooled=passage.pooled,
         sources=tuple((name, source.rank) for name, source in passage.sources.items()),
-        twin=passage.duplicate_of if passage.duplicate_of != passage.doc_id else None,
+        twin=passage.duplicate_of if passage.repeats else None,
         cut=passage.cut,
         words=tuple(
             HumanLabelLine(word.who, word.grade, word.note[:MAX_NOTE_CHARS], word.settles) for word in passage.words

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from raggs.base.artifacts import Placement, RankingRecord, RankRecord, Span
 from raggs.golden.base import LabelRecord
 from raggs.golden.views import (
@@ -14,6 +16,7 @@ from raggs.golden.views import (
     QuestionView,
     ReturnedHits,
     kind_of,
+    rank_of_position,
     sheet_json,
     sheet_of,
 )
@@ -119,3 +122,9 @@ def test_a_question_without_anything_has_a_sheet() -> None:
 
 def test_its_kind_is_what_its_author_calls_so() -> None:
     assert [kind_of(each) for each in ({"kind": "list"}, {"type": "why"}, {"type": 3}, {})] == ["list", "why", "", ""]
+
+
+@pytest.mark.parametrize(("position", "rank"), [(1, 1), (2, 3), (3, 4), (4, 7), (5, 8), (9, 12)])
+def test_a_position_without_near_duplicates_has_a_rank_in_the_list(position: int, rank: int) -> None:
+    assert rank_of_position(position, (1, 3, 4, 7)) == rank
+    assert rank_of_position(position, ()) == position
