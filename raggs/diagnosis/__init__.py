@@ -1,9 +1,9 @@
-"""Diagnoses: controlled probes that show why retrieval fails, before a sweep.
+"""Diagnoses: controlled probes that show why retrieval fails, so that you know what to vary in a sweep.
 
-base     the base class of a diagnosis, and the `Bench` that gives access to its inputs
-models   diagnose/<kind>.json, and parts of findings that several kinds share; `store`: the folder of reports
+base the base class of a diagnosis, and the `Bench` that gives access to its inputs models diagnose/<kind>.json, and
+parts of findings that several kinds share
 
-Each diagnosis is a package here and one line in the table below. To add one, write:
+Each diagnosis is a package here and one line in the table below. To add a diagnosis, write:
 
     the package in raggs/diagnosis    class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and the
                                       methods of `raggs.diagnosis.base.Diagnosis`; it returns typed findings
@@ -24,7 +24,7 @@ from raggs.base.registry import Registry
 if TYPE_CHECKING:
     from raggs.diagnosis.base import Diagnosis, DiagnosisFindings
 
-FOLDER = "diagnose"  # of reports, in the run directory or in the current directory
+FOLDER = "diagnose"  # folder of reports, in the run directory or in the current directory
 REGISTRY: Registry[Diagnosis[DiagnosisFindings]] = Registry(
     "diagnosis",
     "diagnoses",

@@ -1,14 +1,15 @@
 """Base class of diagnoses, their inputs, and their reports.
 
 A diagnosis answers one question about retrieval by small controlled probes. It returns findings with intervals and a
-verdict. A kind measures once; `sections` and `plots` use only its findings. `check` and `forecast` call no model.
+verdict. `measure` makes all measurements. `sections` and `plots` use only its findings. `check` and `forecast` call no
+model.
 
-`Bench` gives a diagnosis its embedders, rerankers, golden set, questions and passages. Each is opened at first use. A
-missing input raises an error that states how to provide it.
+`Bench` gives a diagnosis its embedders, rerankers, golden set, questions and passages. Each input is opened at first
+use. If an input is missing, the error states how to provide it.
 
 A report shows the verdict first, then the sections of the kind. Every kind phrases its verdict in the same way: at most
-two sentences, the finding and the most important action. All other figures are in the tables. If there are too few
-questions for a conclusion, the verdict states that first.
+two sentences, one for the finding and one for the most important action. All other figures are in the tables. If there
+are too few questions for a conclusion, the verdict states that first.
 """
 
 from __future__ import annotations
@@ -50,25 +51,26 @@ from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.world import corpus_of, refuse_foreign
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
-SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")  # of a run, that determine its results
+# sections of a run's configuration that determine its results
+SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")
 REMEDIES: Mapping[Need, str] = {
     "run": "pass a run's configuration: --config raggs.yaml",
-    "golden": "pass one: --golden RUN|FILE (raggs run creates a golden set)",
+    "golden": "pass a golden set: --golden RUN|FILE (raggs run creates one)",
     "corpus": "pass --config raggs.yaml or a run directory: --golden RUN",
-    "embedder": "pass one, e.g. --embedder wordllama (raggs list embedders)",
-    "reranker": "pass one, e.g. --reranker onnx:models/minilm (raggs list rerankers)",
+    "embedder": "pass an embedder, e.g. --embedder wordllama (raggs list embedders shows all)",
+    "reranker": "pass a reranker, e.g. --reranker onnx:models/minilm (raggs list rerankers shows all)",
 }
 
 
 @dataclass(frozen=True)
 class DiagnosisInputs:
-    """The inputs of a diagnosis, checked but not opened.
+    """The inputs of a diagnosis. They are validated, but not opened yet.
 
     Attributes:
         run: configuration of the run.
         golden: path of the golden set as given by the user.
         own: path of the run's own golden set.
-        embedders, rerankers: by the names used in tables.
+        embedders, rerankers: configurations by name; tables show these names.
         seed: random seed.
     """
 
@@ -85,8 +87,8 @@ class Bench:
 
     Args:
         given: the inputs.
-        workspace: creates the parts; its creator closes it.
-        rehearsal: dry-run models that replace the workspace's models in a forecast.
+        workspace: creates embedders, rerankers and corpus. The caller closes the workspace.
+        rehearsal: dry-run models, which replace the workspace's models in a forecast; None when measuring.
     """
 
     def __init__(self, given: DiagnosisInputs, workspace: Workspace, rehearsal: DryRunLLM | None = None) -> None:
@@ -132,7 +134,7 @@ class Bench:
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """Questions by id, sorted: those of the golden set, else those of the run.
+        """Questions by id, sorted: those of the golden set if it has any, otherwise those of the run.
 
         Raises:
             NotFoundError: the labels contain no questions, and no run is given.
@@ -156,10 +158,10 @@ class Bench:
 
     @cached_property
     def passages(self) -> Passages:
-        """All passages of the corpus, checked to be those of the golden set if there is one.
+        """All passages of the corpus. If there is a golden set, they are checked to be the passages that it judges.
 
         Raises:
-            PrerequisiteError, DataError: the corpus is missing, or it is a different one.
+            PrerequisiteError, DataError: the corpus is missing, or is not the one of the golden set.
         """
         found = self.workspace.corpus(self.corpus).passages(whole=True)
         if self._golden is not None:
@@ -170,14 +172,14 @@ class Bench:
         """Return the passages, if they are stored locally.
 
         Args:
-            instead: alternative input, for the error message.
+            instead: alternative input for the error message.
 
         Raises:
             UsageError: the corpus is on a server.
         """
         if not isinstance(self.passages, PassageStore):
             raise UsageError(
-                "the corpus is an index on a server, and this diagnosis reads local files",
+                "the corpus is an index on a server, but this diagnosis needs a corpus of local files",
                 remedy=f"pass a corpus of files, or {instead}",
             )
         return self.passages
@@ -185,7 +187,7 @@ class Bench:
     # --- what was named, and what it depends on ---
 
     def has(self, need: Need) -> bool:
-        """Return whether an input is available, as far as known without reading it."""
+        """Return whether an input was given. The input is not read."""
         match need:
             case "run":
                 return self.run is not None
@@ -202,8 +204,8 @@ class Bench:
         """Check that inputs are available.
 
         Raises:
-            PrerequisiteError: one is missing; the remedy states how to provide it.
-            NotFoundError, DataError: one is given but cannot be opened.
+            PrerequisiteError: an input is missing. The remedy states how to provide it.
+            NotFoundError, DataError: an input was given, but cannot be opened.
         """
         for need in needs:
             if not self.has(need):
@@ -236,7 +238,7 @@ class Bench:
                 return {**found, "quotes": FOLDING} if read else found
 
     def kept(self, causes: object, model: type[M], make: Callable[[], Iterable[M]]) -> list[M]:
-        """Return the stored rows for these causes, or create and store them.
+        """Return the rows that are stored for `causes`. If there are none, create and store them.
 
         Args:
             causes: everything that can change a row, as plain JSON: the kind's name, settings, seed, `causes` of parts.
@@ -251,15 +253,15 @@ class Bench:
     def counting(self) -> DryRunLLM:
         """The dry-run models of a forecast."""
         if self.rehearsal is None:
-            raise TypeError("the models of this bench are not rehearsed")
+            raise TypeError("this bench has no dry-run models")
         return self.rehearsal
 
     def count_vectors(self, queries: Sequence[str], *, stored: bool = False) -> None:
-        """Count the calls of paid embedders for some questions and for all passages.
+        """Count the calls of paid embedders for these questions and for all passages.
 
         Args:
             queries: the questions.
-            stored: whether vectors that runs have stored are reused.
+            stored: whether vectors that a run has stored are reused. If so, their passages are not counted.
         """
         for embedder in (each for each in self.embedders.values() if each.models):
             passages, begun = self.passages, 0
@@ -269,7 +271,9 @@ class Bench:
             embedder.embed_queries(list(queries))
 
     def count_reranking(self, queries: Sequence[str], candidates: int, times: int | None = None) -> None:
-        """Count the calls of paid rerankers for some questions, or for `times` such questions."""
+        """Count the calls of paid rerankers for these questions. If `times` is given, count the calls for that many
+        similar questions.
+        """
         self.counting.turn_to(RERANK)
         for reranker in (each for each in self.rerankers.values() if each.models):
             count_reranking(
@@ -315,7 +319,7 @@ INPUT_NAMES: Mapping[Need, str] = {
 }
 
 
-VERDICTS = 3  # version of the wording of verdicts, which reports contain
+VERDICTS = 3  # increased if the wording of verdicts changes, because reports contain verdicts
 Time = Literal["seconds", "a minute", "minutes"]
 
 
@@ -325,31 +329,34 @@ def from_word(registry: Registry[Adapter], kind: type[AdapterConfig]) -> BeforeV
 
 
 class DiagnosisConfig(AdapterConfig):
-    """Base class of the settings of all kinds; each setting has a default and a description."""
+    """Base class of the settings of a diagnosis. Each setting has a default and a description."""
 
 
 class DiagnosisFindings(ReportPart):
-    """Findings of a kind. An undefined number is null."""
+    """Base class of the findings of a diagnosis. An undefined number is null."""
 
-    verdict: str = Field(description="result and first action; at most two sentences")
-    passed: bool | None = Field(description="whether the limits are met; null: no limit, or undecided")
+    verdict: str = Field(description="result and most important action, in at most two sentences")
+    passed: bool | None = Field(
+        description="whether the limits are met; null if there is no limit, or if the result is inconclusive"
+    )
 
 
 P = TypeVar("P", bound=DiagnosisFindings)
 
 
 class Diagnosis(Adapter, ABC, Generic[P]):
-    """Base class of diagnoses. Created as ``cls(config)``; the first docstring line is shown in `raggs list diagnoses`.
+    """Base class of diagnoses. raggs creates it as ``cls(config)``, and shows the first line of its docstring in `raggs
+    list diagnoses`.
 
     Attributes:
         Result: class of the findings, also used to read them from the report.
         TITLE: the question that the diagnosis answers.
-        EXAMPLES: arguments of example commands in the help, which shows the docstring.
-        NEEDS, TAKES: required and optional inputs. Findings depend on both.
+        EXAMPLES: arguments of the example commands in the help.
+        NEEDS, TAKES: required and optional inputs. Findings may depend on any of them.
         STAGES: stages of a run whose models are called; empty if only embedders and rerankers are called.
         TIME: approximate duration with local embedders.
-        OVER: unit that the intervals are over, in the singular.
-        PASSAGES: whether its tables contain passage texts, which a report without texts omits.
+        OVER: unit that is resampled for the intervals, in the singular.
+        PASSAGES: whether its tables contain passage texts. If they do, a report without texts omits these tables.
     """
 
     Config: ClassVar[type[AdapterConfig]] = DiagnosisConfig
@@ -367,8 +374,8 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         self.config = config
 
     def causes(self, bench: Bench) -> Causes:
-        """Return everything that can change the findings; findings with equal causes are read instead of measured
-        again.
+        """Return everything that can change the findings. If it is unchanged, stored findings are read instead of
+        measured again.
         """
         parts: Causes = {need: bench.causes(need) for need in (*self.needs, *self.TAKES)}
         return {"kind": self.own_causes(), "verdicts": VERDICTS, "seed": bench.seed, **parts}
@@ -379,23 +386,24 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return self.NEEDS
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """Return the paid models: those of the embedders and rerankers that are used, and others that a kind adds."""
+        """Return the paid models: those of the embedders and rerankers that are used. A kind may add others."""
         used = {*self.needs, *self.TAKES}
         asked = [each.models for each in bench.embedders.values() if "embedder" in used]
         asked += [each.models for each in bench.rerankers.values() if "reranker" in used]
         return tuple(dict.fromkeys(model for models in asked for model in models))
 
     def check(self, bench: Bench) -> None:
-        """Check everything that can be checked before the work; the inputs in NEEDS are available.
+        """Check everything that can be checked before the work. When this is called, the inputs in `NEEDS` are
+        available.
 
         Raises:
-            RaggsError: with a remedy.
+            RaggsError: something is not valid. The error has a remedy.
         """
         return
 
     @abstractmethod
     def forecast(self, bench: Bench) -> tuple[str, ...]:
-        """Return a description of the work of `measure`; the dry-run models of the bench count its calls.
+        """Describe what `measure` will do, and count its calls with the dry-run models of the bench.
 
         Raises:
             RaggsError: as for `check`.
@@ -405,7 +413,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     def measure(self, bench: Bench) -> P:
         """Measure and return the findings.
 
-        Work of more than a second goes through `bench.kept`, so that an interrupted diagnosis can be resumed.
+        Work that takes more than a second must use `bench.kept`, so that an interrupted diagnosis can be resumed.
 
         Raises:
             RaggsError: an input is not valid, or a model failed.
@@ -417,22 +425,22 @@ class Diagnosis(Adapter, ABC, Generic[P]):
 
     @abstractmethod
     def sections(self, found: P) -> tuple[Section, ...]:
-        """Return sentences and tables with intervals, the most important first, from `found` only."""
+        """Return sentences and tables with intervals, the most important first. Use only `found`."""
 
     def main_table(self, found: P) -> Table | None:
         """Return the table that is printed below the verdict; by default the first one of `sections`."""
         return next((each.table for each in self.sections(found) if each.table is not None), None)
 
     def outcome(self, found: P) -> str:
-        """Return "pass" or "fail" if there is a limit, else "measured"."""
+        """Return "pass" or "fail" if there is a limit, otherwise "measured"."""
         return "measured" if found.passed is None else "pass" if found.passed else "fail"
 
     def files(self, found: P) -> Mapping[str, str]:
-        """Return other files by name, such as a configuration to use next, from `found` only."""
+        """Return other files by name, such as a configuration to use next. Use only `found`."""
         return {}
 
     def plots(self, found: P) -> Mapping[str, str]:
-        """Return SVG plots by name, drawn by `raggs.evaluation.svg` from `found` only; files are
+        """Return SVG plots by name, drawn with `raggs.evaluation.svg` from `found` only; files are
         ``<kind>-<name>.svg``.
         """
         return {}
@@ -442,7 +450,7 @@ DIAGNOSE_AGAIN_REMEDY = "run raggs diagnose again to replace it"
 
 
 def kind_of(name: str) -> Diagnosis[DiagnosisFindings]:
-    """Return a kind with default settings, which is enough to display its findings.
+    """Return a diagnosis with default settings, which is enough to display stored findings.
 
     Raises:
         UsageError: unknown kind.
@@ -452,10 +460,10 @@ def kind_of(name: str) -> Diagnosis[DiagnosisFindings]:
 
 
 def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFindings:
-    """Return the findings of a report, as the kind's class.
+    """Return the findings of a report, as an object of the class for its kind.
 
     Raises:
-        UsageError: the kind no longer exists.
+        UsageError: this version of raggs has no such kind of diagnosis.
         DataError: the findings have another format than this version's.
     """
     try:
@@ -469,12 +477,12 @@ def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFin
 
 
 def shows_passages(report: DiagnosisReport) -> bool:
-    """Return whether its tables contain passage texts."""
+    """Return whether the tables of a report contain passage texts."""
     return REGISTRY.load(report.kind).PASSAGES
 
 
 def lay_out(report: DiagnosisReport) -> ReportDocument:
-    """Return the document of a report.
+    """Convert a report to a document with sections and tables.
 
     Raises:
         UsageError, DataError: as for `found_in`.
@@ -543,7 +551,7 @@ def page(report: DiagnosisReport, drawn: Mapping[str, str]) -> str:
     return "\n".join([text.rstrip("\n"), *(["", *figures] if figures else [])]) + "\n"
 
 
-MAX_NAMED_ITEMS = 2  # maximum number of similar items that a verdict names
+MAX_NAMED_ITEMS = 2  # maximum number of items in one list of a verdict
 
 
 def verdict_sentences(found: str, then: str = "") -> str:
@@ -552,7 +560,7 @@ def verdict_sentences(found: str, then: str = "") -> str:
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital first letter."""
+    """Return the text with its first letter capitalised."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -569,7 +577,7 @@ def some_of(words: Sequence[str]) -> str:
 
 
 def hedged(kind: Diagnosis[P], found: P) -> P:
-    """Return the findings, with a verdict that states if it is based on too few questions for a conclusion."""
+    """Return the findings. If there are too few questions for a conclusion, the verdict states that first."""
     count = kind.rests_on(found)
     if count >= MIN_CLAIM_QUERIES:
         return found

@@ -1,4 +1,6 @@
-"""Format of diagnose/<kind>.json: the findings and what they depend on; parts that several kinds share."""
+"""Format of diagnose/<kind>.json: the findings, and what they depend on. Also: parts of findings that several kinds
+share.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ REF = "#/$defs/{model}"
 
 
 def report_schema() -> JsonSchemaValue:
-    """Return the JSON Schema of a report, with the findings of every installed kind."""
+    """Return the JSON Schema of a report. It includes the findings of every installed kind of diagnosis."""
     results = [(REGISTRY.load(name).Result, MODE) for name in REGISTRY]
     found, shared = models_json_schema(results, ref_template=REF)
     schema = DiagnosisReport.model_json_schema(mode=MODE, ref_template=REF)
@@ -31,32 +33,32 @@ def report_schema() -> JsonSchemaValue:
 
 
 class DiagnosisReport(ReportPart):
-    """One diagnosis. It contains no time, so that equal work gives equal bytes."""
+    """The report of one diagnosis. It contains no time of day, so equal findings give equal bytes."""
 
     v: Literal[1] = 1
-    kind: str = Field(description="as `raggs list diagnoses` has it")
-    title: str = Field(description="question that it answers")
+    kind: str = Field(description="name of the kind, as in `raggs list diagnoses`")
+    title: str = Field(description="question that the diagnosis answers")
     raggs: str = __version__
     seed: int
     settings: Mapping[str, JsonValue] = Field(description="settings of the diagnosis")
     subject: Mapping[str, tuple[str, ...]] = Field(description="names of the embedders, rerankers, golden set and run")
-    golden: str | None = Field(description="sha256 of the judgments that it used; null if it used none")
+    golden: str | None = Field(description="sha256 of the judgments that the diagnosis used; null if it used none")
     causes: str = Field(description="hash of everything that the findings depend on")
     found: Mapping[str, JsonValue] = Field(description="findings of this kind of diagnosis, including its verdict")
     files: Mapping[str, str] = Field(description="sha256 of each other file of the diagnosis")
-    seal: str = Field("", description="sha256 of all of this but the seal")
+    seal: str = Field("", description="sha256 of the whole report except this field")
 
     def sealed(self) -> DiagnosisReport:
-        """Return the report with its seal."""
+        """Return a copy of the report with its seal filled in."""
         return self.model_copy(update={"seal": self.own_hash()})
 
     def own_hash(self) -> str:
-        """Return the expected seal."""
+        """Return the seal that the report must have."""
         return hash_value(self.model_dump(mode="json", exclude={"seal"}))
 
 
 class MeanPart(ReportPart):
-    """A mean with its 95% interval over resampled questions; bounds are null if too few resamples have a value."""
+    """A mean with its 95% interval over resampled questions. Bounds are null if too few resamples have a mean."""
 
     mean: Number = None
     low: Number = Field(None, description="bound of the 95% interval (bootstrap)")
@@ -64,7 +66,7 @@ class MeanPart(ReportPart):
 
     @classmethod
     def of(cls, found: Interval) -> Self:
-        """Return the part for an interval."""
+        """Convert a `raggs.stats` interval to this class."""
         return cls(mean=finite_or_none(found.mean), low=finite_or_none(found.low), high=finite_or_none(found.high))
 
     @property

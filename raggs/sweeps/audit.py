@@ -1,6 +1,7 @@
-"""Audit of a sweep: everything that its folder and its golden set determine is derived again and compared.
+"""Audit of a sweep: everything that follows from its folder and its golden set is computed again and compared.
 
-Lists, tokens and latencies depend on the corpus or a provider. They are taken as recorded and checked by their hash.
+Lists, tokens and latencies depend on the corpus or a provider. They cannot be computed again, so only their hashes are
+checked.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from raggs.sweeps.timing import latency_of, sample
 from raggs.sweeps.world import GENERATOR, scale_of
 
 UNCHECKED = (
-    "whether the lists are what the systems return (they are taken as recorded)",
+    "whether the lists are what the systems return (the recorded lists are used)",
     "tokens and milliseconds, which cannot be measured again (costs, sums and percentiles of them are derived again)",
-    "prices that the configuration does not name (they are taken as recorded)",
+    "prices that the configuration does not contain (the recorded prices are used)",
 )
-NO_GOLDEN = "scores, front and choice: the golden set is not where the sweep read it, or is another one"
+NO_GOLDEN = "scores, front and choice: the golden set that the sweep read was moved or replaced"
 RELATIVE_TOLERANCE = 1e-9
 TOKENS = ("question_tokens", "candidate_tokens", "candidate_tokens_sd", "context_tokens")
-OF_VERSION = frozenset({"raggs"})  # Fields that depend on the version of raggs.
+OF_VERSION = frozenset({"raggs"})  # These fields depend on the version of raggs, so they are not compared.
 
 
 def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
@@ -107,7 +108,9 @@ def _is_close(one: Number, other: Number) -> bool:
 def _report_findings(
     store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
 ) -> Iterator[AuditFinding | None]:
-    """Check the report against the lists and the golden set; yield one None if the set no longer exists."""
+    """Compute the report again from the lists and the golden set, and yield the differences. Yield None, once, if the
+    golden set no longer exists.
+    """
     config, stored = _config(manifest), store.report()
     if not config.golden.exists():
         yield None

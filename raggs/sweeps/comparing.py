@@ -2,11 +2,11 @@
 chunkings.
 
 Dallaire, "Practical RAG Evaluation", 2025: a low ceiling (PROC) calls for better retrieval. A high ceiling with a low
-realised share (%PROC) calls for a better order (section 6). Efficiency is meant for shortlists only, and fronts depend
-on latency limits (section 5.4). All figures come from the report. Nothing is computed here.
+realised share (%PROC) calls for a better order (section 6). Use efficiency only to make a shortlist; which systems are
+on the front depends on the latency limit (section 5.4). All figures come from the report. Nothing is computed here.
 
-If systems use different chunks, the report names the systems with projected grades and the differences that unjudged
-text could explain. Systems with the same figures share one line.
+If systems use different chunks, the report names the systems with projected grades. It also names the differences that
+unjudged text could explain. Systems with the same figures share one line.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, SweepReport, 
 
 MAX_INDEX_LOSS = MAX_LOSS  # share of the exact index's quality that an index may lose
 MAX_COMPARED = 4
-MIN_SHOWN_FALL = 5e-4  # smallest loss that is visible with three decimals
+MIN_SHOWN_FALL = 5e-4  # smallest loss that is visible in numbers with three decimals
 
 
 def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
-    """Yield the sections with findings; tables only if `full`."""
+    """Yield the sections that have findings. They contain tables only if `full`."""
     for section in (_deltas(report), _contribution_section(report), _baseline_section(report), _wins(report)):
         if section is not None and (full or section.sentences):
             yield section if full else Section(section.title, section.sentences)
 
 
 def first_of(sentences: Sequence[str]) -> list[str]:
-    """Return the first inconclusive verdicts, and the number of the others."""
+    """Return the first inconclusive verdicts, and the number of the remaining ones."""
     more = len(sentences) - MAX_COMPARED
     return [*sentences[:MAX_COMPARED], *([f"{more} more are inconclusive"] if more > 0 else [])]
 
 
 def next_commands(parts: Iterable[UnjudgedPart | None]) -> list[str]:
-    """Return the commands that get the unjudged passages of inconclusive verdicts judged, each once."""
+    """Return the commands that get the unjudged passages behind inconclusive verdicts judged, without duplicates."""
     return list(dict.fromkeys(f"next: {part.remedy}" for part in parts if part is not None))
 
 
@@ -73,20 +73,26 @@ def _deltas(report: SweepReport) -> Section | None:
 
 
 def _contribution_section(report: SweepReport) -> Section | None:
-    """Return how far systems depend on their unique contributions to the pool; None without any."""
+    """Return the section on how much scores depend on passages that only one system contributed to the pool. Return
+    None if there are no such passages.
+    """
     owing = [part for part in report.loyalty if part.alone and part.score is not None and part.without is not None]
     if not owing:
         return None
     worst = owing[0]
     score, without = worst.score or 0.0, worst.without or 0.0
-    said = "no score drops when the passages unique to a system count as unjudged: the pool favours none of them"
+    said = "no score drops when the passages unique to a system count as unjudged, so the pool favours no system"
     if score - without >= MIN_SHOWN_FALL:
         said = (
             f"{worst.system} drops from {score:.3f} to {without:.3f} when the {plural(worst.alone, 'passage')} unique "
         )
-        said += "to it count as unjudged: a set pooled from it may favour it by that much"
+        said += "to it count as unjudged: the golden set may favour this system by that much"
     columns = ("system", "score", "without", "alone", "overtaken_by")
-    return Section("Each system left out of the pool", (said,), table_of(owing, *columns, quality=report.quality[0]))
+    return Section(
+        "Scores without each system's unique contributions to the pool",
+        (said,),
+        table_of(owing, *columns, quality=report.quality[0]),
+    )
 
 
 def _baseline_section(report: SweepReport) -> Section | None:
@@ -114,15 +120,17 @@ def _verdict_text(part: ComparisonPart) -> str:
 
 
 def _wins(report: SweepReport) -> Section | None:
-    """Return the share of resamples in which each system is chosen."""
+    """Return the section on the share of resamples in which each system is chosen."""
     if not report.wins:
         return None
     return Section("Stability of the choice (bootstrap over queries)", table=table_of(report.wins, "system", "share"))
 
 
-MAX_DIFFERENCES = 3  # Differences between chunkings that are reported one by one.
+MAX_DIFFERENCES = 3  # Maximum number of differences between chunkings that are reported one by one.
 READ = ("span_recall4", "span_precision4")
-MAX_LOST_SHARE = 0.05  # Share of the judged characters; less is usually white space at chunk boundaries.
+# Smaller shares of judged characters outside all chunks are not reported: they are usually white space at chunk
+# boundaries.
+MAX_LOST_SHARE = 0.05
 
 
 def span_columns(report: SweepReport) -> tuple[str, ...]:
@@ -133,7 +141,7 @@ def span_columns(report: SweepReport) -> tuple[str, ...]:
 
 
 def cuts_section(report: SweepReport) -> Section | None:
-    """Return the section on chunkings; None if all systems use the same chunks."""
+    """Return the section on chunkings, or None if all systems use the same chunks."""
     if not report.cuts:
         return None
     first = str(report.cutoffs[0])
@@ -159,7 +167,7 @@ def _mean(rows: Sequence[SystemRow], measure: str, cut: CutPart) -> Number:
 
 
 def unjudged_by_cut(rows: Sequence[SystemRow], cutoff: str) -> Mapping[str, float]:
-    """Return the unjudged share of the top's characters by chunking, as mean over its systems."""
+    """Return the unjudged share of characters in the top, by chunking, as a mean over the chunking's systems."""
     found: dict[str, list[float]] = {}
     for row in rows:
         if (share := row.unjudged_characters.get(cutoff)) is not None:
@@ -170,7 +178,7 @@ def unjudged_by_cut(rows: Sequence[SystemRow], cutoff: str) -> Mapping[str, floa
 def cut_notes(
     rows: Sequence[SystemRow], cuts: Sequence[CutPart], effects: Sequence[EffectPart], measure: str, cutoff: int
 ) -> Iterator[str]:
-    """Yield notes on comparing systems with different chunkings.
+    """Yield notes on the limits of comparing systems with different chunkings.
 
     Args:
         rows: the systems with their scores.
@@ -205,7 +213,7 @@ def cut_notes(
 
 
 def _is_within_unjudged(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
-    """Return whether the difference of two chunkings is at most that of their unjudged shares."""
+    """Return whether the difference between two chunkings is at most the difference between their unjudged shares."""
     if effect.quality is None or effect.level not in unjudged or effect.against not in unjudged:
         return False
     gap = abs(unjudged[effect.level] - unjudged[effect.against])
@@ -240,11 +248,13 @@ def _context(rows: Sequence[SystemRow], label: str) -> Number:
     return fmean(known) if known else None
 
 
-MAX_FOLDED_KINDS = 3  # kinds of folded systems
+MAX_FOLDED_KINDS = 3  # maximum number of kinds of omitted systems that a sentence names
 
 
 def best_first(report: SweepReport) -> list[SystemRow]:
-    """Return the systems by the primary measure, best first; ties by choice, front and smaller k."""
+    """Return the systems by the primary measure, best first. Among equals, the choice comes first, then systems on the
+    front, then smaller k.
+    """
     front = {name: place for place, name in enumerate(report.front)}
 
     def key(row: SystemRow) -> tuple[float, bool, int, int, str]:
@@ -255,7 +265,7 @@ def best_first(report: SweepReport) -> list[SystemRow]:
 
 
 def mean(row: SystemRow, measure: str) -> float:
-    """Return a system's mean; minus infinity if it has none."""
+    """Return a system's mean of a measure, or minus infinity if it has none."""
     score = row.scores.get(measure)
     return float("-inf") if score is None or score.mean is None else score.mean
 
@@ -277,7 +287,7 @@ def fold_similar_systems(report: SweepReport, ordered: Sequence[SystemRow]) -> d
 
 
 def folded_sentence(report: SweepReport, folded: Mapping[str, SystemRow]) -> str:
-    """Return a sentence on the systems without a line of their own, by the levels in which they differ."""
+    """Return a sentence about the systems that are not listed, grouped by the levels in which they differ."""
     kinds = Counter(_differs(folded[row.name], row) for row in report.systems if row.name in folded)
     told = [f"{kind} ({count}x)" if count > 1 else kind for kind, count in kinds.most_common(MAX_FOLDED_KINDS)]
     more = sum(kinds.values()) - sum(count for _, count in kinds.most_common(MAX_FOLDED_KINDS))
@@ -308,12 +318,12 @@ def _differs(head: SystemRow, row: SystemRow) -> str:
     return f"{' and '.join(ours)} like {' and '.join(theirs)}"
 
 
-MAX_SHOWN_SYSTEMS = 12  # systems on the screen
+MAX_SHOWN_SYSTEMS = 12  # maximum number of systems on the screen
 CHOICE, OPEN_CHOICE, FRONT_MARK, OVER_LIMIT_MARK = "choice", "choice?", "frontier", "over"
 
 
 def ceilings_section(report: SweepReport, full: bool) -> Section | None:
-    """Return the ceilings of the systems, the realised shares, and quality per second."""
+    """Return the section on ceilings (PROC), realised shares (%PROC), and quality per second."""
     rows = [row for row in _rows(report, full) if row.scores]
     if not rows:
         return None
@@ -354,7 +364,7 @@ def _terms(report: SweepReport, full: bool) -> Iterator[Legend]:
 
 
 def frontiers_section(report: SweepReport, full: bool) -> Section | None:
-    """Return the front and the choice for each latency limit, side by side."""
+    """Return the section with the front and the choice for each latency limit, side by side."""
     parts = report.frontiers
     limits = [part.slo_ms for part in parts if part.slo_ms is not None]
     if not limits or all(row.latency.total is None for row in report.systems):
@@ -372,7 +382,7 @@ def frontiers_section(report: SweepReport, full: bool) -> Section | None:
         CHOICE: "chosen under that limit",
         OPEN_CHOICE: "chosen under that limit, but inconclusive: unjudged passages could change the choice",
         FRONT_MARK: "no other system within the limit is better in one of cost, latency and quality and worse in none",
-        OVER_LIMIT_MARK: "its p95 is above the limit, or unknown",
+        OVER_LIMIT_MARK: "the system's p95 is above the limit, or unknown",
     }
     legend = tuple(Legend(sign, text) for sign, text in terms.items() if sign in signs)
     return Section("Front for each SLO", sentences, table, (), legend)
@@ -393,7 +403,9 @@ def _place(row: SystemRow, part: FrontierPart) -> str | None:
 
 
 def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
-    """Return all systems; on the screen only the choice, the front and the best others, without repeated figures."""
+    """Return the section on all systems. On the screen, it contains only the choice, the front and the best other
+    systems, without repeated figures.
+    """
     ordered = best_first(report)
     if full:
         return ordered

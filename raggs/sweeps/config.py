@@ -1,6 +1,6 @@
 """Settings of a sweep, with all defaults.
 
-An axis is a list of levels. A level is a name, or the settings of a part. A level with a list of plain values
+An axis is a list of levels. A level is a name, or the settings of a component. A level with a list of plain values
 (`dims: [64, 256]`) expands to one level per value.
 """
 
@@ -29,12 +29,12 @@ PLAIN_TYPES = (str, int, float, bool)
 NO_RERANKER = "none"
 SCALE = r"^[0-9]{1,3}(-|\.\.)[0-9]{1,3}$"
 AS_IT_IS = "corpus"  # Level of the axis `chunker` that keeps the chunks of the corpus.
-LIST_SETTINGS = ("separators",)  # settings of chunkers that are lists themselves
-MAX_EXHAUSTIVE_SYSTEMS = 50  # systems that are all looked at on all questions
+LIST_SETTINGS = ("separators",)  # these settings of chunkers are lists, so a list is one value, not several levels
+MAX_EXHAUSTIVE_SYSTEMS = 50  # maximum number of systems for which halving is not used by default
 
 
 def is_none(value: object) -> bool:
-    """Return whether a setting is absent, so that it is not stored."""
+    """Return whether a setting is None. Such a setting is not stored."""
     return value is None
 
 
@@ -57,7 +57,7 @@ def _as_list(value: object) -> list[object]:
 
 
 def _named_settings(value: object) -> object:
-    """Return the settings that a name stands for."""
+    """Return the settings for a short name."""
     return {"type": value} if isinstance(value, str) else value
 
 
@@ -70,12 +70,12 @@ def _levels(value: object) -> list[object]:
 
 
 def _without_none(value: object) -> object:
-    """Return a reranker's level; None for "none"."""
+    """Convert a level of the reranker axis; "none" becomes None."""
     return None if value is None or (isinstance(value, Mapping) and value.get("type") == NO_RERANKER) else value
 
 
 def _without_corpus(value: object) -> object:
-    """Return a chunker's level; None for "corpus"."""
+    """Convert a level of the chunker axis; "corpus" becomes None."""
     return None if isinstance(value, Mapping) and value.get("type") == AS_IT_IS else value
 
 
@@ -113,7 +113,7 @@ ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
 
 
 class Axes(Settings):
-    """Axes of the grid: every valid combination is a system."""
+    """Axes of the grid: every valid combination of levels is a system."""
 
     chunker: AddedLater[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_chunker_levels)]] = Field(
         (None,),
@@ -137,7 +137,7 @@ class Axes(Settings):
     k: Annotated[tuple[DepthLevel, ...], BeforeValidator(_modes)] = Field(
         (50,),
         min_length=1,
-        description="number of candidates per query; or {type: routed, ...} to choose it per query",
+        description="number of candidates per query, or {type: routed, ...} to choose this number for each query",
     )
     reranker: Annotated[tuple[MaybeReranker, ...], BeforeValidator(_levels)] = Field(
         (None,), min_length=1, description='reranker of the candidates; "none": no reranking'
@@ -180,13 +180,13 @@ class UnitPrice(Settings):
 
 
 class SystemLimits(Settings):
-    """Limits that a recommended system must meet."""
+    """Limits that the recommended system must satisfy."""
 
     latency_ms: float | None = Field(
-        None, gt=0, description="limit on the p95 latency before generation in milliseconds; null: no limit"
+        None, gt=0, description="limit on the p95 latency before generation, in milliseconds; null for no limit"
     )
     usd_per_1k: float | None = Field(
-        None, ge=0, description="limit on the cost of 1,000 queries in USD; null: no limit"
+        None, ge=0, description="limit on the cost of 1,000 queries in USD; null for no limit"
     )
     quality: float | None = Field(
         None, description="minimum mean of the primary measure; the fastest system that reaches it is recommended"
@@ -197,10 +197,15 @@ class LatencySettings(Settings):
     """Settings of the latency measurement."""
 
     passes: int = Field(
-        3, ge=1, le=100, description="timing rounds, spread over the sweep: p50 uses their medians, p95 all searches"
+        3,
+        ge=1,
+        le=100,
+        description="number of timing rounds, spread over the sweep; p50 uses their medians, p95 uses all searches",
     )
-    warmup: int = Field(5, ge=0, le=1000, description="warm-up queries per round, not timed")
-    queries: int = Field(50, ge=1, description="timed queries, one at a time, evenly spread over all queries")
+    warmup: int = Field(5, ge=0, le=1000, description="number of warm-up queries per round, which are not timed")
+    queries: int = Field(
+        50, ge=1, description="number of timed queries, evenly spread over all queries; they are timed one at a time"
+    )
     jitter_ms: float = Field(75, ge=0, description="latency differences below this many milliseconds count as equal")
     generation_ms: float = Field(
         0, ge=0, description="latency of the generated answer in milliseconds, for the end-to-end efficiency"
@@ -208,10 +213,10 @@ class LatencySettings(Settings):
 
 
 class HybridSettings(Settings):
-    """Settings of the modes lexical and hybrid."""
+    """Settings of the search modes lexical and hybrid."""
 
     lexical: RetrieverSpec = Field({"type": "bm25"}, validate_default=True, description="lexical retriever")
-    depth: int = Field(100, ge=1, description="passages per retriever that are fused")
+    depth: int = Field(100, ge=1, description="number of passages per retriever that are fused")
     rrf_k: int = Field(60, ge=1, description="constant of reciprocal rank fusion")
 
 
@@ -220,7 +225,7 @@ class SearchSettings(Settings):
 
     type: Literal["exhaustive", "halving"] | None = Field(
         None,
-        description="all systems on all queries, or successive halving; null: halving from "
+        description="measure all systems on all queries, or use successive halving; null for halving from "
         f"{MAX_EXHAUSTIVE_SYSTEMS + 1} "
         "systems on",
     )
@@ -232,7 +237,7 @@ class SearchSettings(Settings):
     error: float = Field(0.01, gt=0, lt=1, description="halving: maximum probability of dropping the best system")
 
     def halves(self, systems: int) -> bool:
-        """Return whether halving applies to this number of systems."""
+        """Return whether successive halving is used for this number of systems."""
         return self.type == "halving" or (self.type is None and systems > MAX_EXHAUSTIVE_SYSTEMS)
 
 
@@ -251,10 +256,12 @@ class SweepConfig(Settings):
     )
     golden: SourcePath = Field(description="a run directory, or labels with a file of queries next to them")
     scale: AddedLater[Annotated[str, StringConstraints(pattern=SCALE)] | None] = Field(
-        None, exclude_if=is_none, description="lowest and highest grade of the labels, e.g. 0-3; null: from the labels"
+        None,
+        exclude_if=is_none,
+        description="lowest and highest grade of the labels, e.g. 0-3; null to take them from the labels",
     )
-    corpus: CorpusSpec | None = Field(None, description="corpus; null: the golden set's corpus")
-    queries: QueriesSpec | None = Field(None, description="queries; null: the golden set's queries")
+    corpus: CorpusSpec | None = Field(None, description="settings of the corpus; null for the golden set's corpus")
+    queries: QueriesSpec | None = Field(None, description="settings of the queries; null for the golden set's queries")
     axes: Axes = Axes()
     excluded: tuple[dict[str, object], ...] = Field(
         (), description="combinations to omit: levels by axis; a level is a name, some settings, or a list of these"
@@ -272,7 +279,9 @@ class SweepConfig(Settings):
     quality: tuple[str, ...] = Field(
         (), description="deciding measures, primary first; empty: RA-nWG and N-Recall4, or nDCG and recall"
     )
-    baseline: str | None = Field(None, description="system that the others are compared with; null: the cheapest")
+    baseline: str | None = Field(
+        None, description="system that the others are compared with; null for the cheapest system"
+    )
     generator: int = Field(10, ge=1, description="number of passages that the generator reads")
     prices: Effort[dict[str, UnitPrice]] = Field(
         default_factory=dict, description="prices by model; `generator`: the model that answers"
@@ -293,7 +302,7 @@ class SweepConfig(Settings):
         0.95,
         gt=0,
         le=1,
-        description="similarity from which the reranker reads only one of two candidates; null: it reads all",
+        description="minimum similarity of two candidates of which the reranker reads only one; null to read all",
     )
     language: str = Field("en", description="language if a query's language is not detected")
     confidence: float = Field(0.95, gt=0, lt=1, description="confidence of intervals and tests")
@@ -303,7 +312,7 @@ class SweepConfig(Settings):
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """Lowest and highest grade; None if they follow from the labels."""
+        """Lowest and highest grade; None if the labels determine them."""
         if self.scale is None:
             return None
         low, _, high = self.scale.replace("..", "-").partition("-")
@@ -326,7 +335,7 @@ class SweepConfig(Settings):
     @model_validator(mode="before")
     @classmethod
     def _except(cls, values: object) -> object:
-        """Combinations to omit, under a valid Python name."""
+        """Combinations to omit: the setting `except`, which is not a valid name in Python."""
         if isinstance(values, Mapping) and "except" in values:
             rest = {key: value for key, value in values.items() if key != "except"}
             return {**rest, "excluded": values["except"]}

@@ -1,14 +1,17 @@
-"""The decisions of a sweep: front, choice, effects, and how stable the choice is under resampled queries.
+"""The decisions of a sweep: the front, the choice, the effects of the axes, and how stable the choice is when queries
+are resampled.
 
 When ties are broken, a system may be replaced by an equivalent one. The source breaks ties among near-frontier peers
-(Dallaire, 2025, section 3.3) without defining "near". Here another system is equivalent if the data show it:
+(Dallaire, 2025, section 3.3) without defining "near". In raggs, two systems are equivalent if both of these conditions
+are met:
 
 - On the primary measure, the interval of the mean difference over queries is inside the margin on both sides. This is
   the verdict "equivalent" of `raggs eval`.
-- On each other deciding measure, the interval does not reach below the margin: the system may be better, not worse.
+- On each other deciding measure, the lower bound of the interval is inside the margin: the system may be better, but
+  not worse.
 
-With a wider interval the comparison is inconclusive, and the better mean decides. The number of queries must be enough
-for a verdict.
+If an interval is wider, the comparison is inconclusive, and the better mean decides. With too few queries for a
+verdict, no system is equivalent to another.
 """
 
 from __future__ import annotations
@@ -51,12 +54,12 @@ from raggs.sweeps.models import ChoicePart, EffectPart, FrontierPart, Interactio
 
 
 class EquivalentSystems:
-    """Finds the systems that are statistically equivalent to one; results are cached by system.
+    """Finds the systems that are statistically equivalent to a given system. Results are cached by system.
 
     Args:
         quality: the deciding measures, primary first.
         values: by system and measure, a value for each judged query; NaN if not defined.
-        margin: mean differences within -margin..margin count as none, in the unit of the measures.
+        margin: mean differences from -margin to margin count as no difference, in the unit of the measures.
         confidence: of the intervals.
         seed: random seed of the bootstrap.
     """
@@ -75,7 +78,7 @@ class EquivalentSystems:
         self._found: dict[str, frozenset[str]] = {}
 
     def __call__(self, name: str) -> frozenset[str]:
-        """Return the names of the system's peers, including its own name."""
+        """Return the names of the systems that are equivalent to a system, including its own name."""
         if name not in self._found:
             self._found[name] = frozenset({name, *self._peers(name)})
         return self._found[name]
@@ -91,7 +94,7 @@ class EquivalentSystems:
         return peers
 
     def _may_be(self, name: str, other: str) -> bool:
-        """Return whether the means are close enough to compute intervals, which are slow."""
+        """Return whether the means are so close that intervals are needed. Computing intervals is slow."""
         difference = self._differences(name, other, self._quality[0])
         return bool(np.isfinite(difference).any()) and abs(float(np.nanmean(difference))) <= self._margin
 
@@ -105,13 +108,13 @@ class EquivalentSystems:
         return bootstrap_means(rows, confidence=self._confidence, seed=self._seed)
 
     def _differences(self, name: str, other: str, measure: str) -> Floats:
-        """Return the other system minus this one, by query; exactly 0 for rounding differences."""
+        """Return the other system minus this one, by query; differences by rounding become exactly 0."""
         ours, theirs = self._values[name][measure], self._values[other][measure]
         return np.where(np.isclose(ours, theirs, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE), 0.0, theirs - ours)
 
 
-BOOTSTRAP_DRAWS = 1000  # Resamples of the queries.
-MAX_RIVALS = 50  # systems, those nearest to the choice first, that unjudged passages may put before it
+BOOTSTRAP_DRAWS = 1000  # Number of resamples of the queries.
+MAX_RIVALS = 50  # maximum number of systems, nearest to the choice first, for which unjudged passages are examined
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,8 @@ def decide(
         quality: the deciding measures, primary first.
         rows: the systems with their scores.
         values: by system and measure, a value for each judged query.
-        doubts: bounds for unjudged passages on the primary measure; None if they carry no information.
+        doubts: bounds for unjudged passages on the primary measure; None if the measure does not depend on unjudged
+            passages.
     """
     candidates = [found for row in rows if (found := candidate(row, quality))]
     jitter = config.latency.jitter_ms
@@ -193,7 +197,9 @@ def _frontiers(
     peers: EquivalenceLookup,
     doubts: SweepUncertainty | None,
 ) -> Iterator[FrontierPart]:
-    """Yield front and choice for each SLO, including the limit itself, and without one; other limits stay."""
+    """Yield front and choice for each SLO, for the configured latency limit, and without a latency limit. Other limits
+    stay in force.
+    """
     asked = {*config.slos, *({limits.latency_ms} if limits.latency_ms is not None else ())}
     for slo in (*sorted(asked), None):
         over = [each for each in candidates if broken_limit(each, ChoiceLimits(latency_ms=slo))]
@@ -210,7 +216,7 @@ def _frontiers(
 
 
 def candidate(row: SystemRow, quality: Sequence[str]) -> Candidate | None:
-    """Return the figures that the rules use; None if a deciding measure has no score."""
+    """Return a system's figures for the rules, or None if it has no score on a deciding measure."""
     means = [row.scores[name].mean for name in quality if name in row.scores]
     values = tuple(mean for mean in means if mean is not None)
     if not quality or len(values) < len(quality):
@@ -227,7 +233,7 @@ def candidate(row: SystemRow, quality: Sequence[str]) -> Candidate | None:
 
 
 def _baseline(config: SweepConfig, candidates: Sequence[Candidate]) -> str | None:
-    """Return the configured baseline, else the cheapest, then the fastest system."""
+    """Return the configured baseline. By default, return the cheapest system and, among equals, the fastest."""
     if config.baseline is not None or not candidates:
         return config.baseline
     unknown = float("inf")
@@ -241,7 +247,7 @@ def _baseline(config: SweepConfig, candidates: Sequence[Candidate]) -> str | Non
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules of the choice other than limits."""
+    """The rules of the choice, except the limits."""
 
     jitter: float
     peers: EquivalenceLookup
@@ -268,7 +274,7 @@ def _is_equal_candidate(one: Candidate, other: Candidate, jitter: float) -> bool
 def _equals(
     candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats], jitter: float
 ) -> tuple[str, ...]:
-    """Return the systems with the same value as the choice on every query that only tie breakers put behind it."""
+    """Return the systems with the same value as the choice on every query that are behind it only by tie breakers."""
     if (first := chosen.winner) is None:
         return ()
     level = {each.name for each in chosen.excluded if each.reason in ("name", BY_WAIT)}
@@ -279,7 +285,7 @@ def _equals(
 def _inconclusive(
     chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty | None, jitter: float
 ) -> dict[str, UnjudgedPart]:
-    """Return the systems within the limits that unjudged passages could put before the choice."""
+    """Return the systems within the limits that could rank before the choice if unjudged passages were judged."""
     first = chosen.winner
     if doubts is not None and chosen.limits.quality is not None:
         return _inconclusive_target(chosen, candidates, doubts, jitter)
@@ -297,7 +303,8 @@ def _inconclusive(
 def _inconclusive_target(
     chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty, jitter: float
 ) -> dict[str, UnjudgedPart]:
-    """Return the systems that unjudged passages could make the choice, or exclude, with a limit on quality.
+    """Return the systems for which unjudged passages could decide whether they are the choice, if there is a limit on
+    quality.
 
     - The choice, if its mean could fall below the limit.
     - A system below the limit that could reach it and would then be the choice.
@@ -331,7 +338,9 @@ def _inconclusive_target(
 
 
 def _rivals(candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats]) -> Sequence[Candidate]:
-    """Return the systems that can win a resample: all except those equal on every query to one that dominates them."""
+    """Return the systems that can win a resample: all systems, except those that another system dominates with equal
+    values on every query.
+    """
     shadows = {
         each.name
         for each in chosen.excluded
@@ -389,7 +398,7 @@ def _choice(
 
 
 def _is_separated(chosen: Choice, winners: Winners | None) -> bool:
-    """Return whether the winner or a system tied with it is chosen in nearly all resamples of the queries."""
+    """Return whether, in nearly all resamples of the queries, the winner or a system tied with it is chosen."""
     if winners is None or chosen.winner is None:
         return False
     alike = {chosen.winner.name, *chosen.tied}
@@ -403,7 +412,7 @@ def _steps(
     values: Mapping[str, Floats],
     doubts: SweepUncertainty | None,
 ) -> Iterator[StepPart]:
-    """Yield the effect of each larger k on systems that differ in nothing else."""
+    """Yield the effect of each increase of k, between systems that differ only in k."""
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
     for row in rows:
         if "k" in row.levels and row.plain and measure in row.scores:
@@ -439,7 +448,7 @@ def _steps(
 def _why_open(
     after: str, before: str, values: Mapping[str, Floats], doubts: SweepUncertainty | None
 ) -> UnjudgedPart | None:
-    """Return why the effect of a step on quality is inconclusive; None if it is certain."""
+    """Return why the effect of an increase of k on quality is inconclusive, or None if it is conclusive."""
     if doubts is None or after not in values or before not in values:
         return None
     change = values[after] - values[before]

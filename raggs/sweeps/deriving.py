@@ -1,10 +1,12 @@
-"""Derive the report of a sweep from its folder: scores, front, choice. Nothing is searched, called or timed.
+"""Derive the report of a sweep from its folder: scores, front, choice. This module searches for nothing, calls no model
+and times nothing.
 
-The same functions write the report at the end of a sweep, choose again under other limits, and verify an audit.
+The same functions are used to write the report at the end of a sweep, to choose again under other limits, and to audit
+a sweep.
 
-The report compares approximate indexes with the exact one. It also scores each system without the judgments that are
-unique to it. A set pooled from some systems favours them. Systems with the same search, which differ only in candidates
-or reranker, are left out together.
+The report compares approximate indexes with the exact one. It also scores each system without the judged passages that
+only this system found, because scores are too high for systems that the golden set was pooled from. Systems that differ
+only in the number of candidates or the reranker count as one system here.
 """
 
 from __future__ import annotations
@@ -72,9 +74,9 @@ def index_deltas(
 def _unjudged(
     name: str, exact: SystemRow, changes: Mapping[str, float | None], doubts: Mapping[str, SweepUncertainty | None]
 ) -> UnjudgedPart | None:
-    """Return why it is inconclusive whether an index is good enough on every measure; None if it is conclusive.
+    """Return why it is inconclusive whether an index is good enough on every measure, or None if it is conclusive.
 
-    An index that fails one measure for all possible grades stays insufficient.
+    The result is conclusive if an index is not good enough on one measure for all possible grades of unjudged passages.
     """
     lost = {measure for measure, change in changes.items() if change is None or change < -MAX_LOSS}
     open_ = [(measure, each) for measure in changes if (each := doubts.get(measure)) is not None
@@ -135,7 +137,7 @@ UNSCORED: dict[str, object] = {
     "unjudged_characters": {},
     "projection": None,
 }
-MAX_NAMED_SYSTEMS = 3  # systems that halving did not drop
+MAX_NAMED_SYSTEMS = 3  # maximum number of notes on systems that halving did not drop
 MAX_COMPARED_SYSTEMS = 50  # With more systems, only the front is tested.
 
 
@@ -155,8 +157,8 @@ def derive(
         judgments: grades of the golden set.
         rows: the measured systems; their scores are computed here.
         run_of: returns the lists of a row with a file.
-        left_out: sentences on combinations that are not systems.
-        atlas: chunkings of the corpus and their grades; None with a single chunking.
+        left_out: sentences about combinations that are not systems.
+        atlas: chunkings of the corpus and their grades; None if there is only one chunking.
 
     Raises:
         DataError: lists cannot be scored. An external run is marked unfinished instead.
@@ -255,7 +257,7 @@ def _comparisons(
     values: dict[str, dict[str, Floats]],
     doubts: SweepUncertainty | None,
 ) -> tuple[ComparisonPart, ...]:
-    """Return each system against the baseline on the primary measure, corrected over all systems (Holm)."""
+    """Compare each system with the baseline on the primary measure, with Holm's correction over all systems."""
     baseline = decision.baseline
     if baseline is None or baseline not in values:
         return ()
@@ -286,7 +288,9 @@ def _unjudged_reason(doubts: SweepUncertainty | None, name: str, baseline: str) 
 def _contributions(
     rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
 ) -> tuple[UniqueContributionPart, ...]:
-    """Return the unique contributions; empty for measures by references, which do not depend on a pool."""
+    """Return the scores without unique contributions. They are empty for measures by references, which do not depend on
+    a pool.
+    """
     return () if is_reference(measure) else unique_contributions(rows, hits, measure, max(config.cutoffs))
 
 
@@ -330,7 +334,7 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
         )
     timed = {row.latency.total is None for row in rows if row.file}
     if True in timed:
-        found.append("some systems were not timed in every step, so they hold no limit on latency")
+        found.append("some systems were not timed in every step, so they do not meet any latency limit")
     if not few:
         found.append(
             f"with more than {MAX_COMPARED_SYSTEMS} systems, the measures that decide alone have intervals, and "

@@ -38,7 +38,7 @@ Square = tuple[SystemPair, SystemPair]
 
 
 def golden_remedy(golden: Path) -> str:
-    """Return the command that gets the unjudged passages of a sweep's systems judged."""
+    """Return the command with which the unjudged passages of a sweep's systems get judged."""
     return OF_RUN if golden.is_dir() and RunStore(golden).exists else OF_LABELS
 
 
@@ -48,8 +48,8 @@ class SweepUncertainty:
 
     Attributes:
         measure: the primary measure.
-        shown: tops by system; a missing system shows no unjudged passage.
-        remedy: how to get the passages judged.
+        shown: top of the lists by system. A system that is missing here has no unjudged passage in its top.
+        remedy: how the user can get the passages judged.
     """
 
     measure: str
@@ -64,7 +64,9 @@ class SweepUncertainty:
         return None if is_reference(measure) or not known else cls(measure, known, golden_remedy(golden))
 
     def ends(self, system: str, other: str) -> DifferenceBounds | None:
-        """Return how far unjudged passages could move each query's difference of two systems; None without any."""
+        """Return how far unjudged passages could move the difference of two systems on each query. Return None if there
+        are no unjudged passages.
+        """
         pair = (system, other)
         if pair not in self._known:
             if (other, system) in self._known:
@@ -74,16 +76,16 @@ class SweepUncertainty:
         return self._known[pair]
 
     def mean_ends(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
-        """Return the bounds of the mean difference over some pairs, first minus second."""
+        """Return the bounds of the mean difference over pairs of systems, first minus second."""
         if len(pairs) > MAX_PAIRS:
             return self._widest(pairs)
         found = [self.ends(*pair) for pair in pairs]
         return None if all(each is None for each in found) else self._mean(pairs, found)
 
     def square_ends(self, squares: Sequence[Square]) -> DifferenceBounds | None:
-        """Return how far unjudged passages could move the mean interaction of some squares; None without any.
-
-        Both pairs are bounded separately, so the bounds may be wider than necessary.
+        """Return how far unjudged passages could move the mean interaction over some squares. Return None if there are
+        no unjudged passages. The two pairs of a square are bounded separately, so the bounds may be wider than
+        necessary.
 
         Args:
             squares: two pairs each; the difference of the first pair is subtracted from that of the second.
@@ -113,14 +115,16 @@ class SweepUncertainty:
         return ends is not None and could_cross(self._values(system), limit, ends)
 
     def own_ends(self, system: str) -> DifferenceBounds | None:
-        """Return how far unjudged passages could move the value of each query; None if the system shows none."""
+        """Return how far unjudged passages could move a system's value on each query, or None if its top has no
+        unjudged passages.
+        """
         named, shown = parse_measure(self.measure), self.shown.get(system)
         if shown is None or not unjudged_in(named, {system: shown.top}):
             return None
         return value_ends(named, shown)
 
     def could_put_before(self, rival: str, winner: str) -> bool:
-        """Return whether unjudged passages could give the system with the lower mean the higher one."""
+        """Return whether unjudged passages could reverse the order of two systems' means."""
         ends = self.ends(rival, winner)
         return ends is not None and could_reverse(_is_ahead, self._fixed((rival, winner)).low, ends)
 
@@ -146,8 +150,8 @@ class SweepUncertainty:
         return None if ends is None else unjudged_part(parts[:2], ends, sign, self.remedy)
 
     def _mean(self, pairs: Sequence[SystemPair], found: Sequence[DifferenceBounds | None]) -> DifferenceBounds:
-        """Return the mean bounds over the pairs with a value; a pair without unjudged passages has its exact
-        difference.
+        """Return the mean bounds over the pairs with a value. For a pair without unjudged passages, both bounds are its
+        exact difference.
         """
         ends = [each or self._fixed(pair) for pair, each in zip(pairs, found, strict=True)]
         return DifferenceBounds(*(_mean_of([end[place] for end in ends]) for place in (0, 1)))
@@ -177,7 +181,7 @@ def _is_ahead(differences: Floats) -> bool:
 
 
 def _mean_of(rows: Sequence[Floats]) -> Floats:
-    """Return the mean over rows by query; NaN if no row has a value."""
+    """Return the mean over rows for each query; NaN if no row has a value."""
     matrix = np.stack(rows)
     known = ~np.isnan(matrix)
     total = np.where(known, matrix, 0.0).sum(axis=0)
@@ -205,7 +209,9 @@ def effects(
     names, why = [row.name for row in used], list[UnjudgedPart | None]()
 
     def reversible(changes: Floats, pairs: Ints, says: Callable[[Floats], object]) -> bool:
-        """Return whether an effect could be reversed; called once per effect, and records the reason."""
+        """Return whether unjudged passages could reverse an effect, and record the reason. It is called once per
+        effect.
+        """
         named = [(names[after], names[before]) for before, after in pairs.tolist()]
         found = doubts is not None and could_reverse(says, changes, doubts.mean_ends(named))
         if doubts is not None and found:
@@ -245,7 +251,9 @@ def _interactions(
     why = list[UnjudgedPart | None]()
 
     def reversible(changes: Floats, squares: Ints, says: Callable[[Floats], object]) -> bool:
-        """Return whether an interaction could be reversed; called once per interaction, and records the reason."""
+        """Return whether unjudged passages could reverse an interaction, and record the reason. It is called once per
+        interaction.
+        """
         rows = [[names[row] for row in square] for square in squares.tolist()]
         named = [((after, before), (then, first)) for before, after, first, then in rows]
         found = doubts is not None and could_reverse(says, changes, doubts.square_ends(named))

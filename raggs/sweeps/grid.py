@@ -1,10 +1,12 @@
-"""Systems of a sweep: chains of named parts, expanded from the axes of the grid. Nothing is built, loaded or read.
+"""Systems of a sweep: chains of named parts, expanded from the axes of the grid. This module does not build indexes,
+load models or read files.
 
 Combinations without meaning are detected and reported. For example, a lexical search has no embedder and no index, so
-all of these combinations are one system.
+all its combinations with embedders and indexes are one system.
 
-Searches are values, so that equal ones run once for all systems. Exact searches run at the largest depth of any system,
-because the best 200 contain the best 50. An approximate index may search harder for a larger k, so each depth counts.
+Equal searches of several systems run only once. Exact searches run at the largest depth of any system, because the best
+200 contain the best 50. An approximate index may use more effort for a larger k, so its searches run separately for
+each depth.
 """
 
 from __future__ import annotations
@@ -54,15 +56,16 @@ class RetrievalStack:
 
     Attributes:
         name: name of the system and of its files.
-        levels: label of the level by axis; without axes that do not apply, and without `chunker` if none is set.
+        levels: label of the level for each axis. Axes that do not apply are missing, and so is `chunker` if none is
+            set.
         chunker: chunker of its corpus; None: the chunks of the corpus.
         rewrite: rewriter of the queries.
         mode: "dense", "lexical", "hybrid", or "own" for a custom retriever.
-        embedder, index: None if it searches no vectors of raggs.
+        embedder, index: None if the system does not search vectors that raggs made.
         own: retriever of the mode "own".
         k: number of candidates; the maximum if depth is routed.
-        reranker: None if the first k are not reranked.
-        depth: candidates per query, if it is not k for all.
+        reranker: None if the candidates are not reranked.
+        depth: rule for the number of candidates of each query; None if it is k for all queries.
     """
 
     name: str
@@ -79,13 +82,13 @@ class RetrievalStack:
 
     @property
     def run_file(self) -> Path | None:
-        """File of an external run that is scored as it is; None if the system searches."""
+        """File of an external run, which is scored without a search; None if the system searches."""
         return self.own.path if isinstance(self.own, RunFileRetriever.Config) and self.reranker is None else None
 
 
 @dataclass(frozen=True)
 class SystemGrid:
-    """Systems in the order of the axes, and a sentence for each kind of omitted combination."""
+    """The systems, in the order of the axes, and a sentence for each kind of omitted combination."""
 
     systems: tuple[RetrievalStack, ...]
     left_out: tuple[str, ...] = ()
@@ -93,7 +96,7 @@ class SystemGrid:
 
     @property
     def searched(self) -> tuple[RetrievalStack, ...]:
-        """Systems that need a corpus."""
+        """The systems that need a corpus: all except external runs."""
         return tuple(system for system in self.systems if system.run_file is None)
 
 
@@ -101,7 +104,7 @@ def make_grid(config: SweepConfig) -> SystemGrid:
     """Return all systems of a configuration; equal chains are one system.
 
     Raises:
-        ConfigError: two systems have the same name, or there is none.
+        ConfigError: two systems have the same name, or there are no systems.
     """
     axes = {axis: tuple(getattr(config.axes, axis)) for axis in AXES}
     labels = {axis: _labels(levels) for axis, levels in axes.items()}
@@ -118,7 +121,8 @@ def make_grid(config: SweepConfig) -> SystemGrid:
             idle.difference_update(matching)
             excluded += 1
             continue
-        if not reads_corpus(spec.mode):  # Its lists use one chunking, which is not known to be this one.
+        # The lists of such a retriever use one chunking, but raggs does not know which.
+        if not reads_corpus(spec.mode):
             spec, told = spec.model_copy(update={"chunker": None}), {**told, CHUNKER: AS_IT_IS}
         system = _system(spec, told, varied, recut=config.recuts)
         if why := unroutable_reason(system):
@@ -135,12 +139,12 @@ def make_grid(config: SweepConfig) -> SystemGrid:
     ]
     systems = (*found.values(), *_single(config, cuts))
     if not systems:
-        raise ConfigError("no system is left", remedy="take something out of `except`, or add `systems`")
+        raise ConfigError("no system is left", remedy="remove something from `except`, or add `systems`")
     often = Counter(system.name for system in systems)
     if twice := next((name for name, count in often.items() if count > 1), None):
-        raise ConfigError(f"two systems are called {twice!r}", remedy="rename the one under `systems`")
+        raise ConfigError(f"two systems are called {twice!r}", remedy="rename the system under `systems`")
     if config.baseline is not None and config.baseline not in often:
-        remedy = did_you_mean(config.baseline, often, "raggs sweep --dry-run lists them")
+        remedy = did_you_mean(config.baseline, often, "raggs sweep --dry-run lists all systems")
         raise ConfigError(f"the baseline {config.baseline!r} is not a system", remedy=remedy)
     return SystemGrid(
         systems, tuple(left_out), {axis: labels[axis] for axis in AXES if axis != CHUNKER or config.recuts}
@@ -158,12 +162,12 @@ def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[RetrievalS
         labels = {axis: _labels([getattr(spec, axis)])[0] for axis in AXES} | {CHUNKER: cuts[repr(spec.chunker)]}
         found = replace(_system(spec, labels, set(), recut=config.recuts), name=name)
         if why := unroutable_reason(found):
-            raise ConfigError(f"system {name!r}: {why}", remedy="leave the signal out of k.when, or give k as a number")
+            raise ConfigError(f"system {name!r}: {why}", remedy="remove the signal from k.when, or give k as a number")
         yield found
 
 
 def _why_one(system: RetrievalStack, spec: SystemSpec, *, recut: bool) -> str:
-    """Return why some combinations are the same system."""
+    """Return sentences on why some combinations are the same system."""
     if recut and not reads_corpus(spec.mode):
         return CHUNKING_MERGE_NOTE
     return SEARCH if system.run_file is None else TYPED
@@ -204,14 +208,14 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
 
 
 def unroutable_reason(system: RetrievalStack) -> str | None:
-    """Return why a system's depth cannot be routed, as a clause; None if it can, or is not routed."""
+    """Return why a system's depth cannot be routed, as a clause. Return None if it can be routed, or is fixed."""
     depth = system.depth
     if depth is None:
         return None
     if isinstance(system.reranker, BoostedConfig) and system.reranker.weight == FIT:
         return "weight: fit needs the same number of candidates for all questions"
     if system.run_file is not None:
-        return "a run that was made elsewhere is as deep as it is"
+        return "the depth of an external run is fixed"
     by_mode: Mapping[str, tuple[ScoreSource, ...]] = {
         "dense": ("vectors",),
         "lexical": ("words",),
@@ -223,7 +227,7 @@ def unroutable_reason(system: RetrievalStack) -> str | None:
     if system.reranker is not None:
         there.add("candidates")
     if depth.when.rewrite is not None and (system.embedder is None or system.rewrite.type == "none"):
-        return "when.rewrite compares vectors of a question and its rewrite, and one of them is not there"
+        return "when.rewrite compares vectors of a question and its rewrite, but one of these vectors does not exist"
     return depth.lacking(there)
 
 
@@ -349,7 +353,9 @@ def _vectorless_search(system: RetrievalStack, retriever: RetrieverConfig) -> Sy
 
 
 def _deepest_k(system: RetrievalStack, systems: Sequence[RetrievalStack]) -> int:
-    """Return the largest k of systems with the same search; the system's own if k changes the search of its index."""
+    """Return the largest k of all systems with the same search. If k changes the search of the index, return the
+    system's own k.
+    """
     if system.index is not None and system.index.type != EXACT:
         return system.k
     return max(each.k for each in systems if _search_key(each) == _search_key(system))

@@ -37,7 +37,7 @@ def test_a_kind_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Tiny, "NEEDS", ("reranker",))
     shown = run().stdout
     assert "tiny  lacks" in shown
-    assert "this diagnosis needs a reranker — pass one, e.g. --reranker" in shown
+    assert "this diagnosis needs a reranker — pass a reranker, e.g. --reranker" in shown
     assert "not run   this diagnosis needs a reranker" in run("all").stdout
 
 

@@ -245,7 +245,7 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
     assert {part.below for part in IndexFindings.model_validate(result.report.found).left_out} == {found.delta}
     assert sum(part.answers for part in found.bins) == 120
     assert found.bins[-1].recall == 1.0 and found.bins[-1].accuracy >= 0.9
-    assert "Recall that correct answers need" in (config / "out" / "index.md").read_text(encoding="utf-8")
+    assert "Recall needed for correct answers" in (config / "out" / "index.md").read_text(encoding="utf-8")
     (config / "correct.csv").write_text("\n".join(rows[:-3]), encoding="utf-8")
     assert not of_corpus(config, correct=config / "correct.csv").unchanged  # the file's content counts
 

@@ -1,8 +1,9 @@
 """Diagnosis `depth`: whether a router can identify the queries that need a deeper search.
 
-It compares a system at two depths, fits thresholds of uncertainty signals, and writes the `retrieve.depth` of a run
-that uses them. `measuring` measures with the components of sweeps and fits with `raggs.stats.search_depth`. This module
-contains the diagnosis, its tables and plot, and the configuration.
+It compares a system at two depths and fits thresholds of uncertainty signals. If the router pays off, it writes a run
+configuration whose `retrieve.depth` uses these thresholds. `measuring` makes the measurements with the components of
+sweeps, and fits the thresholds with `raggs.stats.search_depth`. This module contains the diagnosis, its tables and
+plot, and the configuration.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ ROUTED, SHALLOW, DEEP = "routed", "shallow", "deep"
 
 TERMS = (
     Legend("random", "the same number of queries as the router selects, chosen at random (expected value)"),
-    Legend("oracle", "upper bounds: all queries that gain; the best queries of the router's number"),
+    Legend(
+        "oracle",
+        "upper bounds: deeper search for all queries that gain, or for the router's number of best queries",
+    ),
     Legend("[ ]", "95% confidence interval over queries (bootstrap)"),
 )
 
@@ -61,7 +65,7 @@ def _policies(found: DepthFindings) -> Section:
         )
     if found.reranker is None:
         told.append(
-            f"no reranker: the first passages are the same at any depth, so {found.far} covers the whole deep list"
+            f"without a reranker, the first passages are the same at any depth; {found.far} covers the deep list"
         )
     if found.passed:
         when = (f"{name}: {'true' if name == 'name' else repr(value)}" for name, value in half.thresholds.items())
@@ -93,7 +97,7 @@ def _differences(found: DepthFindings) -> Section:
         (f"routed minus {found.deep} for all, {found.far}", *(half.below_deep.cell("signed") for half in halves)),
     )
     told = (
-        f"thresholds fitted on even-numbered queries: {_thresholds(found.told)}; on odd-numbered: "
+        f"thresholds fitted on the even-numbered queries: {_thresholds(found.told)}; on the odd-numbered queries: "
         f"{_thresholds(found.swapped)}",
         f"selected for a deeper search: {found.told.share:.0%} of the odd queries, {found.swapped.share:.0%} of "
         "the even queries",
@@ -112,7 +116,9 @@ def _thresholds(half: HalfPart) -> str:
 
 
 def _plot(found: DepthFindings) -> str:
-    """Return the plot: random escalation as a line, the oracle, the steps of the fit, and the router."""
+    """Return the plot of quality by share of escalated queries: random escalation, the oracle, the steps of the fit,
+    and the router.
+    """
     places = {each.policy: (each.share or 0.0, each.far.mean or 0.0) for each in found.policies}
     ends = [places[SHALLOW], places[DEEP]]
     lines = {"random": ends, "oracle": list(found.oracle), "steps of the fit": list(found.path)}
@@ -145,12 +151,12 @@ MAX_NAME_CHARS = 120
 
 
 def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, reranker: RerankerConfig | None) -> str:
-    """Return the run configuration with the router as YAML, with absolute paths, so that the file can be moved.
+    """Return the run configuration with the router as YAML. Its paths are absolute, so the file can be moved.
 
     Args:
         run: the original configuration.
         depth: settings of the router.
-        embedder, reranker: the ones that were measured.
+        embedder, reranker: the retrievers that were measured.
     """
     import yaml
 
@@ -160,7 +166,7 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
     found = {
         **tree,
         "name": name,
-        "workspace": str(run.workspace.absolute()),  # caches and runs stay in the same folder
+        "workspace": str(run.workspace.absolute()),  # the new configuration uses the same folder for caches and runs
         "embed": {**(embed if isinstance(embed, dict) else {}), "embedder": _settings(embedder)},
         "retrieve": {"retrievers": _retrievers(run, depth, reranker), "depth": _settings(depth)},
     }
@@ -170,8 +176,8 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
 
 
 def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | None) -> list[dict[str, object]]:
-    """Return the run's retrievers without their own depth, plus those that the signals need and the run does not
-    have.
+    """Return the run's retrievers without their own depth, plus the measured retrievers that the signals need and the
+    run does not have.
     """
     found = [_without_k(_settings(spec)) for spec in run.retrieve.retrievers]
     there = {REGISTRY.of(spec).reads(spec) for spec in run.retrieve.retrievers}
@@ -184,20 +190,20 @@ def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | N
 
 
 def _without_k(spec: dict[str, object]) -> dict[str, object]:
-    """Return the settings of a retriever without its depth, and without that of an inner retriever."""
+    """Return the settings of a retriever without its depth. Do the same for an inner retriever."""
     found = {name: value for name, value in spec.items() if name != "k"}
     inner = found.get("of")
     return {**found, "of": _without_k(inner)} if isinstance(inner, dict) else found
 
 
 def _settings(part: BaseModel) -> dict[str, object]:
-    """Return the explicitly set settings of a part, and its type."""
+    """Return the type of a component, and those of its settings that were set explicitly."""
     kept = {"type": getattr(part, "type", None), **part.model_dump(exclude_unset=True)}
     return {name: _plain_value(value) for name, value in kept.items()}
 
 
 def _plain_value(value: object) -> object:
-    """Return plain values, with absolute paths."""
+    """Convert a setting to plain values for YAML, and make its paths absolute."""
     if isinstance(value, BaseModel):
         return _plain_value(value.model_dump(exclude_unset=True))
     if isinstance(value, Mapping):
@@ -207,7 +213,7 @@ def _plain_value(value: object) -> object:
     return str(value.absolute()) if isinstance(value, Path) else value
 
 
-MIN_JUDGED_QUERIES = 40  # twenty questions to fit on, twenty to evaluate on
+MIN_JUDGED_QUERIES = 40  # twenty questions to fit the thresholds, and twenty to evaluate them
 DEEP_WITH_RERANKER = 30
 SAMPLE = 200  # passages from which the mean length is estimated
 
@@ -216,16 +222,20 @@ class DepthConfig(DiagnosisConfig):
     """Settings of the diagnosis `depth`: the depths, the measures, and the limits of a router."""
 
     type: Literal["depth"] = "depth"
-    mode: Literal["dense", "hybrid"] = Field("hybrid", description="how candidates are found")
-    base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="candidates per query")
+    mode: Literal["dense", "hybrid"] = Field(
+        "hybrid", description="how candidates are found: by words, by vectors or by both"
+    )
+    base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="number of candidates per query")
     deep: Annotated[int, Flag(value="K")] = Field(
-        100, ge=3, le=10_000, description="candidates per query when a signal fires"
+        100, ge=3, le=10_000, description="number of candidates per query when a signal fires"
     )
     min_cutoff: Annotated[int, Flag(value="K")] = Field(
         10, ge=1, description="small cutoff, at which quality must not fall"
     )
     deep_cutoff: Annotated[int | None, Flag(value="K")] = Field(
-        None, ge=1, description="large cutoff, at which quality should rise; null: 30, or `deep` without a reranker"
+        None,
+        ge=1,
+        description="large cutoff, at which quality should rise; null for 30, or for `deep` without a reranker",
     )
     max_share: Annotated[float, Flag(value="SHARE")] = Field(
         0.5, gt=0, le=1, description="maximum share of queries that are searched deeper"
@@ -236,16 +246,16 @@ class DepthConfig(DiagnosisConfig):
     slo_ms: Annotated[float | None, Flag(("--slo",), "MS")] = Field(
         None,
         gt=0,
-        description="latency limit of a router in milliseconds, 95th percentile of single searches; null: none",
+        description="maximum 95th percentile of a router's latency in milliseconds; null for no limit",
     )
-    timed: int = Field(50, ge=0, description="queries that are timed, one at a time; 0: none")
+    timed: int = Field(50, ge=0, description="number of queries that are timed, one at a time; 0 measures no latency")
 
 
 class DepthDiagnosis(Diagnosis[DepthFindings]):
     """Test whether some questions are worth a deeper search, and write the router.
 
-    Thresholds are fitted on even questions and evaluated on odd ones. If routing
-    pays off, --out gets a routed.yaml, which raggs run accepts.
+    Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones. If routing pays off,
+    the folder --out gets a routed.yaml, which is a configuration for raggs run.
     """
 
     Config = DepthConfig
@@ -262,12 +272,12 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
     config: DepthConfig
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """Return the paid models, including the rewriter's."""
+        """Return the paid models, including those of the query rewriter."""
         rewriter = bench.workspace.rewriter(self._depths(bench).rewrite)
         return tuple(dict.fromkeys((*super().models(bench), *rewriter.models)))
 
     def causes(self, bench: Bench) -> Causes:
-        """Return the causes, including the rewriter, which the bench does not know."""
+        """Return everything that can change the findings, including the query rewriter (it is not in the bench)."""
         return {**super().causes(bench), "rewriter": bench.workspace.rewriter(self._depths(bench).rewrite).causes()}
 
     def check(self, bench: Bench) -> None:
@@ -378,7 +388,9 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return _policies(found), _differences(found), signals
 
     def main_table(self, found: DepthFindings) -> Table | None:
-        """Return quality and latency of the router, of both depths for all, and of random queries."""
+        """Return the table of quality and latency, with a row for the router, for each depth for all queries, and for
+        random queries.
+        """
         return _policy_table(found, intervals=False)
 
     def outcome(self, found: DepthFindings) -> str:
@@ -390,7 +402,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return {"share": _plot(found)}
 
     def files(self, found: DepthFindings) -> Mapping[str, str]:
-        """Return the configuration with the router, if it pays off."""
+        """Return the configuration with the router, if the router pays off."""
         return {} if found.config is None else {"routed.yaml": found.config}
 
     def _far(self, bench: Bench) -> int:

@@ -1,9 +1,9 @@
 """Measurements and findings of `raggs diagnose depth`: diagnose/depth.json.
 
-A depth is measured by two systems of a sweep that differ only in their depth, question by question. `BenchContext`
-gives the components of sweeps access to the bench's inputs, so that nothing is searched twice. The rows of questions
-are stored. The findings are computed from them without new measurements: a fit on even questions, figures on odd ones,
-the same with the halves swapped, and a verdict.
+Two systems of a sweep that differ only in their depth search every question. `BenchContext` gives the components of
+sweeps access to the bench's inputs. The values of each question are stored, and the findings are computed from them
+without new measurements. Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones,
+and then with the halves swapped.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class QuestionRow(Frozen):
 
 
 class DepthCostRow(Frozen):
-    """Cost and latency of one depth, stored in the same way."""
+    """Cost and latency of one depth, stored so that an interrupted diagnosis can be resumed."""
 
     policy: str
     usd_per_1k: float | None
@@ -80,12 +80,14 @@ class DepthCostRow(Frozen):
 
 
 class SignalPart(ReportPart):
-    """One signal, and its value as the only signal, on the half that its threshold was not fitted on."""
+    """One signal, with its fitted threshold, and with the result if it were the only signal. Results are for the half
+    of the questions that was not used for the fit.
+    """
 
     signal: Annotated[str, Column("signal")]
     words: Annotated[str, Column("definition")] = Field(description="definition of the signal")
     threshold: Annotated[float | None, Column("threshold", text="{:.4g}")] = Field(
-        description="fitted jointly with the other signals; null if unused"
+        description="threshold fitted jointly with the other signals; null if the router does not use the signal"
     )
     alone: Annotated[
         float | None,
@@ -94,17 +96,17 @@ class SignalPart(ReportPart):
             text="{:.4g}",
             legend="threshold if this is the only signal; the next two columns belong to it",
         ),
-    ] = Field(description="threshold if this is the only signal; null if none beats random")
+    ] = Field(description="threshold if this is the only signal; null if no threshold is better than random selection")
     share: Annotated[Number, Column("searched deeper", text="{:.0%}")] = Field(
         description="share of queries that only this signal selects for a deeper search"
     )
     above_random: Annotated[ScorePart | None, Column("{far} above random", "signed", none="–")] = Field(
-        description="gain at the deep cutoff over the same number of random queries, for this signal only"
+        description="gain at the deep cutoff over the same number of random queries, if this is the only signal"
     )
 
 
 class PolicyPart(ReportPart):
-    """One way to choose depths."""
+    """Quality, cost and latency of one way to choose depths."""
 
     policy: str
     share: Annotated[Number, Column("searched deeper", text="{:.0%}")] = Field(
@@ -127,15 +129,17 @@ class PolicyPart(ReportPart):
 
 
 class HalfPart(ReportPart):
-    """A router on the half that it was not fitted on, by paired differences."""
+    """A router, evaluated by paired differences on the half of the questions that was not used for the fit."""
 
     questions: int
     escalated: int
     thresholds: Mapping[str, float]
-    near_change: ScorePart = Field(description="routed minus shallow, at the small cutoff")
-    far_change: ScorePart = Field(description="routed minus shallow, at the deep cutoff")
-    above_random: ScorePart = Field(description="routed minus random queries of the same share, at the deep cutoff")
-    below_deep: ScorePart = Field(description="routed minus deep for all, at the deep cutoff")
+    near_change: ScorePart = Field(description="router minus the shallow search for all queries, at the small cutoff")
+    far_change: ScorePart = Field(description="router minus the shallow search for all queries, at the deep cutoff")
+    above_random: ScorePart = Field(
+        description="router minus the same share of queries chosen at random, at the deep cutoff"
+    )
+    below_deep: ScorePart = Field(description="router minus the deep search for all queries, at the deep cutoff")
 
     @property
     def share(self) -> float:
@@ -144,31 +148,35 @@ class HalfPart(ReportPart):
 
 
 class DepthFindings(DiagnosisFindings):
-    """Findings. Thresholds are fitted on even questions by id; figures are for odd ones, except cost and latency."""
+    """Findings. Questions are numbered in the order of their ids. Thresholds are fitted on the even-numbered questions.
+    Figures are for the odd-numbered questions, except cost and latency, which are for all.
+    """
 
     near: str = Field(description="metric that must not fall")
     far: str = Field(description="metric that should rise")
     mode: str
-    reranker: str | None = Field(description="name of the reranker; null without one")
+    reranker: str | None = Field(description="name of the reranker; null if there is none")
     base: int
     deep: int
     loss: float = Field(description="maximum loss of the mean of `near`")
     slo_ms: float | None
     undefined: int = Field(description="queries omitted because a metric is not defined for them")
     unknown: int = Field(
-        0, description="queries of which the embedder knows no word: only lexical search finds passages"
+        0, description="queries of which the embedder knows no word, so only lexical search finds passages for them"
     )
-    told: HalfPart = Field(description="fitted on even queries, evaluated on odd ones; basis of the verdict")
-    swapped: HalfPart = Field(description="fitted on odd queries, evaluated on even ones")
+    told: HalfPart = Field(
+        description="fitted on the even-numbered queries, evaluated on the odd-numbered ones; basis of the verdict"
+    )
+    swapped: HalfPart = Field(description="fitted on the odd-numbered queries, evaluated on the even-numbered ones")
     policies: tuple[PolicyPart, ...]
     signals: tuple[SignalPart, ...]
-    absent: tuple[str, ...] = Field(description="unavailable signals, with the reason")
+    absent: tuple[str, ...] = Field(description="signals that cannot be computed, with the reason")
     path: tuple[tuple[float, float], ...] = Field(description="share and quality after each step of the fit")
     oracle: tuple[tuple[float, float], ...] = Field(
-        description="the same for the oracle, which knows each query's gain"
+        description="share and quality of an oracle, which knows each query's gain"
     )
     config: str | None = Field(
-        description="configuration with the router (YAML); null if routing is not worthwhile, or without a run"
+        description="configuration with the router (YAML); null if routing is not worthwhile, or if no run was given"
     )
 
 
@@ -176,11 +184,11 @@ CACHE_PREFIX = "depth"
 
 
 class BenchContext(SweepContext):
-    """Context of a sweep, made from the inputs of a bench.
+    """Context that the components of a sweep need, made from the inputs of a bench.
 
     Args:
         bench: gives the golden set, questions, passages and workspace.
-        config: configuration of a sweep that is not run: its systems and cutoffs.
+        config: configuration of a sweep with the systems and cutoffs. The sweep itself is not run.
 
     Raises:
         DataError: none of the bench's questions has a grade.
@@ -198,16 +206,16 @@ class BenchContext(SweepContext):
 
     @property
     def folder(self) -> Path:
-        """Folder of the latency measurements, among the caches."""
+        """Folder of the latency measurements, inside the cache folder."""
         return self.workspace.cache.at("diagnoses").folder / f"{CACHE_PREFIX}-{hash_value(self.fingerprint)[:16]}"
 
     @property
     def ledger(self) -> Path:
-        """Ledger to which the diagnosis books its calls."""
+        """Ledger in which the calls of the diagnosis are recorded."""
         return self.workspace.ledger.path or self.folder / LEDGER_FILE
 
     def book(self, what: str) -> None:
-        """Book subsequent calls to this part of the work, in the diagnosis's own ledger."""
+        """Record the next calls under the name of this part of the work, in the diagnosis's own ledger."""
         self.workspace.ledger.turn_to(self.ledger, what)
 
 
@@ -224,8 +232,8 @@ class SystemDepths:
         mode: how it searches.
         base, deep: numbers of candidates.
         cutoffs: cutoffs of the measures, the small one first.
-        timed: number of questions that are timed; 0: none.
-        reads: whether the bench's first reranker, if any, orders the candidates.
+        timed: number of questions that are timed; 0 measures no latency.
+        reads: whether the bench's first reranker orders the candidates, if there is one.
     """
 
     def __init__(self, bench: Bench, mode: Mode, depths: tuple[int, int], cutoffs: tuple[int, int], timed: int) -> None:
@@ -240,24 +248,26 @@ class SystemDepths:
 
     @property
     def reranker(self) -> RerankerConfig | None:
-        """First reranker of the bench; None without one."""
+        """First reranker of the bench; None if the bench has no reranker."""
         return next(iter(self._bench.given.rerankers.values()), None)
 
     @property
     def rewrite(self) -> AdapterConfig:
-        """Rewriter of the run, or the default."""
+        """Query rewriter of the run, or the default rewriter if there is no run."""
         return (EmbedConfig() if self._bench.run is None else self._bench.run.embed).rewrite
 
     @property
     def duplicates(self) -> float | None:
-        """Similarity from which candidates are duplicates for the reranker: as in the run, or the default."""
+        """Minimum similarity of candidates that the reranker treats as duplicates: the run's setting, or the default if
+        there is no run.
+        """
         specs = () if self._bench.run is None else self._bench.run.retrieve.retrievers
         usual: float | None = SweepConfig.model_fields["duplicates"].default
         return next((spec.duplicates for spec in specs if isinstance(spec, RerankedConfig)), usual)
 
     @cached_property
     def world(self) -> BenchContext:
-        """Context of the sweep."""
+        """Context that both systems are created with."""
         axes = {
             "mode": self._mode,
             "k": [self.base, self.deep],
@@ -296,10 +306,10 @@ class SystemDepths:
         return f"{name}@{near}", f"{name}@{far}"
 
     def readable(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the signals that can be computed, and a sentence about each other one."""
+        """Return the signals that can be computed, and for each of the others a sentence with the reason."""
         absent: dict[str, str] = {}
         if self._mode == "dense":
-            absent["agreement"] = "agreement: needs two lists, and mode dense has one"
+            absent["agreement"] = "agreement: needs two retrieved lists, but mode dense has only one"
         if self.reranker is None:
             absent["entropy"] = "entropy: needs a reranker"
         if self.rewrite.type == NO_REWRITE:
@@ -327,10 +337,11 @@ class SystemDepths:
             )
 
     def unknown(self) -> int:
-        """Return the number of questions without a known word, whose vectors are zero and have no neighbours.
+        """Return the number of questions of which the embedder knows no word. Their vectors are zero and have no
+        neighbours.
 
         Raises:
-            DataError: this is the case for all questions, so dense retrieval returned nothing.
+            DataError: the embedder knows no word of any question, so dense retrieval returned nothing.
         """
         searches = self._parts.searches(self.systems[1])
         reads = ((each, REGISTRY.of(each.retriever).reads(each.retriever)) for each in searches)
@@ -342,7 +353,9 @@ class SystemDepths:
         return found
 
     def takes(self, when: Mapping[str, float]) -> Iterator[DepthCostRow]:
-        """Yield cost and latency of both depths, and of a router with these thresholds if there are any."""
+        """Yield cost and latency of both depths. If there are thresholds, also yield those of a router with these
+        thresholds.
+        """
         shallow, deep = self.systems
         systems = {"shallow": shallow, "deep": deep}
         if when:
@@ -373,7 +386,7 @@ class SystemDepths:
         return scorer.score(system.name, run, system.k).values
 
 
-CURVE_POINTS = 60  # number of points of the oracle's line
+CURVE_POINTS = 60  # number of points of the oracle's curve
 
 
 @dataclass(frozen=True)
@@ -383,7 +396,7 @@ class RouterLimits:
     Attributes:
         most: maximum share of escalated questions.
         loss: maximum loss of quality at the small cutoff.
-        slo_ms: maximum 95th percentile of the latency in ms; None: no limit.
+        slo_ms: maximum 95th percentile of the latency in milliseconds; None for no limit.
         seed: random seed of the resamples.
     """
 
@@ -400,7 +413,8 @@ class FittedRouter:
         rows: all questions with defined values, by id.
         names: the signals that can be computed.
         limits: limits of the fit.
-        even: whether the router is fitted on even questions.
+        even: whether the router is fitted on the even-numbered questions and evaluated on the odd-numbered ones. If
+            False, the halves are swapped.
     """
 
     def __init__(
@@ -418,7 +432,7 @@ class FittedRouter:
 
     @property
     def half(self) -> HalfPart:
-        """Evaluation of the router."""
+        """Results of the router on the half that was not used for the fit."""
         found = self.report
         return HalfPart(
             questions=found.questions,
@@ -432,18 +446,20 @@ class FittedRouter:
 
     @property
     def path(self) -> tuple[tuple[float, float], ...]:
-        """Share and quality after each step, on the half that it was not fitted on."""
+        """Share of escalated questions and quality after each step of the fit, on the half that was not used for the
+        fit.
+        """
         return path(self.steps, self._other, self._judged)
 
     @property
     def oracle(self) -> tuple[tuple[float, float], ...]:
-        """The same for an oracle that knows each question's gain, at some points."""
+        """Share of escalated questions and quality of an oracle that knows each question's gain, at several points."""
         whole = oracle_path(self._judged)
         kept = sorted({round(at * (len(whole) - 1) / CURVE_POINTS) for at in range(CURVE_POINTS + 1)})
         return tuple(whole[at] for at in kept)
 
     def policies(self, takes: Mapping[str, DepthCostRow], depths: tuple[int, int]) -> tuple[PolicyPart, ...]:
-        """Return all ways to choose depths, on the half that the router was not fitted on."""
+        """Return the results of all ways to choose depths, on the half that was not used for the fit."""
         base, deep = depths
 
         def mixed(share: float) -> float | None:
@@ -466,7 +482,7 @@ class FittedRouter:
         )
 
     def signals(self) -> tuple[SignalPart, ...]:
-        """Return each signal, as the only one and with the others."""
+        """Return each signal, with its result as the only signal and its contribution to the router."""
         found: list[SignalPart] = []
         for name in self._seen:
             when = thresholds(self._fit([name]))
@@ -497,9 +513,8 @@ def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
 
 
 def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
-    """Return whether a router pays off.
-
-    It must not lose more than allowed, be significantly better than random escalation, and meet the latency limit.
+    """Return whether a router pays off. It must not lose more than allowed, be significantly better than random
+    escalation, and meet the latency limit.
     """
     low, beats = half.near_change.low, half.above_random.low
     in_time = limits.slo_ms is None or (p95_ms is not None and p95_ms <= limits.slo_ms)
@@ -532,8 +547,8 @@ def verdict(
 
 
 def _nobody_deep_verdict(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
-    """Return the verdict if no question is escalated. `half.below_deep` is then minus the effect of the deep list
-    for all.
+    """Return the verdict if no question is escalated. In this case, `half.below_deep` is the effect of the deep list
+    for all questions, with the sign reversed.
     """
     base, deep = depths
     less = half.below_deep

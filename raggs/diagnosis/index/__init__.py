@@ -1,7 +1,7 @@
 """Diagnosis `index`: which passages approximate indexes lose, and for which queries.
 
-`models` contains settings and findings, `measuring` measures indexes at several efforts, and `comparing` compares them
-at equal mean recall. This module contains the diagnosis, its tables and its plots.
+`models` contains settings and findings. `measuring` measures indexes at several search efforts, and `comparing`
+compares them at equal mean recall. This module contains the diagnosis, its tables and its plots.
 """
 
 from __future__ import annotations
@@ -59,13 +59,16 @@ from raggs.evaluation.svg import Curve, curves
 from raggs.parts import indexes
 from raggs.stats.index_loss import robustness
 
-BAND = (0.70, 0.95)  # range of mean recall whose points get a row
+BAND = (0.70, 0.95)  # only points with a mean recall in this range get a row
 MEASURES = ("map", "ndcg", "mrr")
 TERMS = (
     Legend("recall", "share of the exact K nearest neighbours that the index returned"),
     Legend("r0.3", "share of queries with a recall of at least 0.3 (Robustness-0.3@K)"),
-    Legend("map, ndcg, mrr", "computed against the exact list; ndcg discounts by the exact rank"),
-    Legend("qps", "queries per second, one at a time on one thread"),
+    Legend(
+        "map, ndcg, mrr",
+        "metrics of the returned list, with the exact search's list as the truth; ndcg discounts by the exact rank",
+    ),
+    Legend("qps", "queries per second; queries are sent one at a time, on one thread"),
 )
 
 
@@ -75,7 +78,9 @@ def _workload_section(found: IndexFindings) -> Section:
     if found.exact_qps is not None:
         told.append(f"the exact search answers {found.exact_qps:,.0f} queries per second, one at a time")
     if found.load is not None and found.load > 1:
-        told.append(f"other programs used the processors (load {found.load:.1f} of each): qps is underestimated")
+        told.append(
+            f"other programs used the processors (load per processor: {found.load:.1f}), so qps is underestimated"
+        )
     return Section("Measurements", tuple(told), terms=TERMS)
 
 
@@ -92,7 +97,7 @@ def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
         yield Section(f"At equal mean recall: {at}", table=table)
         if apart := table_of([part for part in parts if part.against], "level", "index", *of("against", names)):
             yield Section(f"Difference from {parts[0].index}: {at}", table=apart)
-        # how much each measure differs between indexes (Wang et al. 2025, Fig. 3)
+        # shows how much each metric differs between indexes (Wang et al. 2025, Fig. 3)
         measures = (*MEASURES, names[0], names[-1])
         if departs := table_of(
             [part for part in parts if part.deviation], "level", "index", *of("deviation", measures)
@@ -121,10 +126,10 @@ def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Secti
 
 
 def _tuned_section(part: TunedPart) -> Section:
-    told = f"no tested setting is certain to stay within {part.limit:.1%}: try other values or another index"
+    told = f"no tested setting significantly stays within a loss of {part.limit:.1%}: try other values or another index"
     if part.yaml is not None:
-        told = f"to use it, add to the retriever of type dense: {part.yaml}"
-    what = f"loss against the exact search, {part.depth} hits asked for, {part.questions:,} {part.origin}"
+        told = f"to use this setting, add to the retriever of type dense: {part.yaml}"
+    what = f"loss compared with the exact search, {part.depth} hits per query, {part.questions:,} {part.origin}"
     doubt = (
         f"{part.questions} queries without any loss are too few: up to {THREE / part.questions:.1%} of all "
         "queries may have a loss"
@@ -155,12 +160,14 @@ def _delta(part: RequiredRecallPart) -> Section:
         "too few answers"
     )
     if part.delta is not None:
-        told = f"delta {part.delta:g}: from this recall on, accuracy is at least {part.near:.0%} of the exact search's"
+        told = (
+            f"delta is {part.delta:g}: from this recall on, accuracy is at least {part.near:.0%} of the exact search's"
+        )
     table = table_of(part.bins, "recall", "answers", "accuracy", "exact", "ratio")
-    return Section("Recall that correct answers need", (told,), table)
+    return Section("Recall needed for correct answers", (told,), table)
 
 
-MIN_PLOTTED_RECALL = 0.6  # lowest mean recall that is drawn
+MIN_PLOTTED_RECALL = 0.6  # lowest mean recall in the plots
 TICKS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 LOW_DELTA, HIGH_DELTA = 0.3, 0.9
 
@@ -183,7 +190,9 @@ def _over_recall(
 
 
 def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int) -> str:
-    """Return the plot at the default level, or at the nearest one at which most indexes are bracketed."""
+    """Return the plot at the level nearest to the default one, among the levels around which most indexes were
+    measured.
+    """
     levels = [part.level for part in matched]
     if not levels:
         return ""
@@ -193,18 +202,18 @@ def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int)
         for part in matched
         if part.level == level
     ]
-    title = f"Share of queries by delta, at a mean recall@{k} of {level:g}: {matched[0].origin}"
+    title = f"Share of queries with a recall of at least delta, at a mean recall@{k} of {level:g}: {matched[0].origin}"
     return curves(
         title, lines, ("delta", "share of queries with a recall of at least delta"), sorted(deltas), coloured=True
     )
 
 
 EXACT = "flat"
-PASSAGES_PER_BLOCK = 4096  # passages whose cost is estimated at a time
+PASSAGES_PER_BLOCK = 4096  # number of passages in one step of the cost estimate
 
 
 class IndexDiagnosis(Diagnosis[IndexFindings]):
-    """Measure what approximate indexes lose, for which questions, and which effort is enough."""
+    """Measure what approximate indexes lose, for which questions, and which search effort is enough."""
 
     Config = IndexDiagnosisConfig
     Result = IndexFindings
@@ -222,11 +231,11 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Required inputs; none if vectors come from a file."""
+        """Required inputs. If vectors come from a file, no input is required."""
         return () if self.config.vectors is not None else self.NEEDS
 
     def causes(self, bench: Bench) -> Causes:
-        """Return the causes, including the questions and the contents of files."""
+        """Return everything that can change the findings, including the questions and the contents of files."""
         own, files = self.config, (self.config.vectors, self.config.queries, self.config.correct)
         asked = dict(texts_of(bench)) if _needs_vectors(bench, own) else {}
         return {
@@ -265,7 +274,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return (f"{rows:,} vectors of {dims} dimensions indexed by {names}; {ks} neighbours per query",)
 
     def measure(self, bench: Bench) -> IndexFindings:
-        """Measure every point, and derive the findings."""
+        """Measure every index at every effort, and compute the findings."""
         own, world = self.config, open_world(bench, self.config)
         asking = hold_out(world, own.held_out, bench.seed)
         if not asking.asked:
@@ -309,8 +318,8 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
     def _tuned(
         self, bench: Bench, world: IndexWorkload, asking: IndexWorkload, kinds: Sequence[IndexFamily]
     ) -> tuple[TunedPart, ...]:
-        """Return the tuned efforts: over all vectors if there are questions, else over the vectors that are not held
-        out.
+        """Return the tuned efforts: over all vectors if there are questions, otherwise over the vectors that are not
+        held out.
         """
         own = self.config
         if own.tune is None:
@@ -325,7 +334,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             return None
         if QUESTIONS not in world.asked or not world.asked[QUESTIONS].qids:
             raise UsageError(
-                "--correct names queries by id, and there are no queries", remedy="pass --config or --golden"
+                "--correct needs queries with ids, but there are no queries", remedy="pass --config or --golden"
             )
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.accuracy_share)
 
@@ -346,14 +355,16 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         )
 
     def main_table(self, found: IndexFindings) -> Table | None:
-        """Return the settings that meet the limits, or the measured points."""
+        """Return the table of the settings that meet the limits. Without limits, return the table of the measured
+        points.
+        """
         names = [robustness(delta) for delta in found.deltas]
         chosen = (*map(_tuned_section, found.tuned), *([] if found.front is None else [_front(found.front)]))
         table = next((each.table for each in (*chosen, *_points(found.points, names)) if each.table), None)
         return None if table is None else without_intervals(table)
 
     def plots(self, found: IndexFindings) -> Mapping[str, str]:
-        """Return the plots by name, for each K and set of questions with at least two points."""
+        """Return the plots by name, one for each K and set of questions with at least two measured points."""
         drawn: dict[str, str] = {}
         wanted = [min(found.deltas, key=lambda each: abs(each - want)) for want in (LOW_DELTA, HIGH_DELTA)]
         for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):
@@ -374,7 +385,7 @@ def _needs_vectors(bench: Bench, settings: IndexDiagnosisConfig) -> bool:
 
 
 def _shape(bench: Bench, settings: IndexDiagnosisConfig) -> tuple[int, int]:
-    """Return the number of vectors, and their length."""
+    """Return the number of vectors, and their number of dimensions."""
     if settings.vectors is not None:
         rows, dims = open_matrix(settings.vectors).shape
         return rows, dims
@@ -382,10 +393,10 @@ def _shape(bench: Bench, settings: IndexDiagnosisConfig) -> tuple[int, int]:
 
 
 def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
-    """Return the requested numbers of hits that are possible with so many vectors.
+    """Return the requested values of K that are possible with so many vectors.
 
     Raises:
-        DataError: none is.
+        DataError: no requested value is possible.
     """
     found = tuple(k for k in dict.fromkeys(settings.k) if MIN_VECTORS_PER_HIT * k <= rows)
     if not found:

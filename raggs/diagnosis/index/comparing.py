@@ -1,15 +1,17 @@
 """Comparison of indexes: means with intervals, equal mean recall, the three-way choice, and delta from answers.
 
-Three-way choice (`front_of`): one of recall, robustness and speed is fixed, and the Pareto front of the other two is
-reported. Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats`, without jitter.
+Three-way choice (`front_of`): the user sets a minimum for one of recall, robustness and speed. The Pareto front of the
+other two is reported (Wang et al. 2025, section 5.2 and guideline 3). The front is computed by `raggs.stats`, without
+jitter.
 
 Delta from a user's answers (`delta_of`): a CSV file states which answers were correct, with the columns qid, setting
-and correct (0 or 1). A setting is an index as on the command line, for example `hnsw:ef=16`; `flat` is the exact
-search. Questions without an answer from `flat` are ignored.
+and correct (0 or 1). A setting is the name of an index as on the command line, for example `hnsw:ef=16`; `flat` is the
+exact search. Questions without an answer from `flat` are ignored.
 
 The verdict uses only the findings. It compares the first index with the one that differs most from it. The comparison
-uses the level nearest to 0.9 that both bracket, the first K, and the largest set of questions. A share of questions
-counts as different if its interval excludes 0. Intervals are simultaneous over all indexes and deltas at one level.
+uses the first K, the largest set of questions, and the level of mean recall nearest to 0.9 around which both indexes
+were measured. A share of questions counts as different if its interval excludes 0. Intervals are simultaneous over all
+indexes and deltas at one level.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ MAX_EXAMPLE_QUERIES = 10  # maximum number of questions listed
 
 @dataclass(frozen=True)
 class EffortCurve:
-    """Points of one index, for one K and one set of questions, by increasing effort."""
+    """Points of one index, for one K and one set of questions, in the order of increasing effort."""
 
     k: int
     origin: Origin
@@ -76,7 +78,7 @@ class EffortCurve:
     swept: IndexSweep
 
     def parts(self) -> Iterator[PointPart]:
-        """Yield each point as it is reported."""
+        """Yield each point in the form that reports contain."""
         for at, point in enumerate(self.points):
             yield PointPart(
                 index=point.family.name,
@@ -116,7 +118,7 @@ def ladders(points: Sequence[EffortPoint], deltas: Sequence[float], seed: int) -
 def matched_parts(
     found: Sequence[EffortCurve], levels: Sequence[float], deltas: Sequence[float]
 ) -> Iterator[MatchedPart]:
-    """Yield every index at every level, compared with the first index."""
+    """Yield the results of every index at every level of mean recall, compared with the first index."""
     for _, group in groupby(found, key=lambda ladder: (ladder.k, ladder.origin)):
         side = list(group)
         for level in levels:
@@ -133,7 +135,9 @@ def matched_parts(
 def _significant_shares(
     ladder: EffortCurve, side: Sequence[EffortCurve], level: float, deltas: Sequence[float]
 ) -> tuple[str, ...]:
-    """Return the shares in which an index differs significantly from the first, simultaneously for one level."""
+    """Return the robustness levels at which an index differs significantly from the first index. The intervals are
+    simultaneous for one level of mean recall.
+    """
     names = [robustness(delta) for delta in deltas]
     confidence = 1 - (1 - CONFIDENCE) / (len(names) * (len(side) - 1))
     found = differences(ladder.swept, side[0].swept, level, confidence) or {}
@@ -143,7 +147,9 @@ def _significant_shares(
 def left_out(
     found: Sequence[EffortCurve], asked: QueryVectors | None, level: float, below: float
 ) -> Iterator[LowRecallPart]:
-    """Yield the questions below a recall, for each index at the point nearest to the level of mean recall."""
+    """Yield the questions whose recall is below a limit, for each index at its point nearest to the usual level of mean
+    recall.
+    """
     for ladder in found:
         if asked is None or (ladder.k, ladder.origin) != (found[0].k, asked.origin):
             continue
@@ -187,13 +193,15 @@ SECOND_MS = 1000.0
 
 
 def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
-    """Return the points of one K and set of questions that reach the threshold, and their front on the other two."""
+    """Return the points of one K and set of questions that reach the constraint, and their Pareto front on the other
+    two quantities.
+    """
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen_part(point, delta) for point in mine]
     reaching = [each for each in chosen if getattr(each, fixed.what) >= fixed.least]
     others = [name for name in FIXABLE_MEASURES if name not in (fixed.what, "qps")]
     candidates = [
-        # speed as the time per question, unless speed is fixed
+        # speed is compared as time per question, except if the constraint is on speed
         Candidate(
             str(at),
             None,
@@ -232,7 +240,7 @@ REMEDY = "write a CSV file with qid,setting,correct; settings such as flat and h
 
 @dataclass
 class AnswerCorrectness:
-    """Which answers were correct, by setting and question."""
+    """The user's file of correct answers, by setting and question."""
 
     path: Path
     by_setting: dict[str, dict[str, bool]] = field(default_factory=dict)
@@ -279,11 +287,11 @@ def _add_answer(found: AnswerCorrectness, qid: str, setting: str, correct: str, 
 def delta_of(
     bench: Bench, world: IndexWorkload, asked: QueryVectors, answers: AnswerCorrectness, k: int, near: float
 ) -> RequiredRecallPart:
-    """Return how much recall answers need, over all settings.
+    """Return how much recall is needed for correct answers, over all settings.
 
     Raises:
-        DataError: no question of the file is among those searched and has an answer from the exact search.
-        UsageError, PrerequisiteError: a setting is not an index.
+        DataError: the file has no question that was searched and has an answer from the exact search.
+        UsageError, PrerequisiteError: a setting is not the name of an index.
     """
     row_of = {qid: at for at, qid in enumerate(asked.qids)}
     recall: list[float] = []
@@ -301,7 +309,7 @@ def delta_of(
         exact += [answers.exact[qid] for qid in qids]
     if not recall:
         remedy = f"the searched queries are {', '.join(asked.qids[:3])}, ..."
-        raise DataError("none of its queries is among the searched queries", where=answers.path, remedy=remedy)
+        raise DataError("no query of the file was searched", where=answers.path, remedy=remedy)
     bins = accuracy_by_recall(np.array(recall), np.array(correct), np.array(exact), seed=bench.seed)
     parts = (
         BinPart(
@@ -328,7 +336,7 @@ def verdict(
     tuned: Sequence[TunedPart],
     front: FrontPart | None,
 ) -> str:
-    """Return the selection and the comparison; the two most useful sentences."""
+    """Return the two most useful sentences: which setting to use, and how the indexes compare."""
     parts = [
         *_tuned_sentences(tuned),
         *([] if front is None else [_front(front)]),
@@ -338,7 +346,9 @@ def verdict(
 
 
 def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:
-    """Return the comparison for the verdict; None if no two indexes were bracketed at one level."""
+    """Return the comparison for the verdict, or None if no two indexes were measured around the same level of mean
+    recall.
+    """
     if not matched:
         return None
     k, names = matched[0].k, [robustness(delta) for delta in deltas]
@@ -352,7 +362,7 @@ def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> Mat
 
 
 def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str:
-    """Return why no index is compared with another."""
+    """Return why no two indexes can be compared."""
     least = min((part.values["recall"].mean or 0.0 for part in points), default=0.0)
     if points and least > max(part.level for part in matched):
         return (
@@ -408,9 +418,10 @@ def _tuned_sentences(tuned: Sequence[TunedPart]) -> list[str]:
 
 
 def few_asked(part: TunedPart) -> bool:
-    """Return whether there are so few questions that the limit would be uncertain even if none had a loss.
+    """Return whether there are too few questions to show that the loss is within the limit, even if no question has a
+    loss.
 
-    If none of n questions has a loss, up to 3 / n of all may have one (the rule of three, at 95%).
+    If none of n questions has a loss, up to 3 / n of all questions may have one (rule of three, at 95% confidence).
     """
     return part.questions * part.limit < THREE
 

@@ -1,21 +1,22 @@
 """Measurements of indexes: points, workloads, families of indexes, and the minimum effort.
 
-A point is an index at one effort for one K: the recall of the exact nearest passages for each question, and the speed.
-Each point is stored by everything it depends on, so that an interrupted diagnosis can be resumed. Questions are timed
-one at a time on one thread, warm, in rounds; a question's time is the median of its rounds, as in sweeps.
+A point is an index at one search effort for one K. Its measurements are the recall of the exact nearest passages for
+each question, and the speed. Each point is stored, so that an interrupted diagnosis can be resumed. Questions are timed
+one at a time on one thread, after a warm-up. Each question is timed in several rounds, and the median counts, as in
+sweeps.
 
-A workload has the vectors of a corpus or a file, and sets of questions. Held-out passages are removed from the vectors
-before indexes are built and then used as queries that no index contains (in-distribution). Questions of a configuration
-are out of the distribution of the passages, as real queries are.
+A workload consists of the vectors of a corpus or a file, and sets of questions. Held-out passages are removed from the
+vectors before indexes are built and then used as queries that no index contains (in-distribution). The questions of a
+configuration are out-of-distribution, as real queries are.
 
-A family is an index recipe at any effort, named as on the command line by its non-default settings: ``hnsw:m=32``.
-Efforts increase by a factor of about 1.4 from the smallest useful one, until the mean recall of all questions is
-sufficient.
+A family is an index with fixed settings, except for the effort. Its name lists the non-default settings, as on the
+command line: ``hnsw:m=32``. Efforts increase by a factor of about 1.4 from the smallest useful one, until the mean
+recall is sufficient for every set of questions.
 
 Tuning finds the smallest effort whose loss is significantly within a limit, by increasing the effort and then
-bisecting.
-It uses the index of a real search: all vectors, at the retriever's depth. The loss is that of a measure if a golden set
-and a measure are given, else that of the recall of the exact nearest passages.
+bisecting. It uses the index that a real search would use: all vectors, at the retriever's depth. If a golden set and a
+measure are given, the loss is the decrease of this measure. Otherwise it is the share of the exact nearest passages
+that are missing.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ from raggs.sweeps.timing import load_now
 QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"
 TENTH = 10
-SERVER = "--vectors FILE.npy"  # used instead of a corpus on a server
-MIN_VECTORS_PER_HIT = 4  # minimum number of vectors per requested hit
+SERVER = "--vectors FILE.npy"  # for the error message: alternative to a corpus on a server
+MIN_VECTORS_PER_HIT = 4  # with fewer vectors per requested hit, an approximate index misses none
 
 
 @dataclass(frozen=True)
 class QueryVectors:
-    """Questions as vectors, with ids if they have any."""
+    """A set of questions as vectors. Questions from a vector file have no ids."""
 
     origin: Origin
     vectors: Vectors
@@ -83,7 +84,7 @@ class IndexWorkload:
         vectors: vectors to search.
         asked: sets of questions by origin.
         source: description of the vectors.
-        store: the passages, if there are any.
+        store: the passages; None if the vectors come from a file.
     """
 
     def __init__(
@@ -100,10 +101,10 @@ class IndexWorkload:
 
 
 def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
-    """Return all vectors and the questions.
+    """Return the workload of all vectors and the given questions.
 
     Raises:
-        RaggsError: a part is missing, or a file is not valid.
+        RaggsError: an input is missing, or a file is not valid.
     """
     if settings.vectors is not None:
         return _of_files(bench, settings.vectors, settings.queries)
@@ -123,7 +124,7 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
 
 
 def texts_of(bench: Bench) -> Mapping[str, str]:
-    """Return the questions as they are searched: rewritten by the run's rewriter, unless that is paid."""
+    """Return the questions as they are searched: rewritten by the run's rewriter, if that calls no paid model."""
     if bench.run is None or (rewriter := bench.workspace.rewriter(bench.run.embed.rewrite)).models:
         return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
     usual, loop = bench.run.embed.language, bench.workspace.loop
@@ -131,7 +132,7 @@ def texts_of(bench: Bench) -> Mapping[str, str]:
 
 
 def hold_out(world: IndexWorkload, count: int, seed: int) -> IndexWorkload:
-    """Return the workload without some vectors, which are used as queries: at most a tenth, without zero vectors."""
+    """Return a workload in which some vectors are removed and used as queries: at most a tenth, and no zero vectors."""
     matrix = world.vectors.vectors
     drawn = np.sort(generator(seed, "held out").permutation(len(matrix))[: min(count, len(matrix) // TENTH)])
     chosen = drawn[matrix[drawn].any(axis=1)]
@@ -145,10 +146,10 @@ def hold_out(world: IndexWorkload, count: int, seed: int) -> IndexWorkload:
 
 
 def embedder_of(bench: Bench) -> Embedder:
-    """Return the only embedder.
+    """Return the embedder of the bench, which must be the only one.
 
     Raises:
-        UsageError: several are given.
+        UsageError: several embedders are given.
     """
     if len(bench.embedders) > 1:
         raise UsageError("indexes can be compared for one embedder only", remedy="pass one --embedder")
@@ -179,7 +180,7 @@ def open_matrix(path: Path) -> npt.NDArray[np.number]:
     try:
         found: npt.NDArray[np.number] = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
         if found.ndim != 2 or not found.size or found.dtype.kind not in "fiu":
-            raise ValueError("not a NumPy file of numbers")
+            raise ValueError("this is not a NumPy file of numbers")
     except FileNotFoundError as error:
         raise DataError("there is no such file", where=path, remedy="check the path") from error
     except (OSError, ValueError, EOFError) as error:
@@ -188,7 +189,7 @@ def open_matrix(path: Path) -> npt.NDArray[np.number]:
 
 
 def read_matrix(path: Path) -> Vectors:
-    """Return the rows of a matrix, scaled to unit length; zero rows stay zero.
+    """Return the rows of a matrix, scaled to unit length. Rows of zeros stay zero.
 
     Raises:
         DataError: the file is not a valid matrix, or contains NaN or infinity.
@@ -202,19 +203,18 @@ def read_matrix(path: Path) -> Vectors:
 
 
 EFFORT_RATIO = 2**0.5
-MAX_EFFORT_STEPS = 24  # from 10 to about 40,000
-QUARTER = 4  # dimensions per code of a vector, by default
+MAX_EFFORT_STEPS = 24  # maximum number of efforts to try: from 10 to about 40,000
+QUARTER = 4  # default number of dimensions per code in product quantisation
 TYPE = "type"
 
 
 @dataclass(frozen=True)
 class IndexFamily:
-    """An index at any effort.
+    """An index with fixed settings, except for its search effort.
 
     Attributes:
-        name: name of its settings.
-        config: its settings, with any effort.
-        varied: efforts to try; empty: as many as needed.
+        name: type and non-default settings, as on the command line. config: the settings; the effort in them is not
+        used. varied: efforts to try; if empty, efforts increase until the recall is sufficient.
     """
 
     name: str
@@ -227,7 +227,7 @@ class IndexFamily:
         return self._recipe(self.config).EFFORT
 
     def at(self, effort: int) -> Index:
-        """Return the recipe at one effort."""
+        """Return the index type with the settings of this family, at one effort. The index is not built yet."""
         return self._recipe(self.config.model_copy(update={self.effort: effort}) if self.effort else self.config)
 
     def named(self, effort: int) -> str:
@@ -235,7 +235,7 @@ class IndexFamily:
         return f"{self.name}:{self.effort}={effort}" if self.effort else self.name
 
     def efforts(self, k: int) -> list[int]:
-        """Return efforts in ascending order; the caller stops when enough is known."""
+        """Return the efforts to try, in ascending order. The caller stops when the recall is sufficient."""
         if not self.effort:
             return [1]
         least = self._recipe(self.config).least_effort(k)
@@ -249,7 +249,8 @@ class IndexFamily:
 
 
 def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
-    """Return each index with each combination of the varied settings that it has, without duplicates.
+    """Return a family for each index and each combination of the varied settings that the index has, without
+    duplicates.
 
     Raises:
         UsageError: no index has a setting that should be varied, or a value is not valid.
@@ -267,7 +268,7 @@ def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
 
 
 def _default_indexes(dims: int) -> list[IndexConfig]:
-    """Return the default indexes: a graph, lists, and lists of coded vectors."""
+    """Return the default indexes: a graph (HNSW), inverted lists (IVF), and lists with product quantisation."""
     hnsw, ivf = indexes.REGISTRY.load("hnsw").Config, indexes.REGISTRY.load("ivf").Config
     plain = [hnsw.model_validate({TYPE: "hnsw"}), ivf.model_validate({TYPE: "ivf"})]
     return plain if dims % QUARTER else [*plain, ivf.model_validate({TYPE: "ivf", "pq": dims // QUARTER})]
@@ -301,18 +302,20 @@ def _name(config: IndexConfig, effort: str, varied: Mapping[str, object]) -> str
 
 
 def bisected(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Return the smallest whole number above `low` that fits; `low` does not fit, and `high` does."""
+    """Return the smallest integer for which `fits` is true, by bisection. `fits` must be false for `low` and true for
+    `high`.
+    """
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
 
 
-RECALL_ENOUGH = 0.96  # mean recall of every set of questions from which more effort has no use
-STALLED = 1e-3  # minimum increase of recall; two smaller ones in a row end the search
-# mean recall below which efforts increase in double steps, since such indexes are not used in practice
+RECALL_ENOUGH = 0.96  # if the mean recall of every set of questions is at least this, no higher effort is tried
+STALLED = 1e-3  # after two steps in a row in which recall increases by less than this, no higher effort is tried
+# below this mean recall, efforts increase in double steps, because such indexes are not used in practice
 DOUBLE_STEP_BELOW = 0.5
-WARM = 5  # untimed questions before the measurement
+WARM = 5  # number of untimed questions before the measurement (warm-up)
 DIGITS = 7
 POINT_KIND = "index point/2"
 
@@ -322,7 +325,7 @@ class EffortPoint:
     """An index at one effort, for one K.
 
     Attributes:
-        family, effort, k: the index, its effort, and the number of hits.
+        family, effort, k: the index, its effort, and the number of hits per question.
         row: stored measurements.
         kept: values of each set of questions, by origin.
     """
@@ -335,14 +338,14 @@ class EffortPoint:
 
     @property
     def least_recall(self) -> float:
-        """Mean recall of the set of questions with the lowest one."""
+        """Lowest mean recall over the sets of questions."""
         return min(float(each.recall.mean()) for each in self.kept.values())
 
 
 def points_of(
     bench: Bench, world: IndexWorkload, family: IndexFamily, k: int, settings: IndexDiagnosisConfig
 ) -> Iterator[EffortPoint]:
-    """Yield the points of one index for one K with increasing effort, until that is sufficient."""
+    """Yield the points of one index for one K with increasing effort, until the recall is sufficient."""
     found: list[EffortPoint] = []
     efforts = family.efforts(k)
     while efforts:
@@ -363,7 +366,7 @@ def points_of(
 def point_of(
     bench: Bench, world: IndexWorkload, family: IndexFamily, effort: int, k: int, settings: IndexDiagnosisConfig
 ) -> EffortPoint:
-    """Return one point, measured now if it is not stored."""
+    """Return one point. If it is not stored, measure it now."""
     recipe = family.at(effort)
     causes = {
         "kind": POINT_KIND,
@@ -382,11 +385,11 @@ def point_of(
 
 
 def open_index(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
-    """Return the index over the workload's vectors, built now if necessary.
+    """Return the index over the workload's vectors. If it is not stored, build it now.
 
     Raises:
-        PrerequisiteError: its package or memory is missing.
-        DataError: its settings do not fit such vectors.
+        PrerequisiteError: its package is not installed, or memory is too small.
+        DataError: its settings are not valid for these vectors.
     """
     rows, dims = world.vectors.vectors.shape
     recipe.check(rows, dims, world.vectors.cache)
@@ -425,7 +428,7 @@ class SearchTime(NamedTuple):
 
 
 def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexDiagnosisConfig) -> SearchTime:
-    """Return the time per question, one at a time, for some questions spread evenly over all."""
+    """Measure the time per question, one question at a time. A sample of questions, evenly spaced, is timed."""
     at = np.linspace(0, len(queries) - 1, min(settings.timed, len(queries))).astype(int)
     sample = [queries[row : row + 1] for row in at.tolist()]
     for query in sample[:WARM]:
@@ -444,7 +447,7 @@ LOSS_KIND = "index loss/1"
 
 
 class LossRow(Frozen):
-    """Values of one effort by question, stored between invocations."""
+    """Values of each question at one effort, stored for later invocations."""
 
     values: Mapping[str, tuple[Number, ...]]
 
@@ -465,10 +468,10 @@ class EffortTuner:
         self._exact = self._values(world.truth(asked, self.depth))
 
     def tune(self, family: IndexFamily, limit: float) -> TunedPart:
-        """Return the minimum effort of one index.
+        """Find the minimum effort of one index whose loss is significantly within the limit.
 
         Raises:
-            DataError: the exact search has a value of 0, so that nothing can be lost.
+            DataError: the measure is 0 for the exact search, so that a loss is not defined.
         """
         found = self._climb(family, limit)
         tried = dict(sorted(found.items()))
@@ -490,7 +493,7 @@ class EffortTuner:
         )
 
     def _climb(self, family: IndexFamily, limit: float) -> dict[int, Mapping[str, Interval]]:
-        """Return the losses by effort: increasing efforts until one fits, then bisection."""
+        """Return the losses by effort: efforts increase until one is sufficient, then bisection finds the smallest."""
         found: dict[int, Mapping[str, Interval]] = {}
 
         def fits(effort: int) -> bool:
@@ -535,7 +538,7 @@ class EffortTuner:
         return LossRow(values={name: tuple(map(finite_or_none, row.tolist())) for name, row in values.items()})
 
     def _values(self, found: Ints) -> dict[str, Floats]:
-        """Return values by question, by measure."""
+        """Return the values of each question for each measure."""
         cutoffs, measure = self._settings.cutoffs, self._settings.measure
         if measure is None:
             truth = self._world.truth(self._asked, self.depth)
@@ -551,7 +554,7 @@ class EffortTuner:
 
 
 def depth_of(bench: Bench, settings: IndexDiagnosisConfig) -> int:
-    """Return the number of hits to search for."""
+    """Return the number of hits per question when tuning."""
     if settings.depth is not None:
         return settings.depth
     own = () if bench.run is None else bench.run.retrieve.retrievers

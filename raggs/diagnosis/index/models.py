@@ -1,4 +1,6 @@
-"""Settings and findings of `raggs diagnose index`: indexes at their points, at equal mean recall, and the selection."""
+"""Settings and findings of `raggs diagnose index`: indexes at every measured effort, indexes at equal mean recall, and
+the selected settings.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Origin = Literal["questions", "held-out passages"]
 
 
 class QuerySetValues(Frozen):
-    """Values of one set of questions, by question; stored between invocations."""
+    """Values of each question of one set, stored for later invocations."""
 
     origin: str
     hits: tuple[int, ...]
@@ -50,7 +52,7 @@ Values = Mapping[str, MeanPart]
 
 
 class QuerySetPart(ReportPart):
-    """A set of questions."""
+    """Origin and size of a set of questions."""
 
     origin: Origin
     questions: int
@@ -65,7 +67,7 @@ def _joined_ids(qids: tuple[str, ...]) -> str:
 
 
 class IndexAtEffort(ReportPart):
-    """An index at one effort, for one K."""
+    """An index at one effort, for one K: the common fields of the parts below."""
 
     index: Annotated[str, Column("index")] = Field(description="its settings, without the effort")
     effort: int
@@ -74,7 +76,7 @@ class IndexAtEffort(ReportPart):
 
     @property
     def tried(self) -> Annotated[str, Column("effort")]:
-        """The effort with the name of its setting."""
+        """The effort with the name of its setting, as in ef=16."""
         return f"{self.setting} {self.effort}".strip()
 
 
@@ -83,20 +85,20 @@ class PointPart(IndexAtEffort):
 
     origin: Origin
     qps: Annotated[float, Column("qps", text="{:,.0f}")] = Field(
-        description="queries per second, one at a time on one thread"
+        description="queries per second; queries are sent one at a time, on one thread"
     )
     cpu_ms: Annotated[float, Column("CPU ms", text="{:.3f}")] = Field(
         description="processor time per query in milliseconds"
     )
     values: Annotated[Values, Column("{key}", "score")] = Field(
-        description="recall, map, ndcg, mrr, and r<delta> of each delta"
+        description="recall, map, ndcg and mrr; for each delta, r<delta> (robustness)"
     )
     build_s: Annotated[float, Column("built in s", text="{:.1f}")]
     bytes: Annotated[int, Column("MB", text=_megabytes)]
 
 
 class MatchedPart(ReportPart):
-    """An index at one mean recall; without numbers if its points do not bracket it."""
+    """An index at one level of mean recall. If its measured points do not bracket the level, there are no numbers."""
 
     index: Annotated[str, Column("index")]
     k: int
@@ -106,21 +108,22 @@ class MatchedPart(ReportPart):
     effort: Annotated[Number, Column("effort", text="{:.3g}", none="not bracketed")] = None
     qps: Annotated[Number, Column("qps", text="{:,.0f}")] = None
     values: Annotated[Values, Column("{key}", "score", none="–")] = Field(
-        {}, description="values as of a measured point"
+        {}, description="mean values, with the same names as those of a measured point"
     )
     against: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
         {}, description="differences from the first index, paired by query"
     )
     sure: tuple[str, ...] = Field(
-        (), description="robustness levels with a significant difference (simultaneous intervals)"
+        (),
+        description="robustness levels with a significant difference from the first index",
     )
     deviation: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
-        {}, description="deviation from the mean of all indexes, as a share of it"
+        {}, description="relative deviation from the mean over all indexes"
     )
 
 
 class ChosenPart(IndexAtEffort):
-    """A point of the front of two quantities, with a third one fixed."""
+    """A point of the Pareto front of two quantities, among the points that reach the minimum of the third."""
 
     origin: Origin
     recall: Annotated[float, Column("recall", "score")]
@@ -129,7 +132,9 @@ class ChosenPart(IndexAtEffort):
 
 
 class FrontPart(ReportPart):
-    """The three-way choice."""
+    """The three-way choice: the number of points that reach the constraint, and their Pareto front on the other two
+    quantities.
+    """
 
     what: str
     least: float
@@ -140,11 +145,11 @@ class FrontPart(ReportPart):
 
 
 class LossPart(ReportPart):
-    """Loss of an effort against the exact search."""
+    """Loss at one effort, compared with the exact search."""
 
     effort: int
     losses: Annotated[Mapping[str, MeanPart], Column("{key}", "signed")] = Field(
-        description="loss by metric with its cutoff, as a share"
+        description="relative loss by metric, with the cutoff in the name of the metric"
     )
 
 
@@ -157,39 +162,39 @@ class TunedPart(ReportPart):
     depth: int
     origin: Origin
     questions: int
-    effort: int | None = Field(description="lowest sufficient effort; null: none")
+    effort: int | None = Field(description="lowest sufficient effort; null if no effort is sufficient")
     yaml: str | None = Field(description="the retriever's index as YAML for the configuration")
     tried: tuple[LossPart, ...]
 
 
 class BinPart(ReportPart):
-    """Answers to questions with about the same recall."""
+    """Correctness of the answers to questions with about the same recall."""
 
     recall: Annotated[float, Column("recall from", text="{:g}")]
     answers: Annotated[int, Column("answers", text="{:,}")]
     accuracy: Annotated[float, Column("correct", "score")]
     exact: Annotated[float, Column("by the exact search", "score")] = Field(
-        description="accuracy with the exact search on the same queries"
+        description="accuracy of answers from the exact search, for the same queries"
     )
     ratio: Annotated[MeanPart, Column("ratio", "score")]
 
 
 class RequiredRecallPart(ReportPart):
-    """How much recall answers need."""
+    """How much recall is needed for correct answers."""
 
     k: int
     near: float
-    delta: Number = Field(description="required recall; null: the answers do not determine it")
+    delta: Number = Field(description="required recall; null if the answers do not determine it")
     bins: tuple[BinPart, ...]
 
 
 class LowRecallPart(IndexAtEffort):
     """The questions with the lowest recall of an index."""
 
-    below: float = Field(description="recall that these queries do not reach")
+    below: float = Field(description="all of these queries have a recall below this value")
     share: Annotated[float, Column("share", "score")] = Field(description="share of all queries")
     qids: Annotated[tuple[str, ...], Column("such as", text=_joined_ids)] = Field(
-        description="examples, lowest recall first; row numbers if the file has no ids"
+        description="example queries, lowest recall first; row numbers if the queries have no ids"
     )
 
 
@@ -213,7 +218,7 @@ class IndexFindings(DiagnosisFindings):
 
 
 def _share(given: object) -> object:
-    """Return a share; texts such as "1%" are converted."""
+    """Convert a share; a text such as "1%" becomes 0.01."""
     if isinstance(given, str) and given.strip().endswith("%"):
         try:
             return float(given.strip()[:-1]) / 100
@@ -223,7 +228,7 @@ def _share(given: object) -> object:
 
 
 def _vary(given: object) -> object:
-    """Return a mapping; words such as "m=8,16" are parsed."""
+    """Convert arguments such as "m=8,16" to a mapping."""
     if not isinstance(given, list | tuple):
         return given
     found: dict[str, list[str]] = {}
@@ -238,7 +243,7 @@ def _vary(given: object) -> object:
 
 
 def _fixed(given: object) -> object:
-    """Return a mapping; words such as "recall=0.9" are parsed."""
+    """Convert arguments such as "recall=0.9" to a mapping."""
     if not isinstance(given, str):
         return given
     what, _, least = given.partition("=")
@@ -251,55 +256,58 @@ FixableMeasure = Literal["recall", "robustness", "qps"]
 
 
 class FixedTarget(Settings):
-    """The one of three quantities that must be reached; the front is that of the other two."""
+    """The constraint: one of three quantities, and its minimum. The Pareto front is computed for the other two."""
 
     what: FixableMeasure = Field("recall", description="recall, robustness (at `robust_at`) or qps")
     least: float = Field(0.9, gt=0, description="minimum value")
 
 
 class IndexDiagnosisConfig(DiagnosisConfig):
-    """Settings of the kind `index`."""
+    """Settings of `raggs diagnose index`."""
 
     type: Literal["index"] = "index"
     indexes: Annotated[tuple[IndexSpec, ...], BeforeValidator(split_commas), Flag(("--index",), "LIST")] = Field(
-        (), description="indexes to compare; empty: hnsw, ivf, and ivf with product quantisation"
+        (), description="indexes to compare; default: hnsw, ivf, and ivf with product quantisation"
     )
     vary: Annotated[Mapping[str, tuple[int, ...]], BeforeValidator(_vary), Flag(("--vary",), "NAME=LIST")] = Field(
-        {}, description="settings and values to try, e.g. m=8,16; applied to every index that has the setting"
+        {}, description="values to try for a setting, e.g. m=8,16; used for every index that has the setting"
     )
     k: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field(
         (10, 100), min_length=1, description="number of nearest neighbours to retrieve"
     )
-    held_out: int = Field(500, ge=0, description="passages used as queries instead of being indexed (at most a tenth)")
+    held_out: int = Field(
+        500, ge=0, description="number of passages that are not indexed, but used as queries (at most a tenth of all)"
+    )
     deltas: Annotated[tuple[Share, ...], Flag(("--deltas",), "SHARE")] = Field(
         (0.1, 0.3, 0.5, 0.7, 0.9), min_length=1, description="recall levels that define robustness"
     )
     recall_levels: Annotated[tuple[Share, ...], Flag(value="SHARE")] = Field(
         (0.8, 0.9, 0.95), min_length=1, description="mean recall levels at which indexes are compared"
     )
-    timed: int = Field(100, ge=1, description="timed queries per measured point")
+    timed: int = Field(100, ge=1, description="number of timed queries per measured point")
     rounds: int = Field(3, ge=1, description="repetitions of each timed query; the median counts")
     tune: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, BeforeValidator(_share), Flag(value="LOSS")] = Field(
-        None, description="allowed loss, 0.01 or 1%: find the lowest sufficient effort"
+        None, description="allowed loss, such as 0.01 or 1%; finds the lowest effort whose loss is within it"
     )
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (10, 30), min_length=1, description="cutoffs at which the loss is measured"
     )
     measure: str | None = Field(
-        None, description="metric of the loss, without @k (needs a golden set); null: recall of the exact neighbours"
+        None,
+        description="metric of the loss, without @k (needs a golden set); null for the recall of the exact neighbours",
     )
     depth: int | None = Field(
-        None, ge=1, description="neighbours per query when tuning; null: the dense retriever's k, or 50"
+        None, ge=1, description="number of neighbours per query when tuning; null for the dense retriever's k, or 50"
     )
     constraint: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(
-        None, description="constraint on recall, robustness or qps; the report shows the best points of the other two"
+        None, description="minimum of recall, robustness or qps; the report shows the best points by the other two"
     )
     robust_at: Annotated[Share, Flag(value="SHARE")] = Field(0.3, description="recall that defines robustness")
     correct: Path | None = Field(
-        None, description="CSV of qid, setting, correct: correctness of answers, to choose delta"
+        None, description="CSV file with the columns qid, setting and correct (0 or 1), from which delta is chosen"
     )
     accuracy_share: Annotated[Share, Flag(value="SHARE")] = Field(
-        NEAR_ACCURACY_SHARE, description="sufficient share of the exact search's accuracy"
+        NEAR_ACCURACY_SHARE, description="accuracy that is sufficient, as a share of the exact search's accuracy"
     )
     vectors: Path | None = Field(None, description="NumPy file with passage vectors, instead of a corpus")
     queries: Path | None = Field(None, description="NumPy file with query vectors")

@@ -1,8 +1,9 @@
-"""Diagnosis `judge`: one prompt of 40 passages compared with the rank stage, with the user's own model.
+"""Diagnosis `judge`: whether the user's own model orders a pool consistently, with one prompt of 40 passages and with
+the rank stage.
 
 `measuring` contains pools, orders, grades and findings; this module contains the diagnosis, its forecast, tables and
-plots. A dry run counts the prompts of a pool exactly. It follows a ranking to the first missing answer, and bounds the
-rest by `rank.max_calls`.
+plots. A dry run counts the calls with one prompt per pool exactly. It follows each ranking to the first missing answer,
+and assumes `rank.max_calls` for the rest.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ NO_WHOLE_ORDER = "no order of a whole pool"
 
 
 def verdict(found: JudgeFindings) -> str:
-    """Return how often orders change, in one prompt and by the rank stage, and whether the rank stage is worth its
+    """Return how often orders change with one prompt and with the rank stage, and whether the rank stage is worth its
     calls.
     """
     single, ranked = found.single, found.ranked
@@ -110,9 +111,9 @@ def _methods_section(found: JudgeFindings) -> Section:
     ]
     if found.grading.get("calls"):
         calls, usd = found.grading["calls"], found.grading["usd"]
-        sentences.append(f"the grades that the rank stage starts from needed {calls:,.0f} calls, {usd:.2g} USD")
+        sentences.append(f"the grades that the rank stage starts from cost {calls:,.0f} calls and {usd:.2g} USD")
     terms = (
-        Legend("[ ]", "95% confidence interval over pools (bootstrap); too narrow with fewer than ten pools"),
+        Legend("[ ]", "95% confidence interval over pools (bootstrap); with fewer than ten pools, it is too narrow"),
         *terms_of(ways, "again", "otherwise"),
         Legend("calls, tokens, USD", "per order of one pool"),
     )
@@ -135,10 +136,10 @@ def _places(found: JudgeFindings) -> Section:
 def _position_bias_section(favour: PositionBiasPart) -> Section:
     fair = f"{favour.fair_first:.3g}"
     rows = (
-        ("one prompt: reversed pairs won by the passage shown first", favour.toward.cell(), "0.5"),
-        ("one prompt: gain of the first over the last position, grades", favour.single.cell(), "0"),
-        ("rank stage: batches won by the passage shown first", favour.first.cell(), fair),
-        ("rank stage: gain of the first over the last position, grades", favour.ranked.cell(), "0"),
+        ("one prompt: share of reversed pairs won by the passage shown first", favour.toward.cell(), "0.5"),
+        ("one prompt: gain of the first position over the last, in grades", favour.single.cell(), "0"),
+        ("rank stage: share of batches won by the passage shown first", favour.first.cell(), fair),
+        ("rank stage: gain of the first position over the last, in grades", favour.ranked.cell(), "0"),
     )
     low, high = favour.toward.low, favour.toward.high
     told = "no significant position bias in one prompt"
@@ -195,7 +196,9 @@ def _mark(drawing: Drawing, x: float, up: AxisScale, part: PoolsPart, kinds: tup
 async def count_asks(
     llm: DryRunLLM, judge: Judge, run: RunConfig, pools: Sequence[QueryPool], plan: RepeatPlan
 ) -> None:
-    """Make the calls of the diagnosis with dry-run models, part by part; a ranking is bounded by `rank.max_calls`."""
+    """Make the calls of the diagnosis with dry-run models, part by part. Count at most `rank.max_calls` calls for each
+    ranking.
+    """
     ordering, paid = run.ordering, bool(judge.models)
     llm.turn_to("grades")
     rows = await grades_of(judge, pools)
@@ -238,10 +241,10 @@ class JudgeDiagnosisConfig(DiagnosisConfig):
     type: Literal["judge"] = "judge"
     pools: int = Field(10, ge=1, description="number of pools")
     size: int = Field(40, ge=MIN_POOL_PASSAGES, description="maximum number of passages per pool")
-    showings: int = Field(2, ge=1, description="number of presentation orders per pool")
-    repeats: int = Field(2, ge=1, description="repetitions per presentation order")
-    rankings: int = Field(2, ge=1, description="rankings per pool by the rank stage")
-    top: int = Field(10, ge=1, description="number of top passages that are compared")
+    showings: int = Field(2, ge=1, description="number of different presentation orders per pool")
+    repeats: int = Field(2, ge=1, description="number of calls per presentation order")
+    rankings: int = Field(2, ge=1, description="number of times that the rank stage ranks each pool")
+    top: int = Field(10, ge=1, description="number of top passages whose overlap is compared")
 
 
 class JudgeDiagnosis(Diagnosis[JudgeFindings]):
@@ -264,11 +267,15 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
     _about: Causes | None = None
 
     def causes(self, bench: Bench) -> Causes:
-        """Return the causes, including the pools and everything that can change the judge's answers."""
+        """Return everything that can change the findings, including the pools and all that can change the judge's
+        answers.
+        """
         return {**super().causes(bench), **self._asked(bench)}
 
     def _asked(self, bench: Bench) -> Causes:
-        """Return the causes of the judge's answers, computed once, because it reads the code of Python judges."""
+        """Return everything that can change the judge's answers. It is computed only once, because it reads the code of
+        Python judges.
+        """
         if self._about is None:
             run, judge = _run(bench), judge_of(bench, _run(bench))
             pools = [
@@ -307,7 +314,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         )
 
     def measure(self, bench: Bench) -> JudgeFindings:
-        """Grade ungraded pools, order each pool in one prompt, rank it, and compare."""
+        """Grade pools without grades, order each pool by one prompt and by the rank stage, and compare the orders."""
         run, plan, pools = _run(bench), self._plan(bench), self._chosen(bench)
         about = [self.config.type, bench.seed, bench.causes("run"), self._asked(bench)]
         grading = JudgeAnswerCosts(rows=(), calls=0, tokens=0, usd=0.0)
@@ -333,16 +340,16 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return found.pools
 
     def sections(self, found: JudgeFindings) -> tuple[Section, ...]:
-        """Return the tables: the two methods, results by rank, position bias, failures."""
+        """Return the tables: the methods, results by rank, position bias, and failures."""
         return (_methods_section(found), _places(found), _position_bias_section(found.favour), *_failures(found))
 
     def main_table(self, found: JudgeFindings) -> Table | None:
-        """Return the share of reversed pairs and the calls, by method."""
+        """Return the share of reversed pairs and the number of calls of each method."""
         table = table_of((found.single, found.informed, found.ranked), "name", "again", "otherwise", "tau", "calls")
         return None if table is None else without_intervals(table)
 
     def plots(self, found: JudgeFindings) -> Mapping[str, str]:
-        """Return the plots: the share of pairs that change, and how often neighbours keep their order by rank."""
+        """Return the plots: the share of pairs that change, and how often neighbours keep their order, by rank."""
         ways = [
             (f"{found.single.name}, repeated", found.single.again),
             (f"{found.single.name}, other order", found.single.otherwise),
@@ -391,7 +398,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return RepeatPlan(bench.seed, self.config.showings, self.config.repeats, self.config.rankings)
 
     def _chosen(self, bench: Bench) -> list[QueryPool]:
-        """Return the pools, found once."""
+        """Return the pools. They are searched for only once."""
         if self._pools is None:
             run = _run(bench)
             found = pools_of(bench, run, self.config.pools, self.config.size)
@@ -401,5 +408,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
 
 def _run(bench: Bench) -> RunConfig:
     if bench.run is None:
-        raise PrerequisiteError("this diagnosis needs a run's configuration", remedy="pass it: --config raggs.yaml")
+        raise PrerequisiteError(
+            "this diagnosis needs a run's configuration", remedy="pass the configuration: --config raggs.yaml"
+        )
     return bench.run

@@ -1,13 +1,14 @@
 """Pools, answers and findings of the diagnosis of a judge. An undefined number is null.
 
-Pools come from a run's own judge stage, or are searched with the run's configuration by retrievers without paid models.
-Near-duplicates are removed as in the rank stage, and grades of searched pools are requested from the judge.
+If the golden set is a run, its pools and grades are used. Otherwise pools are made with the run's configuration, by its
+retrievers without paid models. Near-duplicates are removed as in the rank stage, and the judge grades pools that have
+no grades yet.
 
-The judge is called for missing grades, for one prompt of the complete pool, and for the rank stage. The presentation of
-a list depends only on the seed, the question and its number. Paid answers are stored by prompt and sample, so an
-interrupted diagnosis does not pay twice. A repeated ranking starts with other batches.
+The judge is called for missing grades, to order the complete pool by one prompt, and for the rank stage. The order in
+which a list is shown depends only on the seed, the question and the number of the presentation. Paid answers are stored
+by prompt and sample, so an interrupted diagnosis does not pay twice. A repeated ranking starts with different batches.
 
-Each figure has one value per pool; its mean has an interval over resampled pools.
+Each figure is a mean of one value per pool, with an interval over resampled pools.
 """
 
 from __future__ import annotations
@@ -66,23 +67,25 @@ class JudgeAnswerRow(ReportPart):
     """A stored answer of the judge: one order of a list, or one complete ranking."""
 
     qid: str
-    sample: int = Field(description="number of the repetition, or of the ranking")
+    sample: int = Field(description="number of the repetition or, for the rank stage, of the ranking")
     shown: tuple[str, ...] = Field(
-        description="passages in the order of presentation; of a ranking: the pool by fused rank"
+        description="passages in presentation order or, for a ranking, the pool by fused rank"
     )
     order: tuple[str, ...] | None = Field(description="order, best first; null if the judge returned none")
     error: str | None = None
-    scores: tuple[float, ...] = Field((), description="scores of a ranking, aligned with `order`, in grades")
+    scores: tuple[float, ...] = Field((), description="for a ranking: scores of the passages in `order`, in grades")
     sharpness: Number = None
-    position_bias: Number = Field(None, description="position bias of a ranking: gain of the first position, in grades")
+    position_bias: Number = Field(
+        None, description="for a ranking: position bias, as the gain of the first position in grades"
+    )
     asked: int = Field(1, description="number of calls")
     failed: int = 0
     errors: tuple[str, ...] = ()
-    first: int = Field(0, description="batches won by the passage shown first")
+    first: int = Field(0, description="number of batches won by the passage shown first")
 
 
 class JudgeAnswerCosts(ReportPart):
-    """All answers of one kind, and their cost, whenever they were paid for."""
+    """All answers of one kind, and their cost. The cost includes answers that earlier invocations paid for."""
 
     rows: tuple[JudgeAnswerRow, ...]
     calls: int
@@ -101,7 +104,7 @@ def _usd(value: float) -> str:
 
 
 class OrderMethodPart(ReportPart):
-    """A method to order pools."""
+    """Results of one method to order pools."""
 
     name: Annotated[str, Column("way")]
     again: Annotated[
@@ -117,19 +120,17 @@ class OrderMethodPart(ReportPart):
         Column(
             "other order",
             "score",
-            legend="share of pairs that are reversed in another presentation order; rank stage: in a repeated ranking",
+            legend="share of pairs reversed in another presentation order; rank stage: in a repeated ranking",
         ),
-    ] = Field(
-        description="share of pairs that are reversed in another presentation order; rank stage: in a repeated ranking"
-    )
+    ] = Field(description="share of pairs reversed in another presentation order; rank stage: in a repeated ranking")
     tau: Annotated[PoolsPart, Column("tau", "score")] = Field(
-        description="Kendall's tau of the other order: 1 - 2 × share"
+        description="Kendall's tau with the other order: 1 - 2 × share of reversed pairs"
     )
     top: Annotated[PoolsPart, Column("overlap@{top}", "score")] = Field(
         description="share of the first `top` passages that both orders have in common"
     )
-    asked: Annotated[int, Column("asked")] = Field(description="number of calls for an order")
-    failed: Annotated[int, Column("failed")] = Field(description="calls without a valid order")
+    asked: Annotated[int, Column("asked")] = Field(description="number of calls for the orders")
+    failed: Annotated[int, Column("failed")] = Field(description="number of calls without a valid order")
     calls: Annotated[float, Column("calls", text="{:.4g}")] = Field(
         description="mean number of calls per order of one pool"
     )
@@ -140,18 +141,18 @@ class OrderMethodPart(ReportPart):
 
 
 class PlacePart(ReportPart):
-    """How often neighbours of an order are in the same order in another one."""
+    """How often passages that are neighbours in one order are in the same order in another one."""
 
     first: int
     last: int
     again: Annotated[PoolsPart, Column("one prompt, repeated", "score")] = Field(
-        description="neighbours of one prompt, in its repetition"
+        description="neighbours in an order by one prompt that keep their order in its repetition"
     )
     against: Annotated[PoolsPart, Column("one prompt, by rank stage", "score")] = Field(
-        description="of one prompt, by rank stage"
+        description="neighbours in an order by one prompt that have the same order in the rank stage"
     )
     ranked: Annotated[PoolsPart, Column("rank stage, repeated", "score")] = Field(
-        description="neighbours of the rank stage, in its repetition"
+        description="neighbours in a ranking by the rank stage that keep their order in its repetition"
     )
 
     @property
@@ -161,13 +162,13 @@ class PlacePart(ReportPart):
 
 
 class PositionBiasPart(ReportPart):
-    """Effect of the position at which a passage is shown."""
+    """Position bias: effect of the position at which a passage is shown."""
 
     toward: PoolsPart = Field(description="one prompt: share of reversed pairs won by the passage shown first")
-    single: PoolsPart = Field(description="one prompt: gain of the first over the last position, in grades")
-    first: PoolsPart = Field(description="rank stage: share of batches won by the passage shown first")
+    single: PoolsPart = Field(description="one prompt: gain of the first position over the last, in grades")
+    first: PoolsPart = Field(description="rank stage: share of number of batches won by the passage shown first")
     fair_first: float
-    ranked: PoolsPart = Field(description="rank stage: gain of the first over the last position, in grades")
+    ranked: PoolsPart = Field(description="rank stage: gain of the first position over the last, in grades")
 
 
 class JudgeFindings(DiagnosisFindings):
@@ -187,21 +188,25 @@ class JudgeFindings(DiagnosisFindings):
     )
     ranked: OrderMethodPart
     gain: PoolsPart = Field(description="`otherwise` of `informed` minus that of the rank stage, paired by pool")
-    between: PoolsPart = Field(description="Kendall's tau of one prompt with the rank stage")
+    between: PoolsPart = Field(description="Kendall's tau between one prompt and the rank stage")
     favour: PositionBiasPart
     sharpness: PoolsPart = Field(description="sharpness of one prompt, on the scale of the rank stage")
     ranked_sharpness: PoolsPart
     places: tuple[PlacePart, ...]
-    grading: Mapping[str, float] = Field(description="calls and USD of the grades that the rank stage starts from")
+    grading: Mapping[str, float] = Field(
+        description="number and cost (USD) of the calls for the grades that the rank stage starts from"
+    )
     errors: Mapping[str, int] = Field(description="reasons for missing orders, with counts")
 
 
-MIN_POOL_PASSAGES = 5  # minimum number of passages of a pool
+MIN_POOL_PASSAGES = 5  # pools with fewer passages are not used
 
 
 @dataclass(frozen=True)
 class QueryPool:
-    """A question with the passages to order, best fused first; without grades if it has none yet."""
+    """A question with the passages to order, best fused rank first. `grades` is empty if the passages were not graded
+    yet.
+    """
 
     query: Query
     passages: tuple[Passage, ...]
@@ -209,7 +214,8 @@ class QueryPool:
 
 
 def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryPool]:
-    """Return up to `count` pools, sorted by query; the longest ones are chosen, ties at random.
+    """Return up to `count` pools, sorted by query. From a run, the longest pools are chosen, with ties broken at
+    random.
 
     Raises:
         PrerequisiteError: no pool has five passages, or every retriever uses paid models.
@@ -226,13 +232,13 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
     if not found:
         raise PrerequisiteError(
             f"no pool has at least {MIN_POOL_PASSAGES} passages",
-            remedy="raggs run --config raggs.yaml --to judge creates pools",
+            remedy="create pools: raggs run --config raggs.yaml --to judge",
         )
     return sorted(found, key=lambda pool: pool.query.qid)
 
 
 def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool]:
-    """Return the pools without the passages that the rank stage leaves unordered; unchanged if they have no grades yet.
+    """Return the pools without the passages that the rank stage does not order. Pools without grades are not changed.
 
     Raises:
         PrerequisiteError: no pool has a relevant passage, or no pool has enough passages at or above the floor.
@@ -244,7 +250,7 @@ def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[
     found = [pool if not pool.grades else _pool_above_floor(pool, floor) for pool in ranked]
     if not (kept := [pool for pool in found if len(pool.passages) >= MIN_POOL_PASSAGES]):
         told = f"no pool has at least {MIN_POOL_PASSAGES} passages of grade {floor} (rank.floor) or more"
-        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, to order all passages")
+        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}to order all passages")
     return kept
 
 
@@ -269,14 +275,14 @@ def _graded_head(found: GoldenQuery, size: int) -> QueryPool | None:
 
 @dataclass(frozen=True)
 class _Lookup:
-    """Queries and passages for the merge stage."""
+    """The services that the merge stage needs."""
 
     queries: Mapping[str, Query]
     passages: PassageLookup
 
 
 def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[QueryPool]:
-    """Yield the pools of some randomly chosen questions, searched now."""
+    """Search for some randomly chosen questions, and yield their pools."""
     qids = list(bench.queries)
     lot = generator(bench.seed, "pools", len(qids)).permutation(len(qids)).tolist()
     chosen = {qids[at]: bench.queries[qids[at]] for at in sorted(lot[:count])}
@@ -304,7 +310,7 @@ def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[Re
 
 
 def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequence[str]) -> list[Retriever]:
-    """Return the retrievers without paid models.
+    """Return the run's retrievers that call no paid models.
 
     Raises:
         PrerequisiteError: there is none.
@@ -314,7 +320,7 @@ def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qi
     if not free:
         raise PrerequisiteError(
             "no pools exist yet, and every retriever calls a paid model",
-            remedy="raggs run --config raggs.yaml --to merge creates pools",
+            remedy="create pools: raggs run --config raggs.yaml --to merge",
         )
     return [bench.workspace.retriever(spec, bench.passages, qids, embedder) for spec in free]
 
@@ -322,7 +328,7 @@ def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qi
 def _search_records(
     bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None
 ) -> list[EmbedRecord]:
-    """Return the questions as they are searched, rewritten by the run's rewriter unless that is paid."""
+    """Return the questions to search for. The run's rewriter rewrites them, if it calls no paid model."""
     own = bench.workspace.rewriter(run.embed.rewrite)
     rewriter = bench.workspace.rewriter(NoRewriter.Config()) if own.models else own
     prepared = [bench.workspace.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
@@ -338,13 +344,13 @@ def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:
 
 @dataclass(frozen=True)
 class RepeatPlan:
-    """Numbers of repetitions.
+    """How often the judge orders each pool.
 
     Attributes:
         seed: random seed of the presentations.
         showings: number of orders in which a pool is shown.
-        repeats: calls per order.
-        rankings: rankings of each pool by the rank stage.
+        repeats: number of calls per presentation order.
+        rankings: number of times that the rank stage ranks each pool.
     """
 
     seed: int
@@ -353,7 +359,7 @@ class RepeatPlan:
     rankings: int
 
     def shown(self, pool: QueryPool, showing: int) -> list[int]:
-        """Return the positions of a pool's passages in one order of presentation."""
+        """Return the order in which a pool's passages are shown, as positions in the pool."""
         found: list[int] = (
             generator(self.seed, "shown", pool.query.qid, showing).permutation(len(pool.passages)).tolist()
         )
@@ -361,7 +367,7 @@ class RepeatPlan:
 
 
 async def one_prompt(judge: Judge, pools: Sequence[QueryPool], plan: RepeatPlan) -> list[JudgeAnswerRow]:
-    """Return the answers for every pool in one prompt, for each order of presentation and each repetition."""
+    """Return the judge's orders of every pool by one prompt, for each presentation order and each repetition."""
     asked = [
         (pool, plan.shown(pool, showing), repeat)
         for pool in pools
@@ -383,7 +389,7 @@ async def one_prompt(judge: Judge, pools: Sequence[QueryPool], plan: RepeatPlan)
 
 
 async def grades_of(judge: Judge, pools: Sequence[QueryPool]) -> list[JudgeAnswerRow]:
-    """Return the grades of ungraded pools as `scores`; a passage on which the judge failed gets the lowest grade."""
+    """Return the grades of ungraded pools as `scores`; if the judge failed on a passage, it gets the lowest grade."""
 
     async def grade(pool: QueryPool) -> JudgeAnswerRow:
         said = await asyncio.gather(*(judge.grade(pool.query, passage) for passage in pool.passages))
@@ -401,16 +407,16 @@ async def grades_of(judge: Judge, pools: Sequence[QueryPool]) -> list[JudgeAnswe
 
 
 def graded(pools: Sequence[QueryPool], rows: Sequence[JudgeAnswerRow]) -> list[QueryPool]:
-    """Return the pools, with these grades if they had none."""
+    """Return the pools. Pools without grades get these grades."""
     found = {row.qid: tuple(map(int, row.scores)) for row in rows}
     return [pool if pool.grades else replace(pool, grades=found[pool.query.qid]) for pool in pools]
 
 
-ALL_ORDERED = {"floor": MIN_GRADE, "min_best_grade": MIN_GRADE}  # settings with which a pool is ranked completely
+ALL_ORDERED = {"floor": MIN_GRADE, "min_best_grade": MIN_GRADE}  # settings that make the engine rank a pool completely
 
 
 class Rankings:
-    """Rankings of pools with the rank stage's own settings, each started with another seed."""
+    """Ranks pools with the settings of the run's rank stage. Each ranking of a pool has another seed."""
 
     def __init__(self, judge: Judge, run: RunConfig) -> None:
         self._judge, self._config = judge, run.ordering
@@ -421,14 +427,15 @@ class Rankings:
         return list(await asyncio.gather(*asked))
 
     async def ranked(self, pool: QueryPool, number: int) -> JudgeAnswerRow:
-        """Return one ranking."""
+        """Rank one pool once."""
         course, asked = await self.begun(pool, number), _RankingCalls()
         while batches := course.next_round():
             said = await asyncio.gather(*(self.ask(pool, batch, number) for batch in batches))
             course.learn([asked.take(batch, each) for batch, each in zip(batches, said, strict=True)])
-            await asyncio.sleep(0)  # a ranker computes for milliseconds; let other tasks run
+            await asyncio.sleep(0)  # the ranker computes for milliseconds, so other tasks must get a turn
         found = course.ranking()
-        spoke = asked.count == 0 or len(asked.errors) < asked.count  # a ranking without any answer is not an order
+        # if the judge gave no valid answer, there is no ranking
+        spoke = asked.count == 0 or len(asked.errors) < asked.count
         return JudgeAnswerRow(
             qid=pool.query.qid,
             sample=number,
@@ -444,7 +451,7 @@ class Rankings:
         )
 
     async def begun(self, pool: QueryPool, number: int) -> RankingProcess:
-        """Return the ranking process of the complete pool at its start, including orders by humans."""
+        """Return the ranking process of the complete pool before its first call, with orders by humans included."""
         ids = tuple(passage.doc_id for passage in pool.passages)
         config = self._config.model_copy(update={"seed": self._config.seed + number, **ALL_ORDERED})
         course = config.course(KeptPool(pool.query.qid, ids, pool.grades, {}))
@@ -461,14 +468,14 @@ class Rankings:
 
 
 class _RankingCalls:
-    """Statistics of the calls of one ranking."""
+    """Counts the calls of one ranking."""
 
     def __init__(self) -> None:
         self.count = self.first = 0
         self.errors: list[str] = []
 
     def take(self, batch: Batch, said: Ordering) -> JournalRecord:
-        """Count an answer, and return it in the form that rankings use."""
+        """Count an answer, and convert it to the form that the ranking engine uses."""
         self.count += 1
         if said.order is None:
             self.errors.append(said.error or said.silent or "no order")
@@ -491,7 +498,7 @@ def kept_answers(
     causes: Sequence[object],
     ask: Callable[[Judge], Coroutine[object, object, list[JudgeAnswerRow]]],
 ) -> JudgeAnswerCosts:
-    """Return stored answers, or request them now, with their cost."""
+    """Return the answers with their cost. Answers that are not stored are requested now."""
 
     def make() -> list[JudgeAnswerCosts]:
         llm = MeteredLLM(bench.workspace.llm)
@@ -503,20 +510,20 @@ def kept_answers(
     return bench.kept(list(causes), JudgeAnswerCosts, make)[0]
 
 
-POSITION_GROUP_ENDS = (5, 10, 20, 30, 40)  # last ranks of the parts of a list
-MAX_SHOWN_ERRORS = 3  # maximum number of failure reasons listed
+POSITION_GROUP_ENDS = (5, 10, 20, 30, 40)  # last rank of each range of ranks
+MAX_SHOWN_ERRORS = 3  # maximum number of failure reasons in the table
 
 
 @dataclass(frozen=True)
 class JudgeAnswers:
-    """All answers to compare.
+    """Compares all answers.
 
     Attributes:
         single: orders of complete pools in one prompt.
-        ranked: rankings; their `shown` is the pool.
-        grades: by pool and passage, the grades that the rank stage starts from.
-        top: number of first passages to compare.
-        batch: passages that the rank stage shows at a time.
+        ranked: rankings by the rank stage. Their `shown` is the pool by fused rank.
+        grades: the grades that the rank stage starts from, by pool and passage.
+        top: number of top passages whose overlap is compared.
+        batch: number of passages per batch of the rank stage.
         seed: random seed of the intervals.
     """
 
@@ -529,24 +536,24 @@ class JudgeAnswers:
 
     @cached_property
     def qids(self) -> tuple[str, ...]:
-        """Queries of the pools."""
+        """Ids of the queries whose pools were ranked, sorted."""
         return tuple(sorted({row.qid for row in self.ranked.rows}))
 
     @cached_property
     def orders(self) -> Mapping[str, list[ObservedOrder]]:
-        """Orders from one prompt, by pool."""
+        """Orders by one prompt, by pool."""
         return {qid: _observed_orders(self.single.rows, qid) for qid in self.qids}
 
     @cached_property
     def rankings(self) -> Mapping[str, list[ObservedOrder]]:
-        """Rankings by pool; each counts as a separate presentation."""
+        """Rankings, by pool. Each ranking counts as a separate presentation."""
         return {qid: _observed_orders(self.ranked.rows, qid) for qid in self.qids}
 
     @cached_property
     def informed(self) -> Mapping[str, list[ObservedOrder]]:
-        """Orders from one prompt combined with the grades, by pool."""
+        """Orders by one prompt, combined with the grades, by pool."""
         found = {}
-        for qid in self.qids:  # grades by the passages' numbers, as in `ObservedOrder`
+        for qid in self.qids:  # sorted by the passages' numbers, as in `ObservedOrder`
             grades = np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
             found[qid] = [with_grades(told, grades) for told in self.orders[qid]]
         return found
@@ -554,26 +561,28 @@ class JudgeAnswers:
     # --- the three methods ---
 
     def of_prompts(self, name: str, orders: Mapping[str, list[ObservedOrder]]) -> OrderMethodPart:
-        """Return the results of one prompt of the complete pool, from its `orders` or from those combined with
-        grades.
+        """Return the results of one prompt with the complete pool. `orders` are its orders, or its orders combined with
+        the grades.
         """
         again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
         top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
         return self._way(name, self.single, again, self._turned(orders), top)
 
     def rank_stage(self, name: str) -> OrderMethodPart:
-        """Return the results of the rank stage, which never repeats a presentation."""
+        """Return the results of the rank stage. It never repeats a presentation, so `again` is undefined."""
         top = [mean_overlap(self.rankings[qid], self.top, same=True) for qid in self.qids]
         return self._way(name, self.ranked, [math.nan] * len(self.qids), self._afresh, top)
 
     @property
     def gain(self) -> PoolsPart:
-        """Return how many fewer pairs change with the rank stage than with one prompt that uses the same grades."""
+        """Return by how much the share of changed pairs is lower with the rank stage than with one prompt that uses the
+        same grades.
+        """
         return self.mean(np.array(self._turned(self.informed)) - np.array(self._afresh))
 
     @property
     def between(self) -> PoolsPart:
-        """Return Kendall's tau of the two methods, over all orders of a pool."""
+        """Return Kendall's tau between the two methods, as a mean over all pairs of their orders of a pool."""
         return self.mean([1 - 2 * _disagreement_between(self.orders[qid], self.rankings[qid]) for qid in self.qids])
 
     # --- position bias and sharpness ---
@@ -598,12 +607,12 @@ class JudgeAnswers:
 
     @property
     def ranked_sharpness(self) -> PoolsPart:
-        """Return the sharpness that the engine estimates."""
+        """Return the sharpness that the ranking engine estimates from the rank stage's batches."""
         rows = self.ranked.rows
         return self.mean(self._by_pool([row.sharpness for row in rows], rows))
 
     def places(self) -> tuple[PlacePart, ...]:
-        """How often neighbours keep their order, by range of ranks."""
+        """Return how often neighbours keep their order, by range of ranks."""
         longest = max((len(row.shown) for row in self.ranked.rows), default=0)
         ends = [*(end for end in POSITION_GROUP_ENDS if end < longest - 1), max(1, longest - 1)]
         again, against, ranked = [], [], []
@@ -627,13 +636,13 @@ class JudgeAnswers:
         )
 
     def errors(self) -> dict[str, int]:
-        """Return why no order was given, the most frequent reason first."""
+        """Return the reasons for missing orders with their counts, the most frequent reason first."""
         said = [row.error or "no order" for row in self.single.rows if row.order is None]
         said += [error for row in self.ranked.rows for error in row.errors]
         return dict(Counter(said).most_common(MAX_SHOWN_ERRORS))
 
     def mean(self, values: npt.ArrayLike) -> PoolsPart:
-        """Return the mean over pools."""
+        """Return the mean over pools, with its interval."""
         found = bootstrap_mean(np.asarray(values, dtype=np.float64), seed=self.seed)
         return PoolsPart(
             mean=finite_or_none(found.mean),
@@ -668,7 +677,7 @@ class JudgeAnswers:
         return by_pool([pool for pool in pools if pool])
 
     def _by_pool(self, values: Sequence[Number], rows: Sequence[JudgeAnswerRow]) -> list[float]:
-        """Return the mean of each pool's rows."""
+        """Return the mean of `values` over the rows of each pool."""
         found = [[value for value, row in zip(values, rows, strict=True) if row.qid == qid] for qid in self.qids]
         return [float(np.mean(np.array(each, dtype=np.float64))) if each else math.nan for each in found]
 

@@ -1,7 +1,8 @@
-"""Diagnosis `names`: how much of a score depends on the person named, and which changes of a text remove that.
+"""Diagnosis `names`: how much of a score depends on the named person, and which changes of a text remove this
+dependence.
 
-`models` contains settings, findings and the generated test cases (bundles), `scoring` scores them by embedders and
-rerankers. This module contains the diagnosis, its tables, plots and verdict.
+`models` contains settings, findings and the generated test cases (bundles). `scoring` scores the bundles by embedders
+and rerankers. This module contains the diagnosis, its tables, plots and verdict.
 
 Published figures of two paid embedders are shown next to the measured ones; raggs has not reproduced them. Source:
 "Practical RAG Evaluation" (2025), tables 4.1, 4.2, 10 and 11: mean change of the name margin in percent.
@@ -60,7 +61,7 @@ LEGEND = (
 
 
 def _all_scorers_section(found: NamesFindings) -> Section:
-    """Return the table of all scorers in all languages, one column each."""
+    """Return a table with one column for each scorer in each language."""
     head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
     rows = (
         (parts[0].perturber, *(formatted(part.percent.value, "+z.1f") + part.mark for part in parts))
@@ -89,8 +90,8 @@ def _bases(found: NamesFindings) -> Section:
     read = "after Unicode normalisation" if found.cleaned else "without Unicode normalisation"
     first = found.subjects[0]
     drawn = (
-        f"{plural(first.questions, 'question')} a language, {plural(first.runs, 'run')}; names of {found.source}: "
-        f"{names}; texts are read {read}."
+        f"{plural(first.questions, 'question')} per language, {plural(first.runs, 'run')}; names of {found.source}: "
+        f"{names}; texts are embedded {read}."
     )
     return Section(
         "Margins on unchanged texts",
@@ -142,15 +143,15 @@ CHANGES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
 
 
 def published(language: str, perturber: str) -> dict[str, float]:
-    """Return the published change in percent by embedder; empty if none was published."""
+    """Return the published changes in percent by embedder; empty if none was published."""
     if perturber not in ORDER:
         return {}
     return {name: values[ORDER.index(perturber)] for name, values in CHANGES.get(language, {}).items()}
 
 
 START, END, HEAD = 300, WIDTH - 24, 52
-BAR = 15.0  # height of a scorer's bar
-GAP = 10.0  # gap between perturbations
+BAR = 15.0  # height of one scorer's bar in the plot
+GAP = 10.0  # gap between perturbers in the plot
 MAX_LABEL_LETTERS = 40
 KEY = (
     "blue bars: measured here; dashed: limit exceeded",
@@ -235,12 +236,16 @@ MORE_QUESTIONS_ADVICE = "First increase --questions and --runs"
 
 
 def blind(subject: SubjectPart) -> bool:
-    """Return whether the scorer cannot distinguish names in this language, so that changes are meaningless."""
+    """Return whether the scorer cannot distinguish names in this language. If so, changes of the margin are
+    meaningless.
+    """
     return subject.small > MAX_SMALL_MARGIN_SHARE
 
 
 def is_passed(subjects: Sequence[SubjectPart]) -> bool | None:
-    """Return whether all subjects meet the limits; None if none fails and some are inconclusive."""
+    """Return whether all scorers meet the limits in all languages; None if no scorer fails but some results are
+    inconclusive.
+    """
     if any(blind(each) or _failed(each) for each in subjects):
         return False
     return None if any(_inconclusive_ablations(each) for each in subjects) else True
@@ -272,7 +277,7 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
 
 
 def _failure_clause(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
-    """Return the failures of one scorer over its languages; None if there are none."""
+    """Return a clause about the failures of one scorer in all languages, or None if it does not fail."""
     told = [f"it hardly distinguishes names in {each.language}" for each in subjects if blind(each)]
     failed: dict[str, list[tuple[str, AblationPart]]] = {}
     for each in subjects:
@@ -306,10 +311,10 @@ OWN_LISTS_LABEL = "raggs' built-in lists"
 class NamesDiagnosis(Diagnosis[NamesFindings]):
     """Test whether retrieval still finds the right person: name margins, and what destroys them.
 
-    Each question names a person and a topic and has five candidates: the right one,
-    two with other people, one on another topic, one with neither. Ten changes of the
-    texts show what an embedder or reranker relies on. With a golden set, its questions
-    that contain names are also changed and searched again.
+    Each question names a person and a topic, and has five candidates: the right one, two with other people, one on
+    another topic, and one with another person and another topic. Ten changes of the texts show what an embedder or
+    reranker relies on. If you pass a golden set, those of its questions that contain names are also changed and
+    searched for again.
     """
 
     Config = NamesConfig
@@ -330,7 +335,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     @cached_property
     def perturbers(self) -> tuple[Perturber, ...]:
-        """Perturbations of the texts, in the given order."""
+        """The perturbers, which change the texts, in the given order."""
         return tuple(perturbers.REGISTRY.of(spec)(spec) for spec in self.config.perturbers)
 
     def causes(self, bench: Bench) -> Causes:
@@ -339,7 +344,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return {**super().causes(bench), "perturbers": done, "lists": self._list_causes(bench), "searched": searched}
 
     def check(self, bench: Bench) -> None:
-        """Draw the names, so that too few of them are reported before anything is embedded."""
+        """Draw the names now, so that an error about too few names is raised before anything is embedded."""
         for language in self.config.languages:
             self._lists(bench, language)
 
@@ -396,7 +401,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return drawn if end is None or not end.changes else {**drawn, "recall": _margin_plot(end.measure, end.changes)}
 
     def _wanted(self, bench: Bench) -> bool:
-        """Return whether a golden set is requested and available."""
+        """Return whether searching the golden set was requested, and the golden set is available."""
         return self.config.end_to_end and bench.has("golden")
 
     def _ends(self, bench: Bench) -> bool:

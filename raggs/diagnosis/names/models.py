@@ -1,17 +1,19 @@
-"""Settings and findings of the diagnosis of names, and the names, topics and bundles. An undefined number is null.
+"""Settings and findings of the diagnosis of names, its names and topics, and the generated test cases (bundles). An
+undefined number is null.
 
-Bundles are generated: all runs have the same questions, and each run draws other distractors, topics and wordings. The
-draws depend only on the seed, the language, and the numbers of run and question. More runs or questions therefore do
-not change earlier ones.
+Bundles are generated. A run is one repetition: all runs have the same questions, but each run draws other distractors,
+topics and wordings. The draws depend only on the seed, the language, and the numbers of run and question. If you
+increase the number of runs or questions, the existing ones therefore do not change.
 
-Names and topics come from raggs' own lists or from two fields of a corpus. The own lists contain names of many origins,
-with diacritics, hyphens, particles and apostrophes, and the same topics in each language. Names that are common in
-countries of the language make up half of the draws.
+Names and topics come from raggs' own lists or from two fields of a corpus. raggs' lists contain names of many origins,
+with diacritics, hyphens, particles and apostrophes. They contain the same topics in each language. Names that are
+common in countries of the language make up half of the draws.
 
-In texts, names are those of a corpus field, or are found by rule: two to four consecutive words with a capital first
-letter. Particles (van, de la) between them are allowed, initials count as words, and a first word that only starts
-sentences ("What") is dropped. So places and titles of two capitalised words also count as names, and a name of one word
-does not. For a question, the longest end of such a sequence that occurs in a passage is used.
+The names that occur in a text are either those of a corpus field, or are found by this rule: two to four consecutive
+words with a capital first letter. Particles (van, de la) between them are allowed, initials count as words, and a first
+word that only starts sentences ("What") is dropped. Places and titles of two capitalised words therefore also count as
+names, but a name of one word does not. If such a sequence in a question does not occur in any passage, its longest end
+that does is used.
 """
 
 from __future__ import annotations
@@ -58,15 +60,22 @@ class NamesConfig(DiagnosisConfig):
     languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
         ("en", "fr"), min_length=1, description="languages of the test queries"
     )
-    questions: int = Field(100, ge=2, le=MAX_QUESTIONS, description="queries per language, the same in all repetitions")
-    runs: int = Field(15, ge=1, le=MAX_RUNS, description="repetitions, each with new distractors and wordings")
+    questions: int = Field(
+        100, ge=2, le=MAX_QUESTIONS, description="number of queries per language; they are the same in all repetitions"
+    )
+    runs: int = Field(
+        15, ge=1, le=MAX_RUNS, description="number of repetitions, each with new distractors and wordings"
+    )
     reranker_runs: int = Field(
-        3, ge=1, le=MAX_RUNS, description="repetitions for rerankers, which cannot reuse vectors"
+        3,
+        ge=1,
+        le=MAX_RUNS,
+        description="number of repetitions for rerankers, which are slower because they cannot reuse vectors",
     )
     perturbers: tuple[PerturberSpec, ...] = Field(
-        ALL, validate_default=True, description="changes of the texts that are tested"
+        ALL, validate_default=True, description="perturbers: changes of the texts that are tested"
     )
-    raw: bool = Field(False, description="read texts without Unicode normalisation")
+    raw: bool = Field(False, description="do not apply Unicode normalisation to the texts")
     name_field: Annotated[str | None, Flag(value="FIELD")] = Field(
         None, min_length=1, description="metadata field of the passages that contains names"
     )
@@ -74,19 +83,19 @@ class NamesConfig(DiagnosisConfig):
         None, min_length=1, description="metadata field of the passages that contains the topic"
     )
     min_drop: Annotated[float, Flag(value="PERCENT")] = Field(
-        50.0, ge=0, le=100, description="minimum drop of the margin in percent if the identity is removed"
+        50.0, ge=0, le=100, description="minimum decrease of the name margin in percent if the identity is removed"
     )
     max_drop: Annotated[float, Flag(value="PERCENT")] = Field(
-        20.0, ge=0, le=100, description="maximum drop of the margin in percent for another form or layout"
+        20.0, ge=0, le=100, description="maximum decrease of the name margin in percent for another form or layout"
     )
     end_to_end: Annotated[bool, Flag(("--end-to-end/--probes-only",))] = Field(
-        True, description="also change queries of the golden set that contain names"
+        True, description="also change and search the queries of the golden set that contain names"
     )
     cutoff: Annotated[int, Flag(value="K")] = Field(
         10, ge=1, le=1000, description="cutoff of N-Recall4+ on the golden set"
     )
     most_passages: int = Field(
-        20_000, ge=100, description="passages of the corpus that are searched; judged passages are always included"
+        20_000, ge=100, description="maximum number of passages that are searched; judged passages are always included"
     )
 
     @field_validator("languages")
@@ -108,7 +117,7 @@ class NamesConfig(DiagnosisConfig):
 
 
 class MarginPart(ReportPart):
-    """Mean of margins, or of their changes, over questions and runs."""
+    """Mean of margins, or of their changes, over all questions and runs."""
 
     value: Number = Field(description="mean over repetitions")
     sd: Number = Field(description="standard deviation over repetitions")
@@ -116,7 +125,7 @@ class MarginPart(ReportPart):
     run_high: Number
     low: Number = Field(description="95% interval over resampled questions")
     high: Number
-    count: int = Field(description="test cases with a value")
+    count: int = Field(description="number of test cases with a value")
 
     def cell(self, form: NumberForm = "score") -> Cell:
         """Return the table cell, with the interval over questions."""
@@ -138,15 +147,15 @@ class AblationPart(ReportPart):
         description="mean change in percent over test cases with a base margin of at least 0.02"
     )
     of_means: Annotated[Number, Column("change of mean %", "percent", bounds=("of_means_low", "of_means_high"))] = (
-        Field(description="change of the mean margin in percent")
+        Field(description="change of the mean name margin in percent")
     )
     of_means_low: Number
     of_means_high: Number
     absolute: Annotated[MarginPart, Column("change", "signed")] = Field(
-        description="mean change, in the unit of the scores"
+        description="mean change of the name margin, in the unit of the scores"
     )
-    left_out: int = Field(description="test cases with a base margin below 0.02")
-    holds: bool | None = Field(description="whether the change is within the limit; null: inconclusive")
+    left_out: int = Field(description="number of test cases with a base margin below 0.02, which have no percentage")
+    holds: bool | None = Field(description="whether the change is within the limit; null if inconclusive")
 
     @property
     def spread(self) -> Annotated[Number, Column("repetition sd", text="{:z.1f}")]:
@@ -155,12 +164,12 @@ class AblationPart(ReportPart):
 
     @property
     def mark(self) -> str:
-        """Mark after the change."""
+        """Mark that tables show after the change: whether a limit is exceeded."""
         return MARKS[self.holds]
 
 
 class SubjectPart(ReportPart):
-    """One embedder or reranker in one language."""
+    """Results of one embedder or reranker in one language."""
 
     scorer: Annotated[str, Column("scorer")]
     what: Literal["embedder", "reranker"]
@@ -172,13 +181,13 @@ class SubjectPart(ReportPart):
         Column(
             "name",
             "score",
-            legend="score of the right author over the better of two others, on the same topic",
+            legend="score of the right author minus the better score of two other authors on the same topic",
         ),
-    ] = Field(description="margin of the right author over the better of two distractors")
+    ] = Field(description="name margin: score of the right author minus the better score of two other authors")
     topic: Annotated[
         MarginPart,
-        Column("topic", "score", legend="score of the right topic over another one, by the same author"),
-    ] = Field(description="margin of the right topic over another one")
+        Column("topic", "score", legend="score of the right topic minus the score of another topic by the same author"),
+    ] = Field(description="topic margin: score of the right topic minus the score of another topic")
     both: Annotated[MarginPart, Column("both", "score")]
     ratio: Annotated[Number, Column("name / topic", "score", bounds=("ratio_low", "ratio_high"))] = Field(
         description="mean name margin divided by mean topic margin"
@@ -207,7 +216,7 @@ class NamesEndToEndPart(ReportPart):
     low: Number = Field(description="95% interval of the paired difference")
     high: Number
     passages: Annotated[int, Column("passages changed", text="{:,}")] = Field(
-        description="passages that the perturber changed"
+        description="number of passages that the perturber changed"
     )
     margin: Annotated[Number, Column("name margin %", "percent")] = Field(
         description="change of the mean name margin in percent, in the test cases"
@@ -215,25 +224,27 @@ class NamesEndToEndPart(ReportPart):
 
 
 class PredictionPart(ReportPart):
-    """How well the cheap margin predicts the change of recall."""
+    """How well the change of the name margin, which is cheap to measure, predicts the change of recall."""
 
-    spearman: Number = Field(description="rank correlation of both changes over perturbers and embedders, in -1 to 1")
+    spearman: Number = Field(
+        description="rank correlation between the changes of name margin and metric, over perturbers and embedders"
+    )
     low: Number = Field(description="95% interval over resampled questions of the golden set")
     high: Number
     points: int
 
 
 class EndToEnd(ReportPart):
-    """Results on the golden set."""
+    """Effect of the perturbations on the search results of the golden set."""
 
     measure: str
-    questions: int = Field(description="queries with names that occur in the corpus")
+    questions: int = Field(description="number of queries with names that occur in the corpus")
     judged: int
-    passages: int = Field(description="passages that were searched")
-    language: str = Field(description="language of most of these queries")
+    passages: int = Field(description="number of passages that were searched")
+    language: str = Field(description="the most frequent language of these queries")
     changes: tuple[NamesEndToEndPart, ...] = ()
     prediction: PredictionPart | None = None
-    note: str | None = Field(None, description="reason if nothing was measured")
+    note: str | None = Field(None, description="reason why nothing was measured; else null")
 
 
 class NamesFindings(DiagnosisFindings):
@@ -248,8 +259,8 @@ class NamesFindings(DiagnosisFindings):
     end_to_end: EndToEnd | None = None
 
 
-MIN_NAMES = 20  # minimum number of names, and of topics, for bundles
-MAX_TOPIC_CHARS = 200  # maximum length of a topic: longer ones are texts, not titles
+MIN_NAMES = 20  # minimum number of names, and minimum number of topics, to make bundles
+MAX_TOPIC_CHARS = 200  # maximum length of a topic: longer values are texts, not titles
 NAME_SEPARATOR = ";"  # separates the authors of a passage
 
 
@@ -258,10 +269,11 @@ class NameLists:
     """Names and topics for bundles.
 
     Attributes:
-        home: names that make up half of the draws.
+        home: names that are common in countries of the language; half of the draws are from this list.
         abroad: all other names; may be empty.
         topics: topics without duplicates.
-        pairs: names, each with a topic that this person wrote about; empty if every name may have every topic.
+        pairs: names, each with a topic that this person wrote about; empty if every name may be combined with every
+            topic.
     """
 
     home: tuple[str, ...]
@@ -272,7 +284,7 @@ class NameLists:
 
 @cache
 def own_lists(language: str) -> NameLists:
-    """Return raggs' own names and topics for a language with templates."""
+    """Return raggs' own names and topics for a language. There must be templates for this language."""
     home: list[str] = []
     abroad: list[str] = []
     for line in _lines("people.txt"):
@@ -285,11 +297,11 @@ def own_lists(language: str) -> NameLists:
 
 
 def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> NameLists:
-    """Return names and topics of a corpus.
+    """Return names and topics from two fields of a corpus.
 
     Args:
         rows: for each passage, the text of the name field and the text of the topic field.
-        fields: names of these fields.
+        fields: names of the two fields.
 
     Raises:
         DataError: there are fewer than 20 names, or fewer than 20 topics.
@@ -313,7 +325,7 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
 
 
 def field_text(metadata: Mapping[str, object], field: str) -> str | None:
-    """Return the metadata value of a field, with lists of texts joined; None if the field is missing."""
+    """Return the metadata value of a field, or None if the field is missing. A list of texts is joined."""
     value = metadata.get(field)
     if isinstance(value, str):
         return value
@@ -330,13 +342,16 @@ def _split_list(text: str) -> list[str]:
 
 
 BY = "{label}{author}."
-# tries to find a name that shares no part with the others; in a corpus with few family names, one may be shared
+# maximum number of attempts to draw a name that shares no part with the others; after them, a shared family name is
+# accepted
 MAX_DRAW_TRIES = 200
 
 
 @dataclass(frozen=True)
 class LanguageWording:
-    """Templates of questions and of works in one language; the first of each is the plain one."""
+    """Templates of questions, and of the works that are their candidates, in one language. The first of each list is
+    the simplest.
+    """
 
     questions: tuple[str, ...]
     works: tuple[str, ...]
@@ -373,7 +388,7 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
     Args:
         lists: at least `MIN_NAMES` names and topics.
         language: one of `WORDINGS`.
-        questions, runs: numbers of questions and runs, at least 1.
+        questions, runs: number of questions and number of runs, each at least 1.
         seed: random seed.
     """
     asked = _author_topic_pairs(lists, language, questions, seed)
@@ -387,7 +402,9 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
 
 
 def _author_topic_pairs(lists: NameLists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
-    """Return author and topic of each question; every topic (or corpus pair) is used once before any is repeated."""
+    """Return author and topic of each question. Every topic (or pair from the corpus) is used once before any is
+    repeated.
+    """
     found: list[tuple[str, str]] = []
     while len(found) < questions:
         rng = generator(seed, "asked", language, len(found))
@@ -436,16 +453,16 @@ def _draw_other(drawn: Callable[[], str], wrong: Callable[[str], bool]) -> str:
 
 
 def _share_a_name(name: str, others: Sequence[str]) -> bool:
-    """Return whether a name shares its given or family name with another one."""
+    """Return whether a name has a given or family name in common with another name."""
     parts = set(name_parts(name)) - {""}
     return any(parts & set(name_parts(other)) for other in others)
 
 
-LOOKED_AT = 500  # passages whose fields are listed if the requested field does not exist
+LOOKED_AT = 500  # number of passages whose fields the error message lists if the requested field does not exist
 
 
 def all_passages(passages: Passages) -> Iterator[Passage]:
-    """Yield all passages in corpus order; yield nothing if the corpus only returns single passages."""
+    """Yield all passages in corpus order. Yield nothing if passages can only be fetched one by one."""
     if isinstance(passages, PassageStore):
         yield from passages
 
@@ -472,7 +489,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
 
 
 def field_of(passage: Passage, field: str) -> str | None:
-    """Return a field of a passage, with several values joined; None if the field is missing."""
+    """Return a field of a passage, or None if the field is missing. Several values are joined."""
     if field in ("title", "text"):
         return (passage.title if field == "title" else passage.text) or None
     return field_text(passage.metadata, field)
@@ -514,10 +531,10 @@ def _trim_name(run: str) -> str:
 
 
 class PersonNames:
-    """Names, and the texts that contain them.
+    """Finds names in texts.
 
     Args:
-        names: each once.
+        names: the names to find, without duplicates.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -534,7 +551,9 @@ class PersonNames:
 
 
 def asked_for(question: str, passages: Sequence[str]) -> list[str]:
-    """Return the names in a question, found by rule, that occur in a passage; the longest part of each that does."""
+    """Find names in a question by rule, and return those that occur in a passage. If a name does not occur, its longest
+    end that does is returned.
+    """
     found = []
     for run in runs_in(question):
         words = run.split()
@@ -565,7 +584,7 @@ def by_question(
     Args:
         questions: texts by id.
         passages: texts.
-        known: names of the corpus field; None: found by rule.
+        known: names in a field of the corpus; None to find names by rule.
     """
     there: set[str] = set()
     if known is not None:

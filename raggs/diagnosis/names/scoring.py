@@ -1,12 +1,13 @@
-"""Scores of bundles, their name margins, and the same changes on a golden set.
+"""Score bundles, compute their name margins, and apply the same changes to a golden set.
 
-Embedders and rerankers score the bundles; each distinct text is embedded once. Stored are the scores of one scorer in
-one language under one perturbation, so that an interrupted diagnosis can be resumed. Texts are cleaned as everywhere in
-raggs unless raw texts are requested. Findings are margins, their changes, and whether these are within their limits.
+Embedders and rerankers score the bundles; each distinct text is embedded once. The scores of each scorer in each
+language under each perturber are stored, so that an interrupted diagnosis can be resumed. Texts are cleaned as in runs,
+except if raw texts are requested. The findings are margins, their changes, and whether the changes are within their
+limits.
 
-On a golden set, the questions that contain names are perturbed together with the passages. All names in the passages
-are changed, so that a mask masks every person. See `raggs.diagnosis.names.models` for which words are names. Search is
-dense and exact over all passages. The result is the change of recall, and how well the cheap margin predicts it.
+On a golden set, a perturber changes the questions that contain names, and all names in the passages. For example, a
+mask replaces every person. The rule for names is in `raggs.diagnosis.names.models`. Search is dense and exact over all
+passages. The result is the change of recall, and how well the change of the name margin predicts it.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ from raggs.stages.ordered import run_ordered
 from raggs.stats.comparison import compare
 from raggs.stats.name_margins import ROLES, MarginMean, predict
 
-TEXTS_PER_BATCH = 1024  # texts embedded between two progress messages
+TEXTS_PER_BATCH = 1024  # number of texts embedded between two progress messages
 Runs = Sequence[Sequence[Bundle]]
 
 
 class ScoreRow(ReportPart):
-    """Scores of one run as stored: for each question, those of its five candidates."""
+    """Scores of one run as stored: for each question, the scores of its five candidates."""
 
     scores: tuple[tuple[float, ...], ...]
 
@@ -70,16 +71,16 @@ class TextCleaning:
     raw: bool
 
     def question(self, text: str) -> str:
-        """Return a question as it is embedded."""
+        """Return a question in the form in which it is embedded."""
         return text if self.raw else clean_unicode(text)
 
     def passage(self, text: str) -> str:
-        """Return a passage as it is embedded."""
+        """Return a passage in the form in which it is embedded."""
         return text if self.raw else clean_passage(text)
 
 
 class NameScorer(ABC):
-    """Interface of scorers.
+    """Interface of scorers: an embedder or a reranker that scores bundles.
 
     Attributes:
         name: name in tables.
@@ -92,7 +93,7 @@ class NameScorer(ABC):
     @property
     @abstractmethod
     def paid(self) -> bool:
-        """Whether its scores cost money."""
+        """Whether scoring costs money."""
 
     @abstractmethod
     def ask(self, runs: Runs) -> None:
@@ -112,12 +113,13 @@ class NameScorer(ABC):
 
 
 class _VectorReader:
-    """Vectors of texts. Each distinct text is embedded once; those of the first call are reused by all later ones.
+    """Vectors of texts. Each distinct text is embedded once. The vectors of the first call are reused by all later
+    calls.
 
     Args:
         clean: cleans texts before they are compared.
         embed: returns vectors.
-        tell: called with the number of embedded texts and the total.
+        tell: called with the number of embedded texts and the total number.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class _VectorReader:
         self._vectors: list[Vectors] = []
 
     def read(self, texts: Sequence[Sequence[Sequence[str]]]) -> tuple[Ints, Vectors]:
-        """Return the row of each text, in the shape of the input, and the vectors in these rows."""
+        """Return the vectors, and for each text the row of its vector, in the shape of the input."""
         place = dict(self._known)
         rows = [[[place.setdefault(self._clean(text), len(place)) for text in each] for each in run] for run in texts]
         fresh, parts = list(place)[len(self._known) :], list(self._vectors)
@@ -142,7 +144,7 @@ class _VectorReader:
 
 
 class EmbedderScorer(NameScorer):
-    """Scores by the cosine of question and candidate."""
+    """Scores candidates by their cosine with the question."""
 
     def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
@@ -173,13 +175,13 @@ class EmbedderScorer(NameScorer):
                 remedy="pass languages that it knows: --language en",
             )
         found = np.empty((len(runs), len(runs[0]), len(ROLES)))
-        for run in range(len(runs)):  # one run at a time: the vectors of all runs would not fit into memory
+        for run in range(len(runs)):  # one run at a time, because the vectors of all runs may not fit into memory
             ours = questions[asked[run, :, 0]].astype(np.float64)
             found[run] = np.einsum("qd,qcd->qc", ours, candidates[shown[run]].astype(np.float64))
         return found
 
     def _new_readers(self) -> tuple[_VectorReader, _VectorReader]:
-        """Return the readers of questions and of candidates."""
+        """Return two functions that embed questions and candidates."""
         hygiene, embedder = self._hygiene, self._embedder
         asked = _VectorReader(hygiene.question, embedder.embed_queries, self._tell)
         return asked, _VectorReader(hygiene.passage, embedder.embed, self._tell)
@@ -189,7 +191,7 @@ class EmbedderScorer(NameScorer):
 
 
 class RerankerScorer(NameScorer):
-    """Scores of a reranker for each of the five candidates."""
+    """Scores candidates with a reranker."""
 
     def __init__(self, name: str, reranker: Reranker, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
@@ -205,7 +207,7 @@ class RerankerScorer(NameScorer):
     def ask(self, runs: Runs) -> None:
         self._bench.counting.turn_to(RERANK)
         for bundle in (bundle for run in runs for bundle in run):
-            with suppress(ProviderError):  # an answer is missing
+            with suppress(ProviderError):  # in a forecast, an answer may be missing
                 self._bench.workspace.loop.run(self._scores(bundle))
         self._bench.counting.turn_to("")
 
@@ -240,7 +242,7 @@ def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) ->
     Args:
         bench: the bench.
         scorer: the scorer.
-        causes: everything that the bundles depend on.
+        causes: everything that can change the bundles.
         runs: the bundles.
     """
 
@@ -251,11 +253,12 @@ def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) ->
     return np.array([row.scores for row in rows], dtype=np.float64)
 
 
-MAX_SMALL_MARGIN_SHARE = 0.5  # share of bundles with margins too small for percentages above which a scorer is blind
+# if a larger share of bundles has margins too small for percentages, the scorer is treated as blind to names
+MAX_SMALL_MARGIN_SHARE = 0.5
 
 
 def mean_part(found: MarginMean) -> MarginPart:
-    """Return a mean as it is stored."""
+    """Convert a mean to the form that reports contain."""
     return MarginPart(
         value=finite_or_none(found.value),
         sd=finite_or_none(found.spread),
@@ -277,17 +280,18 @@ def is_within_limit(percent: MarginPart, family: ChangeFamily, least: float, mos
     return True if low >= -most else False if high < -most else None
 
 
-MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are those of a golden set
+# name of the measure, by whether the grades are graded (1 to 5) or binary
+MEASURES = {True: "n_recall4", False: "recall"}
 
 
 def measure_of(scale: GradeScale, cutoff: int) -> str:
-    """Return the measure of a search."""
+    """Return the name of the measure for searches: N-Recall4+, or recall if the grades are binary."""
     return f"{MEASURES[scale.golden]}@{cutoff}"
 
 
 @dataclass(frozen=True)
 class PerturbedTexts:
-    """Questions and passages under one perturbation; `changed` is the number of passages that it changed."""
+    """Questions and passages after one perturber. `changed` is the number of passages that it changed."""
 
     questions: list[str]
     passages: list[str]
@@ -295,7 +299,7 @@ class PerturbedTexts:
 
 
 class SearchTask:
-    """The questions and passages of a search, read immediately.
+    """The questions and passages of the searches. They are read when this is created.
 
     Attributes:
         judged: number of questions with judgments.
@@ -326,7 +330,7 @@ class SearchTask:
         self.language = Counter(told).most_common(1)[0][0] if told else "en"
 
     def under(self, perturber: Perturber | None) -> PerturbedTexts:
-        """Return the texts after a perturbation and cleaning."""
+        """Perturb and clean all texts."""
         questions = [self._questions[qid] for qid in self.names]
         if perturber is None:
             return PerturbedTexts(questions, self._texts, 0)
@@ -338,7 +342,7 @@ class SearchTask:
         return PerturbedTexts(questions, passages, changed)
 
     def values(self, embedder: Embedder, texts: PerturbedTexts, cutoff: int) -> list[float]:
-        """Return the value of dense search for each question that contains names; NaN if the measure is undefined."""
+        """Search with each question that contains names, and return the measure's values; NaN if undefined."""
         questions = embedder.embed_queries(texts.questions)
         lists = self._best(questions, self._vectors(embedder, texts.passages), cutoff)
         qrels = self._bench.judgments.qrels
@@ -362,7 +366,7 @@ class SearchTask:
         return np.concatenate(parts)
 
     def _best(self, questions: Vectors, passages: Vectors, cutoff: int) -> list[list[str]]:
-        """Return the ids of the nearest passages, best first; ties in the order of their ids."""
+        """Return the ids of the nearest passages, best first. Ties are in the order of their ids."""
         found = []
         for question in questions:
             scores: Floats = np.einsum("pd,d->p", passages, question).astype(np.float64)
@@ -394,7 +398,7 @@ MIN_NAMED_QUERIES = 5  # minimum number of questions with names for a comparison
 
 
 class ValuesRow(ReportPart):
-    """Stored result of one search: one value per question, and the number of passages that were changed."""
+    """Stored result of one search: one value per question, and the number of changed passages."""
 
     values: tuple[Number, ...]
     changed: int
@@ -403,7 +407,7 @@ class ValuesRow(ReportPart):
 def perturb_golden(
     bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber], subjects: Sequence[SubjectPart]
 ) -> EndToEnd:
-    """Return the effect of each perturbation on the golden set's questions with names, for each embedder.
+    """Measure the effect of each perturber on the golden set's questions with names, for each embedder.
 
     If an input is missing or there are too few questions, the result contains a note instead.
 
@@ -423,20 +427,22 @@ def perturb_golden(
     )
     if len(scene.names) < MIN_NAMED_QUERIES:
         of = plural(scene.judged, "judged query")
-        note = f"{len(scene.names)} of {of} contain a name that occurs in the corpus: too few for a result."
+        note = f"{len(scene.names)} of {of} contain a name that occurs in the corpus, which is too few for a result."
         return found.model_copy(update={"note": note})
     changes: list[NamesEndToEndPart] = []
     differences: list[Floats] = []
     for place, (name, embedder) in enumerate(bench.embedders.items()):
         before = np.array(_kept_values(bench, config, scene, embedder, None).values, dtype=np.float64)
         own = [each for each in subjects if each.scorer == name and each.what == "embedder"]
-        near = [each for each in own if each.language == scene.language] or own  # in the questions' language, if probed
+        # name margins in the questions' language, if it was measured, otherwise in the first language
+        near = [each for each in own if each.language == scene.language] or own
         margins = {part.perturber: part.of_means for each in near[:1] for part in each.ablations}
         for at, perturber in enumerate(perturbers, 1):
             row, kind = _kept_values(bench, config, scene, embedder, perturber), perturber.config.type
             after = np.array(row.values, dtype=np.float64)
             changes.append(_part(name, kind, (before, after), row.changed, margins.get(kind), bench.seed))
-            differences.append((after - before)[np.isfinite(before)])  # only the grades determine whether it is defined
+            # whether the measure is defined depends only on the grades
+            differences.append((after - before)[np.isfinite(before)])
             done, total = place * len(perturbers) + at, len(bench.embedders) * len(perturbers)
             bench.hear(BuildProgress("searches of perturbed questions", done, total))
     told = _prediction(changes, differences, bench.seed)
@@ -444,7 +450,7 @@ def perturb_golden(
 
 
 def missing_input(bench: Bench) -> str | None:
-    """Return a message about the input that a search of the golden set lacks, or None."""
+    """Return a message about the input that is missing for a search of the golden set, or None."""
     if not bench.has("corpus"):
         return f"No corpus to search: {NAME_IT}"
     try:

@@ -1,7 +1,8 @@
-"""Diagnosis `noise`: the loss by conversational noise, and the share of it that rewriting recovers.
+"""Diagnosis `noise`: how much quality conversational noise costs, and how much of this loss rewriting recovers.
 
-`measuring` compares noisy and rewritten questions with ideal texts by cosine. `losses` compares their search results on
-a golden set. This module contains the diagnosis, its tables and plots.
+The ideal text of a question is the text that answers it best. `measuring` compares noisy and rewritten questions with
+their ideal texts by cosine. `losses` compares their search results on a golden set. This module contains the diagnosis,
+its tables and plots.
 
 Cosines published for other models are shown next to the measured ones: "Practical RAG Evaluation" (2025), table 12.
 raggs has not reproduced them.
@@ -62,7 +63,7 @@ TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
 
 
 def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
-    """Return the published cosines of these languages, by language and level."""
+    """Return the published cosines of these languages as a table, by language and noise level."""
     return tuple(
         TargetPart(model=model, language=language, level=level, cosine=cosine)
         for (language, level), pair in TABLE_12.items()
@@ -73,7 +74,9 @@ def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
 
 PUBLISHED = Legend("published", "published results of the study that this diagnosis follows (other models and queries)")
 INTERVAL_LEGEND = Legend("[ ]", "95% confidence interval over queries (paired bootstrap)")
-REGAINED_LEGEND = Legend("back", "share of the loss that the rewriter recovers; – if noise has no significant effect")
+REGAINED_LEGEND = Legend(
+    "back", "share of the loss that the rewriter recovers; – if the noise has no significant effect"
+)
 
 
 def _cosines(found: NoiseFindings) -> Section:
@@ -123,7 +126,7 @@ def _search_sections(found: NoiseFindings) -> Iterator[Section]:
         worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
         named = ", ".join(f"{part.rewriter} ({part.system}, {part.measure})" for part in worse)
         told = f"Rewriting queries without noise reduces: {named}."
-        told = told if worse else "Rewriting them has no significant cost."
+        told = told if worse else "Rewriting queries without noise has no significant cost."
         table = table_of(parts, "system", "rewriter", "measure", "change")
         yield Section("Queries without noise", (told,), table, (), (INTERVAL_LEGEND,))
 
@@ -131,7 +134,7 @@ def _search_sections(found: NoiseFindings) -> Iterator[Section]:
 def _shuffles(found: NoiseFindings) -> Iterator[Section]:
     if table := table_of(found.shuffles, "system", "level", "rewriter", "k", "overlap", "tau"):
         terms = (*terms_of(found.shuffles, "overlap", "tau"), INTERVAL_LEGEND)
-        yield Section("Changes at the top of the lists", (), table, (), terms)
+        yield Section("Similarity of the lists with and without noise", (), table, (), terms)
 
 
 # --- plots --------------------------------------------------------------------------------------------------
@@ -174,12 +177,13 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
 
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:
-    """Return the cost of noise in a search and the most important action; without a clear cost, the cosines.
+    """Return the cost of noise in a search, and the most important action. If nothing was searched, or the cost is not
+    significant, also report the cosines.
 
     Args:
         cosines: results by cosine.
         ends: results of searches.
-        untold: reason why nothing was searched.
+        untold: reason why nothing was searched; None if the searches were made.
     """
     level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
@@ -195,7 +199,7 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
 
 
 def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
-    """Return the rewriter with the highest mean; None without one."""
+    """Return the rewriter with the highest mean, or None if no rewriter was tested."""
     sums: dict[str, list[float]] = {}
     for name, value in parts:
         if name != NO_REWRITER and value is not None:
@@ -230,7 +234,7 @@ def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str,
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
-    """Return the system for the verdict: the last that reranks, else the first hybrid one."""
+    """Return the system for the verdict: the last one that reranks, or, if none does, the first hybrid one."""
     names = list(dict.fromkeys(part.system for part in ends))
     reranked = [name for name in names if name.startswith("reranked")]
     return (reranked[-1:] or [name for name in names if name.startswith(HYBRID)] or names)[0]
@@ -243,21 +247,21 @@ def _regained_text(part: MeanPart, language: str = "") -> str:
     return f"{share} in {language}" if language else share
 
 
-MIN_IDEAL_TEXTS = 5  # questions of a language below which nothing is compared
-MAX_EXAMPLES = 2  # questions of each language and level that are shown
-SAMPLE = 200  # passages from which the number of tokens is estimated
+MIN_IDEAL_TEXTS = 5  # minimum number of questions in a language for a comparison
+MAX_EXAMPLES = 2  # number of example questions per language and noise level
+SAMPLE = 200  # number of passages from which the number of tokens is estimated
 NO_GOLDEN = "Nothing was searched: no golden set (pass --golden RUN|FILE)."
 NO_CORPUS = "Nothing was searched: the corpus of the golden set is unknown (pass --config FILE)."
 NOT_WANTED = "Nothing was searched: --cosine-only."
-REWRITE = "rewrite"  # name of the task in the ledger
+REWRITE = "rewrite"  # name of the diagnosis in the ledger
 
 
 class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     """Measure what greetings and digressions cost, and what rewriting recovers.
 
-    Noise of several levels is added to questions, which are compared with the text
-    that answers them best. With a golden set and its corpus, the noisy questions are
-    also searched: by BM25, by vectors, by both, and reranked if a reranker is given.
+    Noise of several levels is added to questions, which are compared with the text that answers them best. With a
+    golden set and its corpus, the noisy questions are also searched: by BM25, by vectors and by both. If a reranker is
+    given, the results are also reranked.
     """
 
     Config = NoiseDiagnosisConfig
@@ -274,7 +278,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     config: NoiseDiagnosisConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """Return the causes, including noises, rewriters, and raggs' own questions."""
+        """Return everything that can change the findings, including noise, rewriters, and raggs' own questions."""
         questions = NoisyQuestions(bench, self.config)
         asked = [questions.causes(each) for each in conditions(self.config)]
         own = hash_value([[each.question, each.text] for code in self.config.languages for each in own_questions(code)])
@@ -350,7 +354,9 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return (_cosines(found), *_search_sections(found), *_shuffles(found), examples)
 
     def main_table(self, found: NoiseFindings) -> Table | None:
-        """Return the losses of the first metric, by system and level; the cosines if nothing was searched."""
+        """Return the table of losses of the first metric, by system and noise level. If nothing was searched, return
+        the table of cosines.
+        """
         searched = found.model_copy(update={"ends": tuple(p for p in found.ends if p.measure == found.ends[0].measure)})
         table = next((each.table for each in (*_search_sections(searched), _cosines(found)) if each.table), None)
         return None if table is None else without_intervals(table)
@@ -377,7 +383,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return found
 
     def _searched(self, bench: Bench) -> tuple[SearchedQuestions, str | None]:
-        """Return the golden set's questions that are searched, or the reason why none is."""
+        """Return the questions of the golden set that are searched, or the reason why none is searched."""
         nothing = SearchedQuestions((), 0)
         if not self.config.retrieval:
             return nothing, NOT_WANTED

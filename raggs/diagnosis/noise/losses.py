@@ -1,6 +1,7 @@
-"""Search results of a golden set's noisy and rewritten questions: measures, and similarity of the lists.
+"""Search with the noisy and rewritten questions of a golden set, and compare measures and lists.
 
-Questions are searched under each condition by raggs' own retrievers, and the lists are stored, best first.
+A condition is a noise level with or without a rewriter. raggs' own retrievers search with each question under each
+condition. The lists are stored.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from raggs.stats.name_margins import noise_change, overlaps, recovered_share, ta
 from raggs.sweeps.outputs import all_or_none
 from raggs.sweeps.reranking import require_whole
 
-VERSION = 1  # version of the rows
+VERSION = 1  # version of the format of stored rows
 LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"
 RRF = 60.0
 MAX_RERANKER_CALLS = 16  # maximum concurrent calls of a paid reranker
@@ -50,17 +51,17 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 class NoiseListRow(ReportPart):
-    """List of one question, best first."""
+    """Ranked list of one question, best passage first, as stored."""
 
     qid: str
     docs: tuple[str, ...]
 
 
 class NoiseSearcher:
-    """Searches the questions by BM25, by vectors, by both, and reranked.
+    """Searches with the questions by BM25, by vectors, by both, and with rerankers.
 
     Args:
-        bench: bench of the diagnosis; it has a golden set and a corpus.
+        bench: bench of the diagnosis, with a golden set and a corpus.
         questions: adds noise and rewrites.
         asked: each question with its language.
         depth: number of passages per list.
@@ -87,12 +88,12 @@ class NoiseSearcher:
             yield f"reranked by {name}", self.reranked(condition, name, first or lexical)
 
     def dense(self, condition: NoiseCondition, name: str) -> Lists:
-        """Return the lists by the vectors of one embedder."""
+        """Return the lists that the vectors of one embedder give."""
         causes = [self._dense[name].causes(), self._bench.embedders[name].causes()]
         return self._kept(condition, f"{DENSE} {name}", causes, lambda: self._found(condition, name))
 
     def reranked(self, condition: NoiseCondition, name: str, lists: Lists) -> Lists:
-        """Return the candidates in the order of one reranker.
+        """Rerank the candidates with one reranker.
 
         Raises:
             ProviderError: a list could not be reranked completely.
@@ -171,7 +172,9 @@ NO_MEAN = MeanPart()
 
 @dataclass(frozen=True)
 class SearchedQuestions:
-    """The golden set's questions that are searched, with their languages, and the number in other languages."""
+    """The questions of the golden set that are searched, with their languages. `others` is the number of questions in
+    languages without noise.
+    """
 
     questions: tuple[tuple[Query, str], ...]
     strange: int
@@ -188,13 +191,13 @@ def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
 
 
 def measures_of(scale: GradeScale, cutoffs: Sequence[int]) -> tuple[str, ...]:
-    """Return the measures: the paper's on the scale 1 to 5, else recall and nDCG."""
+    """Return the measures: for grades from 1 to 5 those of the paper, otherwise recall and nDCG."""
     names = ("n_recall4", "ra_nwg") if scale.golden else ("recall", "ndcg")
     return tuple(f"{name}@{k}" for name in names for k in cutoffs)
 
 
 class NoiseLosses:
-    """Values and lists of all systems under all conditions, and their differences."""
+    """Computes the values and lists of all systems under all conditions, and the differences between conditions."""
 
     def __init__(
         self, bench: Bench, questions: NoisyQuestions, config: NoiseDiagnosisConfig, asking: SearchedQuestions
@@ -235,7 +238,7 @@ class NoiseLosses:
                 )
 
     def shuffles(self) -> Iterator[ShufflePart]:
-        """Yield the similarity of lists by system, level, rewriter and cutoff, without the baseline itself."""
+        """Yield the similarity to the unchanged questions' lists, by system, level, rewriter and cutoff."""
         for (system, level, rewriter), lists in self._found.items():
             plain = self._found[system, 0, NO_REWRITER]
             first, second = ([found[qid] for qid in self._qids] for found in (plain, lists))
@@ -251,5 +254,5 @@ class NoiseLosses:
 
 
 def conditions(config: NoiseDiagnosisConfig) -> list[NoiseCondition]:
-    """Return all levels with all rewriters; the unchanged questions come first."""
+    """Return all conditions: each level with each rewriter. The first condition is the unchanged questions."""
     return [NoiseCondition(level, spec) for level in config.searched for spec in config.rewriters]

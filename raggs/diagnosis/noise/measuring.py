@@ -1,9 +1,9 @@
 """Settings, findings and cosine measurements of the diagnosis of noise. An undefined number is null.
 
-Questions come from raggs or from a golden set, each with an ideal text; for a golden set, that is its best passage.
-They
-get noise and are rewritten as in a run: the same text cleaning, language and rewriter. Cosines of noisy and rewritten
-questions with their ideal texts are measured by embedder, language, level and rewriter.
+Questions come from raggs or from a golden set. Each has an ideal text, which answers it best; in a golden set, this is
+the passage with the highest grade. Noise is added to the questions. They are then cleaned and rewritten as in a run, in
+the same language and with the same rewriter. Cosines of noisy and rewritten questions with their ideal texts are
+measured by embedder, language, level and rewriter.
 """
 
 from __future__ import annotations
@@ -69,12 +69,13 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
         min_length=1,
         description="query rewriters to compare; no rewriting is always included",
     )
-    draws: int = Field(3, ge=1, le=100, description="random draws of noise per query and level")
+    draws: int = Field(3, ge=1, le=100, description="number of random draws of noise per query and level")
     of: Literal["own", "golden"] = Field(
-        "own", description="source of queries and ideal texts: built-in, or a golden set with its best passages"
+        "own",
+        description="source of queries and ideal texts: raggs' built-in ones, or the golden set with its best passages",
     )
     retrieval: Annotated[bool, Flag(("--search/--cosine-only",))] = Field(
-        True, description="also search the golden set's queries with noise"
+        True, description="also search with the golden set's queries after adding noise"
     )
     searched: Annotated[tuple[int, ...], Flag(("--searched-level",))] = Field(
         (0, 2, 4), min_length=1, description="noise levels used for search"
@@ -126,25 +127,25 @@ class LevelPart(ReportPart):
     level: Annotated[int, Column("level")]
     rewriter: Annotated[str, Column("rewriter")]
     cosine: Annotated[MeanPart, Column("cosine", "score")]
-    change: MeanPart = Field(description="difference from level 0 without rewriting (paired)")
-    percent: Number = Field(description="the same difference as a percentage of the mean at level 0")
+    change: MeanPart = Field(description="paired difference from level 0 without rewriting")
+    percent: Number = Field(description="difference from level 0 as a percentage of the mean at level 0")
     regained: Annotated[MeanPart, Column("back", "share")] = Field(
-        description="share of the loss that is recovered; null without rewriting or loss"
+        description="share of the loss that rewriting recovers; null if there is no rewriting or no loss"
     )
 
     @property
     def base(self) -> bool:
-        """Whether it is the baseline of the others."""
+        """Whether this is the baseline: no noise and no rewriting."""
         return self.level == 0 and self.rewriter == NO_REWRITER
 
     @property
     def changed(self) -> Annotated[MeanPart | None, Column("change", "signed")]:
-        """The change; None for the baseline."""
+        """Table cell of the change; None for the baseline."""
         return None if self.base else self.change
 
     @property
     def changed_percent(self) -> Annotated[Number, Column("change %", "percent")]:
-        """The change in percent; None for the baseline."""
+        """Table cell of the change in percent; None for the baseline."""
         return None if self.base else self.percent
 
 
@@ -158,27 +159,27 @@ class TargetPart(ReportPart):
 
 
 class NoiseEndToEndPart(ReportPart):
-    """A golden set's questions with one noise level and one rewriter, searched by one system, on one measure."""
+    """Result of one system on one measure, for the golden set's questions with one noise level and one rewriter."""
 
     system: Annotated[str, Column("system")]
     level: Annotated[int, Column("level")]
     rewriter: Annotated[str, Column("rewriter")]
     measure: Annotated[str, Column("measure")]
-    questions: int = Field(description="queries for which the metric is defined")
+    questions: int = Field(description="number of queries for which the metric is defined")
     mean: Annotated[MeanPart, Column("with noise", "score")]
     change: Annotated[MeanPart, Column("change", "signed")] = Field(
-        description="difference from queries without noise and rewriting (paired)"
+        description="paired difference from the unchanged queries"
     )
     gained: MeanPart = Field(
-        description="difference from the same noise without rewriting (paired); null without rewriting"
+        description="paired difference from the same noise without rewriting; null if there is no rewriting"
     )
     regained: MeanPart = Field(
-        description="share of the loss that is recovered; null without rewriting or significant loss"
+        description="share of the loss that rewriting recovers; null if there is no rewriting or no significant loss"
     )
 
 
 class ShufflePart(ReportPart):
-    """How similar a system's lists stay to those without noise and rewriting."""
+    """How similar a system's lists are to its lists for the unchanged questions."""
 
     system: Annotated[str, Column("system")]
     level: Annotated[int, Column("level")]
@@ -187,14 +188,14 @@ class ShufflePart(ReportPart):
     overlap: Annotated[
         MeanPart,
         Column("overlap", "score", legend="share of the first k passages that are also found without noise"),
-    ] = Field(description="share of the first k passages that both lists have")
-    tau: Annotated[MeanPart, Column("tau", "score", legend="Kendall's tau over the passages in both lists")] = Field(
-        description="Kendall's tau over the passages in both lists"
-    )
+    ] = Field(description="share of the first k passages that are in both lists, with and without noise")
+    tau: Annotated[
+        MeanPart, Column("tau", "score", legend="Kendall's tau over the passages that are in both lists")
+    ] = Field(description="Kendall's tau over the passages that are in both lists")
 
 
 class ExamplePart(ReportPart):
-    """One question with noise, and as it is searched."""
+    """An example: one question with noise, and the text that is searched for."""
 
     language: Annotated[str, Column("language")]
     level: Annotated[int, Column("level")]
@@ -210,26 +211,26 @@ class NoiseFindings(DiagnosisFindings):
     draws: int
     noises: tuple[str, ...]
     cosines: tuple[LevelPart, ...]
-    targets: tuple[TargetPart, ...] = Field(description="published, not repeated here")
+    targets: tuple[TargetPart, ...] = Field(description="published results, which raggs has not reproduced")
     searched: int = Field(description="number of queries of the golden set that were searched with noise")
-    strange: int = Field(description="queries omitted because there is no noise in their language")
+    strange: int = Field(description="number of queries omitted because there is no noise in their language")
     ends: tuple[NoiseEndToEndPart, ...]
     shuffles: tuple[ShufflePart, ...]
-    untold: str | None = Field(description="reason if nothing was searched; else null")
+    untold: str | None = Field(description="reason why nothing was searched; else null")
     examples: tuple[ExamplePart, ...]
 
 
-MAX_REWRITER_CALLS = 16  # maximum concurrent calls of a language model
+MAX_REWRITER_CALLS = 16  # maximum number of concurrent calls of a language model
 
 
 @dataclass(frozen=True)
 class NoiseCondition:
-    """Processing of a question before it is searched.
+    """How a question is processed before the search.
 
     Attributes:
         level: noise level.
         rewriter: settings of the rewriter.
-        draw: number of the noise draw.
+        draw: number of the random draw of noise.
     """
 
     level: int
@@ -243,7 +244,7 @@ class NoiseCondition:
 
     @property
     def plain(self) -> NoiseCondition:
-        """The same noise without rewriting."""
+        """The condition with the same noise, but without rewriting."""
         return replace(self, rewriter=rewriters.REGISTRY.load("none").Config.model_validate({"type": "none"}))
 
 
@@ -252,7 +253,7 @@ class NoisyQuestions:
 
     Args:
         bench: bench of the diagnosis.
-        config: noises and rewriters.
+        config: the kinds of noise, and the rewriters.
     """
 
     def __init__(self, bench: Bench, config: NoiseDiagnosisConfig) -> None:
@@ -272,30 +273,31 @@ class NoisyQuestions:
         return tuple(dict.fromkeys(model for each in self._rewriters.values() for model in each.models))
 
     def pays(self, condition: NoiseCondition) -> bool:
-        """Return whether its rewriter calls a paid model."""
+        """Return whether the condition's rewriter calls a paid model."""
         return bool(self._rewriters[condition.name].models)
 
     def causes(self, condition: NoiseCondition) -> Causes:
-        """Return everything that can change the processed question."""
+        """Return everything that can change a question processed under this condition."""
         done = [noise.causes() for noise in self.noises] if condition.level else []
         drawn = [condition.draw, self._bench.seed] if condition.level else []
         rewriter = self._rewriters[condition.name].causes()
         return {"noises": done, "level": condition.level, "drawn": drawn, "rewriter": rewriter}
 
     def noisy(self, query: Query, language: str, condition: NoiseCondition) -> Query:
-        """Return a question with its noise."""
+        """Return a question with the noise of a condition."""
         asked = NoiseRequest(f"{query.qid}/{condition.draw}", language, condition.level, self._bench.seed)
         return query.model_copy(update={"text": noisy(query.text, asked, self.noises)})
 
     def prepared(self, queries: Sequence[tuple[Query, str]], condition: NoiseCondition) -> list[EmbedRecord]:
-        """Return the texts to search; with dry-run models, the question replaces an unknown rewrite.
+        """Return the texts to search for. With dry-run models, the question itself is used if its rewrite is unknown.
 
         Args:
-            queries: each with the language of its noise, which is also its own unless it specifies another.
+            queries: each with the language of its noise. This is also the language of the question if it specifies
+                none.
             condition: noise and rewriter.
 
         Raises:
-            ProviderError: as for the rewriter.
+            ProviderError: the rewriter failed.
         """
         rewriter = self._rewriters[condition.name]
         texts = [(self.noisy(query, language, condition), language) for query, language in queries]
@@ -343,12 +345,12 @@ def own_questions(language: str) -> tuple[IdealText, ...]:
 
 
 def language_of(query: Query, usual: str) -> str:
-    """Return the language that a question specifies, else the detected one."""
+    """Return the language that a question specifies or, if it specifies none, the detected language."""
     return query.language or detect_language(query.text, usual)
 
 
 def usual_language(bench: Bench) -> str:
-    """Return the language of questions for which none can be detected."""
+    """Return the language that is used if no language can be detected."""
     return "en" if bench.run is None else bench.run.embed.language
 
 
@@ -359,7 +361,7 @@ def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
         RaggsError: the golden set or the corpus is missing.
     """
     qrels = bench.judgments.qrels
-    best: dict[str, tuple[int, str]] = {}  # the passage of the highest grade, the first by id
+    best: dict[str, tuple[int, str]] = {}  # the passage with the highest grade; among equals, the first by id
     for row in range(len(qrels.docs)):
         if (grade := int(qrels.grade[row])) >= qrels.scale.relevant:
             qid, found = qrels.qids[qrels.query[row]], (-grade, qrels.docs.text(row))
@@ -371,17 +373,17 @@ def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
     return tuple(IdealText(query.qid, query.text, text.content, language) for query, text in pairs if text is not None)
 
 
-VERSION = 1  # version of the rows
+VERSION = 1  # version of the format of stored rows
 
 
 class CosineRow(ReportPart):
-    """Cosines of all questions under one condition, one per question, in their order."""
+    """Cosines under one condition, one per question, in the order of the questions."""
 
     values: tuple[float, ...]
 
 
 class Cosines:
-    """Measures one embedder on the questions of one language."""
+    """Measures the cosines of one embedder on the questions of one language."""
 
     def __init__(
         self,
@@ -396,7 +398,7 @@ class Cosines:
         self._embedder: Embedder = bench.embedders[name]
 
     def parts(self) -> Iterator[LevelPart]:
-        """Yield the results by rewriter and level, without rewriting first."""
+        """Yield the results by rewriter and level, starting with those without rewriting."""
         conditions = [NoiseCondition(level, spec) for spec in self._config.rewriters for level in self._config.levels]
         found = {(each.name, each.level): self._mean(each) for each in conditions}
         plain, seed = found[NO_REWRITER, 0], self._bench.seed
@@ -414,15 +416,15 @@ class Cosines:
             )
 
     def ask(self) -> None:
-        """Embed everything once, for a forecast of the cost."""
+        """Embed everything once with dry-run models, to forecast the cost."""
         for spec in self._config.rewriters:
             for level in self._config.levels:
                 for draw in range(self._config.draws if level else 1):
                     self._vectors(NoiseCondition(level, spec, draw))
 
     def _mean(self, condition: NoiseCondition) -> Floats:
-        """Return the mean over the draws, shape (questions,); a level with a rewriter has as many draws as one
-        without.
+        """Return the mean over the draws of noise, shape (questions,). The number of draws is the same with and without
+        a rewriter.
         """
         draws = range(self._config.draws if condition.level else 1)
         drawn = [self._values(NoiseCondition(condition.level, condition.rewriter, draw)) for draw in draws]
@@ -460,7 +462,7 @@ class Cosines:
 
 
 def of_share(found: RecoveredShare | None) -> MeanPart:
-    """Return a share as a part; null if there is none."""
+    """Convert a share to the form that reports contain; null if there is none."""
     if found is None:
         return MeanPart()
     return MeanPart(mean=finite_or_none(found.value), low=finite_or_none(found.low), high=finite_or_none(found.high))

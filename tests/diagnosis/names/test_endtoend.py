@@ -77,7 +77,7 @@ def test_questions_that_name_nobody_are_a_sentence(tmp_path: Path) -> None:
     given = golden(tmp_path, ("somebody", "nobody at all"))
     done = run_diagnosis(DiagnoseRequest("names", settings=FEW, out=tmp_path / "d", **given))  # type: ignore[arg-type]
     assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
-    told = "0 of 6 judged queries contain a name that occurs in the corpus: too few for a result."
+    told = "0 of 6 judged queries contain a name that occurs in the corpus, which is too few for a result."
     assert done.found.end_to_end.note == told
     assert told in (tmp_path / "d" / "names.md").read_text()
 
