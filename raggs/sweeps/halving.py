@@ -1,8 +1,8 @@
 """Drop systems that are significantly worse on some queries before all queries are searched.
 
-The rule is in `raggs.stats.resampling`. With a limit on latency or cost, a worse system may still be the choice. It is
-then dropped only in favour of a system that is neither slower nor more expensive in the first round. A system is kept
-if unjudged passages could make it as good as the one that would replace it.
+The rule is in `raggs.stats.resampling`. With a limit on latency or cost, the choice may be a worse system. In this
+case, a system is dropped only if the better system was neither slower nor more expensive in the first round. A system
+is kept if unjudged passages could make it as good as the one that would replace it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from raggs.sweeps.world import SweepContext
 def drop_hopeless(
     world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the reasons by dropped system, and by system that is kept although it is worse by the labels.
+    """Return two mappings of systems to reasons: the dropped systems, and the systems that are kept although they are
+    worse by the labels.
 
     Raises:
         ConfigError, PrerequisiteError: as `SystemMeasurement.make`. A system with a failed part is not dropped.
@@ -65,7 +66,7 @@ def drop_hopeless(
 
 
 class _Race:
-    """Values of all systems per query so far, and their latencies and costs."""
+    """The values of all systems on the queries so far, and their latencies and costs."""
 
     def __init__(
         self, world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore, rounds: Sequence[int]
@@ -102,13 +103,14 @@ class _Race:
             except (ConfigError, PrerequisiteError):
                 raise
             except RaggsError:
-                continue  # Reported after all queries.
+                continue  # Systems that remain after the last step are reported after all queries.
         self._doubts = SweepUncertainty.of(first, shown, self._world.config.golden) if first else None
 
     def reversible(self, name: str, by: str, count: int, total: int) -> UnjudgedPart | None:
-        """Return why a system must not be dropped for another one; None if no unjudged passage could change it.
+        """Return why a system must not be dropped for another one, or None if unjudged passages cannot change the
+        result.
 
-        The comparison of the two is repeated with each query's difference at its best bound for the system.
+        The comparison of the two systems is repeated with the most favourable possible difference on each query.
 
         Args:
             name: of the system.
@@ -130,7 +132,7 @@ class _Race:
         return SystemScorer(world.config, world.labels, sheet=sheet)
 
     def replaces(self) -> Flags | None:
-        """Return which system (row) may replace which other one (column); None if only quality counts."""
+        """Return which system (row) may replace which other system (column); None if only quality counts."""
         if not self._limited:
             return None
         return may_replace(list(self._takes.values()), self._world.config.latency.jitter_ms)

@@ -1,4 +1,4 @@
-"""Judgments of a sweep: unjudged passages and their later grades, references, and grades projected onto other chunks.
+"""Judgments of a sweep: grades that unjudged passages get later, references, and grades projected onto other chunks.
 
 Grades of unjudged passages are stored in the sweep's folder, in `holes.jsonl`. The golden set is not changed.
 
@@ -7,7 +7,8 @@ graded passages favour the judged chunking, because whole chunks count. The form
 `span_precision4`, with references instead of grades.
 
 Systems with the chunks of the golden set are scored by its grades, all others by projected grades
-(`raggs.golden.places`). Only positions and grades are needed, so an audit can repeat it from the sweep's folder.
+(`raggs.golden.places`). The projection needs only positions and grades, so an audit can repeat it from the sweep's
+folder.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ References = Mapping[str, Sequence[Span]]
 
 
 def references_of(queries: Iterable[Query]) -> References:
-    """Return the references of each question whose references all have a position."""
+    """Return the references by question, for questions of which all references have a position."""
     found = {query.qid: [each.span for each in query.references] for query in queries}
     return {qid: [span for span in spans if span] for qid, spans in found.items() if spans and None not in spans}
 
@@ -55,7 +56,7 @@ def is_reference(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Excerpts:
-    """References on the passages of one chunking.
+    """The references of questions, projected onto the passages of one chunking.
 
     Attributes:
         places: projection of the golden set onto these passages.
@@ -98,7 +99,7 @@ class Excerpts:
 
 
 def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
-    """Return the grades of some queries, without their uncertainty, which applies to the whole set."""
+    """Return the grades of some queries. The uncertainty of the grades is dropped, because it is for the whole set."""
     qrels, wanted = judgments.qrels, set(qids)
     kept = tuple(qid for qid in qrels.qids if qid in wanted)
     if len(kept) == len(qrels.qids):
@@ -123,7 +124,7 @@ def graded_ids(judgments: Judgments) -> dict[str, dict[str, int]]:
 
 
 def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> Judgments:
-    """Return the judgments with further grades by query and passage; existing grades stay."""
+    """Return the judgments with additional grades, by query and passage. Existing grades are not changed."""
     known = graded_ids(judgments)
     labels = {qid: {**more.get(qid, {}), **found} for qid, found in known.items()}
     qrels = Qrels.of(labels, judgments.qrels.scale)
@@ -146,11 +147,11 @@ def _docs(qrels: Qrels, rows: Ints) -> IdColumn:
 
 
 HOLES = "holes.jsonl"
-REMEDY = "delete the line; the judge is called again, and paid answers are cached"
+REMEDY = "delete the line and run the sweep again; paid answers are cached"
 
 
 def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[UnjudgedPassage, ...]:
-    """Return all unjudged passages in the top of any system; those with the largest possible effect come first.
+    """Return all unjudged passages in the top of any system. Passages with the largest possible effect come first.
 
     Args:
         judgments: the existing grades.
@@ -173,7 +174,7 @@ def with_holes(judgments: Judgments, folder: Path) -> Judgments:
 
 
 def read_holes(folder: Path) -> list[JudgeRecord]:
-    """Return the stored records of graded holes.
+    """Return the stored grades of holes (unjudged passages).
 
     Raises:
         DataError: a line is damaged.
@@ -182,7 +183,7 @@ def read_holes(folder: Path) -> list[JudgeRecord]:
 
 
 def keep_holes(folder: Path, records: Iterable[JudgeRecord]) -> None:
-    """Append records of graded holes."""
+    """Append grades of holes (unjudged passages) to the file."""
     with Appender(folder / HOLES) as file:
         for record in records:
             file.append(record)
@@ -221,7 +222,8 @@ class ChunkingGrades:
 
     Args:
         judged: the golden set by position, with all queries.
-        labels: grades for scoring: of some queries, possibly with more passages of its own chunking.
+        labels: grades for scoring. They may be for some of the queries only, and include later grades of passages in
+            the judged chunking.
         cuts: chunks of each chunking by position; for an audit at least those in lists, grades and references.
         references: of the questions.
     """
@@ -247,11 +249,11 @@ class ChunkingGrades:
         return tuple(part for part, _ in self._cuts.values())
 
     def sheet(self, label: str) -> ChunkingJudgments:
-        """Return the judgments for the systems of a chunking."""
+        """Return the judgments with which the systems of a chunking are scored."""
         return self._sheets(label, lambda: self._made(*self._cuts[label]))
 
     def rows(self, shown: Mapping[str, Iterable[str]]) -> Iterator[PlaceRow]:
-        """Yield the records that are needed to score all systems again.
+        """Yield the records that an audit needs to score all systems again.
 
         Args:
             shown: by chunking, the passages that systems return.

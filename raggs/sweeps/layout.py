@@ -1,7 +1,7 @@
 """Build the document of a sweep's report: systems, recommendation, effects, and limits of the data.
 
-The screen shows what is needed to decide; `full` is everything, for sweep.md. Nothing is computed. Levels and steps
-without any effect are listed in one sentence.
+The screen shows only the information for a decision; `full` is everything, for sweep.md. This module computes nothing.
+Levels and steps without any effect are listed in one sentence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from raggs.sweeps.models import (
     add,
 )
 
-MAX_ROWS = 8  # lines of a table on the screen
+MAX_ROWS = 8  # maximum number of lines of a table on the screen
 
 
 def findings(report: SweepReport, full: bool) -> list[Section]:
@@ -102,7 +102,7 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
 
 
 def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
-    """Yield the effects that unjudged passages could reverse, by reason."""
+    """Yield sentences on the effects that unjudged passages could reverse, grouped by the reason."""
     found: dict[str, list[str]] = {}
     for part in parts:
         if part.unjudged is not None:
@@ -121,7 +121,7 @@ def _from_first(part: EffectPart, parts: Sequence[EffectPart]) -> bool:
 
 
 def _steps(report: SweepReport, full: bool) -> Section | None:
-    """Return the effect of each larger k."""
+    """Return the section on the effect of each increase of k."""
     if not report.steps:
         return None
     moving = [part for part in report.steps if not _changes_nothing(part)]
@@ -160,7 +160,7 @@ def _count_of_systems(count: int, total: int) -> str:
 
 
 def _latency_section(report: SweepReport) -> Section | None:
-    """Return median and tail latency of each system."""
+    """Return the section on the median and tail latency of each system."""
     timed = [(row, row.latency.total) for row in best_first(report) if row.latency.total is not None]
     if not timed:
         return None
@@ -187,9 +187,9 @@ def _memory(report: SweepReport, full: bool) -> Section | None:
     return Section("Memory", sentences, table_of(shown, "vectors", "bytes", "million", "ten_million", "built_s"))
 
 
-MAX_SYSTEMS = 12  # systems on the screen; files hold all
+MAX_SYSTEMS = 12  # maximum number of systems on the screen; files contain all systems
 FIGURE = re.compile(r"[ :]*\d")
-MAX_NAMED_RIVALS = 3  # systems that unjudged passages could put before the choice
+MAX_NAMED_RIVALS = 3  # maximum number of systems named that unjudged passages could put before the choice
 MAX_FRONT_SYSTEMS = 24  # of the front on the screen
 SINGLE_SYSTEMS_AXIS = "systems"  # Key in a plan's axes for systems outside the grid.
 FRONT_SIGN, CHOSEN_SIGN, CHOSEN_FRONT_SIGN = "*", ">", ">*"
@@ -204,7 +204,8 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
     """Return the document of a sweep.
 
     Args:
-        full: whether to include all systems and tables; otherwise the front and the best others.
+        full: whether to include all systems and tables. If False, only the front and the best other systems are
+            included.
     """
     choice = report.choice
     sections = [Section("Recommendation", (choice.sentence,))]
@@ -221,7 +222,9 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
 
 
 def rivals(report: SweepReport) -> Iterator[str]:
-    """Yield the systems that unjudged passages could put before the choice, and how to get these judged."""
+    """Yield sentences on the maximum number of systems named that unjudged passages could put before the choice, and on
+    how to get these passages judged.
+    """
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
     for name, part in [*found.items()][:MAX_NAMED_RIVALS]:
         what = f"is better than {report.choice.winner}"
@@ -275,7 +278,7 @@ def _systems(report: SweepReport, full: bool) -> Section:
 
 
 def _signed(report: SweepReport, full: bool) -> ColumnSpec:
-    """Return the column of names behind their signs; on the screen, signs have a fixed width."""
+    """Return the column of names, each after its sign. On the screen, signs have a fixed width."""
 
     def name(row: SystemRow) -> str:
         sign = _sign(report, row)
@@ -357,7 +360,7 @@ def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
 
 
 def _bill(plan: SweepPlan) -> Table | None:
-    """Return the paid calls; many parts are grouped by kind and model."""
+    """Return the section on paid calls. If there are many parts, they are grouped by kind and model."""
     by_kind: dict[tuple[str, str], list[PlanLine]] = {}
     for line in plan.paid:
         kind = line.what if len(plan.paid) <= MAX_SYSTEMS else FIGURE.split(line.what)[0]

@@ -1,10 +1,10 @@
-"""Measure the systems of a sweep: lists, latency, cost, memory. Nothing is scored here.
+"""Measure the systems of a sweep: lists, latency, cost, memory. This module scores nothing.
 
-A system with a failed part is marked unfinished, and the others continue. All results are stored, so a killed sweep
-resumes.
+A system with a failed part is marked unfinished, and the others continue. All results are stored, so a killed sweep can
+be resumed.
 
 Memory is stated by the index, and extrapolated to one and ten million vectors. Tokens are counted, and costs follow
-from payments or from the price list. If a price is unknown, it is None, and so are sums with it.
+from payments or from the price list. An unknown price is None, and so is every sum that contains it.
 
 The plan of a dry run lists the systems and the paid calls that are not cached. Counts are upper bounds: a reranker is
 assumed to read every candidate of every query, unless its lists are stored.
@@ -50,7 +50,7 @@ MILLION = 1_000_000
 
 
 def memory_of(system: RetrievalStack, parts: SystemParts) -> MemoryPart | None:
-    """Return the memory of a system; None if it searches no vectors of raggs."""
+    """Return the memory of a system's vectors and index, or None if it does not search vectors that raggs made."""
     for search in parts.searches(system):
         retriever = parts.retriever(search)
         if isinstance(retriever, DenseRetriever):
@@ -75,7 +75,7 @@ QUERIES = 1000
 
 
 class SystemCosts:
-    """Costs of systems, from prices and token counts; each text is counted once.
+    """Computes the costs of systems from prices and token counts. The tokens of each text are counted only once.
 
     Args:
         world, parts: the sweep's context and parts.
@@ -83,7 +83,7 @@ class SystemCosts:
 
     def __init__(self, world: SweepContext, parts: SystemParts) -> None:
         self._world, self._parts = world, parts
-        self._tokens: dict[str, dict[str, int]] = {}  # tokens of each passage, by chunking
+        self._tokens: dict[str, dict[str, int]] = {}  # number of tokens of each passage, by chunking
         self._asked = OnceCache[list[int]]()
 
     def cost(self, system: RetrievalStack, final: SystemOutput) -> CostPart:
@@ -107,7 +107,7 @@ class SystemCosts:
         """Return the cost of rewriting as paid, and of embedding by the tokens of the query."""
         for model in self._world.workspace.rewriter(system.rewrite).models:
             yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
-        # The original query is embedded, too.
+        # The original query is embedded in addition to its rewrite.
         twice = system.depth is not None and system.depth.when.rewrite is not None
         for model in () if system.embedder is None else self._parts.embedder(system.embedder).models:
             price = self._world.workspace.llm.price(model)
@@ -158,8 +158,8 @@ class SystemCosts:
         return fmean(sum(tokens[doc] for doc in docs) for docs in shown) if shown else None
 
     def _paid(self, stage: str, model: str) -> float:
-        """Return USD per 1,000 answers of a model for one part, by the ledger; cached answers at their original
-        cost.
+        """Return the cost of 1,000 answers of a model for one part in USD, according to the ledger. Cached answers
+        count with their original cost.
         """
         usd, answers = 0.0, 0
         for line in read_torn(self._world.ledger, LedgerLine, LEDGER_REMEDY):
@@ -191,7 +191,7 @@ class MeasuredSystem:
 
 
 class SystemMeasurement:
-    """Measurement of all systems in turn.
+    """Measures all systems, one after the other.
 
     Args:
         world: context of the sweep.
@@ -208,13 +208,11 @@ class SystemMeasurement:
 
     @cached_property
     def _clock(self) -> StepTimer:
-        """Timer, created after halving, because it reads earlier timings."""
+        """The timer. It is created after halving, because it reads earlier timings."""
         return StepTimer(self._world, self.parts, self._store)
 
     def give_up(self, dropped: Mapping[str, str], undecided: Mapping[str, str]) -> None:
-        """Record the reasons why systems are dropped, and why others are measured although they are worse by the
-        labels.
-        """
+        """Record why systems are dropped, and why some systems are measured although they are worse by the labels."""
         for each in self.measured:
             each.dropped, each.undecided = dropped.get(each.system.name), undecided.get(each.system.name)
 
@@ -223,8 +221,8 @@ class SystemMeasurement:
 
         Raises:
             PrerequisiteError: a key or an extra is missing.
-            ConfigError: a price is unknown, and cost is limited.
-            RaggsError: a part lacks something that it needs.
+            ConfigError: there is a limit on cost, and a price is unknown.
+            RaggsError: a part has a requirement that is not met.
         """
         models: list[str] = []
         for each in self.measured:
@@ -267,7 +265,7 @@ class SystemMeasurement:
         )
 
     def _fit_causes(self, system: RetrievalStack) -> Causes:
-        """Return what the choice of weights depends on."""
+        """Return everything that the choice of weights depends on."""
         world = self._world
         scorer = scorer_for(world.config, world.labels, world.atlas, system.levels)
         return {
@@ -295,7 +293,8 @@ class SystemMeasurement:
                 self._clock.note_paid(each.system)
                 self._clock.note_reranked(each.system, each.final)
                 self._clock.time([each.system], 1)
-            except (AuthenticationError, ModelError) as error:  # one provider failed; all keys were present
+            # a missing key was reported before, so only this provider failed
+            except (AuthenticationError, ModelError) as error:
                 self._lose(each, error)
             except (ConfigError, PrerequisiteError):
                 raise
@@ -321,7 +320,7 @@ class SystemMeasurement:
 
     @property
     def timed(self) -> int:
-        """Return the largest number of queries that are called only to measure time."""
+        """Return the maximum number of queries for which a provider is called only to measure its latency."""
         return self._clock.timed
 
     def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
@@ -379,7 +378,7 @@ class SystemMeasurement:
         return None if share is None or depth is None else depth.base + share * (depth.deep - depth.base)
 
     def _take(self, each: MeasuredSystem, path: Path) -> None:
-        """Read an external run as it is; if there is a corpus, it must contain its passages."""
+        """Read an external run without changing it. If there is a corpus, it must contain the run's passages."""
         each.sha256 = self._sha256(path)
         if self._searches:
             lists = lists_of(read_foreign(path, each.sha256, each.system.k), each.system.k)
@@ -404,14 +403,14 @@ class SystemMeasurement:
         return self._hashes(path, lambda: sha256_of(path))
 
 
-SAMPLE = 200  # passages whose mean length stands for all
-PROMPT = 200  # tokens of a rewriting prompt
+SAMPLE = 200  # number of passages from which the mean length is estimated
+PROMPT = 200  # assumed number of tokens of a rewriting prompt
 SECONDS = 1.0  # assumed latency of a paid call
 
 
 def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) -> SweepPlan:
     """Return the plan of a grid."""
-    _ = world.atlas  # Raises now if the documents are not the judged ones.
+    _ = world.atlas  # Called here so that the error about wrong documents is raised before any paid call.
     counts = {cut: len(world.passages_of(cut)) for cut in _distinct_chunkers(grid)}
     with world.workspace.rehearsal(remembers=False) as llm:
         _count(measuring, world, grid.searched, llm)
@@ -444,13 +443,13 @@ def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) ->
 def _count(
     measuring: SystemMeasurement, world: SweepContext, systems: tuple[RetrievalStack, ...], llm: DryRunLLM
 ) -> None:
-    """Count the provider calls of each part that is not stored, once per part."""
+    """Count the provider calls of each part that is not stored. A part that several systems share is counted once."""
     asked = [query.text for query in world.queries.values()]
     question = round(fmean(count_tokens(asked)))
     seen, length, parts = set[str](), OnceCache[int](), measuring.parts
     for system in systems:
         if parts.kept(system):
-            # A few calls measure the latency of a provider whose answers are all cached.
+            # If all answers of a provider are cached, a few calls are still made to measure its latency.
             for what, model, calls in measuring.probes(system):
                 if what not in seen:
                     llm.turn_to(what)
@@ -496,7 +495,7 @@ def _length(world: SweepContext, chunker: ChunkerConfig | None) -> int:
 def _count_reranking(
     measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, reranker: Reranker, llm: DryRunLLM
 ) -> None:
-    """Count every list, and some lists twice, if their passages may have been paid for in calls of another size."""
+    """Count the lists to rerank. A list counts twice if its passages may have been paid for in other calls."""
     asked, passages = [query.text for query in world.queries.values()], world.passages_of(system.chunker)
 
     def count(times: int) -> int:

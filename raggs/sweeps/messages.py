@@ -11,9 +11,9 @@ from raggs.stats.front import Candidate
 
 MIN_SHOWN_CHANGE = 5e-5  # smallest change of quality visible with four decimals
 MAX_SHOWN_EQUALS = 4
-BY_WAIT = "slower"  # among equals: latencies differ by less than the jitter
+BY_WAIT = "slower"  # used among equal systems, whose latencies differ by less than the jitter
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # (threshold, step) for rounding
-WHOLE_RATIO = 100  # ratios from here on are shown as integers
+WHOLE_RATIO = 100  # ratios of at least this value are shown as integers
 RULES = {
     "quality": "has a lower {measure}",
     "slower": "is slower",
@@ -175,8 +175,8 @@ def excluded(each: Exclusion, measure: str) -> str:
 
 
 def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[str]:
-    """Return a sentence if other systems equal the choice on every query, in price and latency, with the tie
-    breaker.
+    """Return a sentence if other systems are equal to the choice in price, latency and the score on every query. It
+    names the tie breaker.
     """
     if chosen.winner is None or not equals:
         return []
@@ -190,7 +190,8 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
 def other_limit_sentences(
     points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None
 ) -> list[str]:
-    """Return sentences on the systems that other limits on one axis would choose, except those equal to the choice.
+    """Return sentences on the systems that would be chosen under other limits on one axis. Systems equal to the choice
+    are omitted.
 
     Args:
         other: the limit on the other axis, which is unchanged.
@@ -199,7 +200,7 @@ def other_limit_sentences(
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
     what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 queries"
     held = "no other limit" if other is None else "the other limit unchanged"
-    # None: no upper end is known
+    # None if no upper end is known
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
     return [

@@ -1,4 +1,5 @@
-"""Output of the systems of a sweep, its rows in the cache, and tasks that succeed or fail together.
+"""Output of the systems of a sweep, and the format in which it is cached. Also: run tasks that succeed or fail
+together.
 
 Paid answers are also in the answer cache, so that a lost row costs only time.
 """
@@ -56,8 +57,8 @@ V = TypeVar("V")
 
 
 async def all_or_none(work: Iterable[Coroutine[object, object, V]]) -> list[V]:
-    """Return the results in order. The first error cancels all others, whose calls would be booked to the wrong
-    stage.
+    """Return the results in order. The first error cancels all other tasks, because their calls would be recorded under
+    the wrong stage.
     """
     tasks = [asyncio.ensure_future(each) for each in work]
     try:

@@ -1,10 +1,10 @@
-"""Parts of systems: each is made once for all systems that share it, and stored.
+"""Parts of systems: each part is made once for all systems that share it, and stored.
 
     questions ─rewrite─▶ prepared ─embedder─▶ embedded ─┐
     corpus ─embedder─▶ vectors ─▶ index ────────────────┴─▶ hits of each retriever ─▶ fused ─▶ first k ─▶ reranked
 
 Exact searches run once at the largest depth of any system, because the best 200 contain the best 50. An approximate
-index may search harder for a larger k, so its hits are those of the system's own depth.
+index may use more effort for a larger k, so it is searched at each system's own depth.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from raggs.sweeps.reranking import Router, composed, fit, is_fitted, require_who
 from raggs.sweeps.scoring import run_of
 from raggs.sweeps.world import SweepContext
 
-# names in the ledger
+# names of the parts in the ledger
 PREPARING, EMBEDDING, PASSAGES, RERANKING = "rewrite", "embed questions", "retrieve", "rerank"
 
 
@@ -63,11 +63,11 @@ class SystemParts:
     # --- components ---
 
     def embedder(self, spec: EmbedderConfig) -> Embedder:
-        """Return the embedder of these settings; one instance each."""
+        """Return the embedder of these settings. There is only one instance for each settings."""
         return self._world.workspace.embedder(spec)
 
     def retriever(self, search: SystemRetriever) -> Retriever:
-        """Return the retriever of this search; one instance each."""
+        """Return the retriever of this search. There is only one instance for each search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder)
         return self._retrievers(
             (search.retriever, search.embedder, search.chunker),
@@ -176,12 +176,12 @@ class SystemParts:
         return found is not None
 
     def _kept(self, search: SystemRetriever) -> Lists | None:
-        """Return the stored hits; None if there are none that can be read."""
+        """Return the stored hits, or None if none are stored or they cannot be read."""
         kept = {row.qid: row.hits for row in self.store.find(self.causes(search), ListRow) or ()}
         return kept if kept.keys() == self._world.queries.keys() else None
 
     def candidates(self, system: RetrievalStack) -> Lists:
-        """Return the first k of a system's lists, fused if there are several."""
+        """Return the first k passages of a system's list for each query. Several lists are fused."""
         if (router := self.router(system)) is not None:
             return router.lists
 
@@ -307,7 +307,7 @@ class SystemParts:
         return self._fits([self.searches(system), system.k, spec], make)
 
     def rerank_causes(self, system: RetrievalStack, candidates: Lists | None = None) -> Causes:
-        """Return everything that affects the reranking of a system; empty without a reranker."""
+        """Return everything that affects the reranking of a system; empty if it has no reranker."""
         if system.reranker is None:
             return {}
         world, reranker = self._world, self.reranker(innermost_config(system.reranker))

@@ -78,16 +78,16 @@ async def rerank_all(
 
 
 def require_whole(found: Mapping[str, Reranking]) -> None:
-    """Raise an error if part of a list kept its old order because a call failed.
+    """Raise an error if a part of a list kept its old order because a call failed.
 
     Raises:
-        ProviderError: there is such a list, and its score would not measure the reranker.
+        ProviderError: there is such a list, so its score would not measure the reranker.
     """
     if lost := {qid: each.problems[0] for qid, each in found.items() if each.problems}:
         qid, problem = next(iter(lost.items()))
         raise ProviderError(
             f"{len(lost)} of {plural(len(found), 'list')} could not be reranked whole: query {qid}: {problem}",
-            remedy="run again: what was paid is cached",
+            remedy="run again: paid answers are cached",
         )
 
 
@@ -242,7 +242,7 @@ class Router:
         self._shallow: Lists = {qid: hits[: depth.base] for qid, hits in self._deep.items()}
 
     def signals(self, wanted: Collection[str]) -> Mapping[str, Readings]:
-        """Return the values of some signals by query."""
+        """Return the values of these signals, by query."""
         parts, system = self._parts, self._system
         lists: dict[ScoreSource, Lists] = {}
         for search in parts.searches(system):
@@ -336,7 +336,7 @@ class Router:
         return {qid: [each.score for each in one.ranked] for qid, one in found.items()}
 
     def _vectors(self) -> tuple[Mapping[str, Sequence[float]], Mapping[str, Sequence[float]]]:
-        """Return vectors of the original queries and of the rewritten ones."""
+        """Return the vectors of the original queries, and those of the rewritten queries."""
         parts, system = self._parts, self._system
         if system.embedder is None:
             return {}, {}

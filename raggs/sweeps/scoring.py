@@ -29,7 +29,7 @@ from raggs.sweeps.judgments import TERMS, ChunkingJudgments, is_reference
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
 BINARY_MEASURES = ("ndcg", "recall", "precision", "mrr", "holes")
-READ = ("span_recall4", "span_precision4")  # In characters, so that the chunking does not change them.
+READ = ("span_recall4", "span_precision4")  # Counted in characters, so that the chunking does not change the values.
 CEILINGS = ("ra_nwg", "n_recall4")
 DECIDE_GRADED = ("ra_nwg", "n_recall4")
 DECIDE_OTHERS = ("ndcg", "recall")
@@ -213,7 +213,7 @@ class SystemScorer:
 
 
 def run_of(lists: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Run:
-    """Return lists as columns in their order; equal scores keep it.
+    """Return lists as columns. Passages with equal scores stay in the order of the list.
 
     The system that wrote a list has broken its ties, so ranks are scored.
     """

@@ -7,7 +7,7 @@
     cuts.jsonl      chunkings, if systems differ in them; places.jsonl: positions of their chunks
     sweep.json      the report; also sweep.csv, sweep.md and plots
 
-The manifest is written last. A killed sweep has none, or one whose hashes do not match.
+The manifest is written last. A killed sweep has no manifest, or a manifest whose hashes do not match the files.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SweepManifest(ReportPart):
     settings: str = Field(description="hash of limits, prices and how time is measured")
     outcome: OutcomePart = Field(description="limits, choice, frontiers, and PROC and %PROC of each system")
     files: Mapping[str, str] = Field(description="sha256 of each other file")
-    seal: str = Field("", description="sha256 of all of this but the seal")
+    seal: str = Field("", description="sha256 of the whole manifest except this field")
 
     def sealed(self) -> SweepManifest:
         """Return the manifest with its seal."""
@@ -140,13 +140,17 @@ class SweepStore:
 
     def timings(self) -> list[Timing]:
         """Return every measurement of time."""
-        return list(read_torn(self.folder / TIMINGS, Timing, "delete the line; the step is timed again"))
+        return list(
+            read_torn(
+                self.folder / TIMINGS, Timing, "delete the line and run the sweep again, which times the step again"
+            )
+        )
 
     def drop_edited_timings(self) -> bool:
         """Delete `timings.jsonl` if its beginning differs from what the finished sweep wrote, and return whether it was
         deleted.
 
-        Lines that a later, interrupted sweep appended are kept.
+        If an interrupted sweep only appended lines, they are kept.
         """
         path = self.folder / TIMINGS
         try:

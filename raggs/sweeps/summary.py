@@ -17,7 +17,7 @@ from raggs.sweeps.messages import figures_text, ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
 
 MAX_ROWS = 8
-MAX_RIVALS = 3  # systems named next to the recommended one
+MAX_RIVALS = 3  # maximum number of systems named in addition to the recommended one
 MAX_NAME_CHARS = 38
 DETAILS = "--details: all systems and measures, main effects, ceilings, memory, definitions"
 FLAGS: Mapping[str, str] = {"latency_ms": "--slo", "usd_per_1k": "--max-usd-per-1k", "quality": "--target"}
@@ -43,7 +43,7 @@ class BrokenLimit:
 
 
 def summarise_sweep(report: SweepReport, config: str, folder: str) -> Summary:
-    """Return the default output of a sweep. Nothing is computed but sums of what the report holds.
+    """Return the default output of a sweep. Only sums of figures in the report are computed.
 
     Args:
         config: the file of the sweep, as it is typed in a command.
@@ -99,7 +99,9 @@ def _headline(report: SweepReport, nearest: tuple[SystemRow, Sequence[BrokenLimi
 
 
 def _rivals(report: SweepReport) -> Iterator[str]:
-    """Yield the systems that, with the choice, are chosen in nearly all resamples, each with its share."""
+    """Yield the systems that are chosen in nearly all resamples, together with the choice, each with its share of the
+    resamples.
+    """
     total = chosen_share(report) or 0.0
     for part in report.wins:
         if part.system not in (report.choice.winner, *report.choice.tied) and total < report.confidence:

@@ -1,18 +1,18 @@
 """Latency of a query before generation, step by step.
 
-Local steps are timed one query at a time, warm, in rounds spread over the sweep. Calls of a provider are timed when
-they are paid, because an answer from the cache has no latency.
+Local steps are timed one query at a time, after a warm-up, in rounds that are spread over the sweep. Calls of a
+provider are timed when they are paid, because an answer from the cache has no latency.
 
 Two figures must not be confused:
 
 - The median latency of a query is the median over rounds, summed over steps. `p50` is the median of these over queries,
-  `p95_of_medians` their 95th percentile. Both hide rare delays.
+  `p95_of_medians` their 95th percentile. Both percentiles hide rare delays.
 - The tail of single searches is `p95`, within which 95% of all single searches ended, over all queries and rounds.
-  Limits apply to it.
+  Latency limits apply to this tail.
 
 The interval of `p95` comes from a bootstrap in which queries and rounds are both drawn with replacement (Owen, "The
-pigeonhole bootstrap", 2007), because searches of one query resemble each other, as do searches of one round. Warm-up
-searches are not timed.
+pigeonhole bootstrap", 2007), because the latencies of one query resemble each other, and so do those of one round.
+Warm-up searches are not timed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _spread(
         return None
     usual = _median_latencies(steps, questions)
     singles = _singles(steps, questions)
-    if not singles.size:  # no query was timed in every step
+    if not singles.size:  # in this case, no query was timed in every step
         singles = usual[None, :]
     low, high = tail_interval(singles, confidence, seed)
     p50, p95_of_medians = np.percentile(usual, [50, 100 * TAIL_QUANTILE]).tolist()
@@ -118,7 +118,7 @@ def _spread(
 
 
 def _median_latencies(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Floats:
-    """Return the usual latency of each query; a query without a timing of a step counts at the step's median."""
+    """Return the usual latency of each query. If a step was not timed for a query, the median of the step is used."""
     total: Floats = np.zeros(len(questions))
     for rounds in steps:
         ms = _by_question(rounds)
@@ -130,7 +130,7 @@ def _median_latencies(steps: Sequence[Sequence[Timing]], questions: Sequence[str
 def _singles(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Floats:
     """Return the single searches, shape (rounds, queries timed in every step).
 
-    Paid steps are timed in fewer rounds than others. In the missing rounds, each query counts at its median.
+    Paid steps are timed in fewer rounds than others. For the missing rounds, the median of the query is used.
     """
     numbers = sorted({timing.round for rounds in steps for timing in rounds})
     total: Floats = np.zeros((len(numbers), len(questions)))
@@ -200,7 +200,7 @@ def _draws(rng: np.random.Generator, size: int, draws: int) -> Floats:
 
 
 RUNFILE = "runfile"  # An external run has an unknown latency.
-PROBES = 10  # calls that time what is paid for, where its answers are kept or came from calls of another size
+PROBES = 10  # number of calls that only measure latency, if answers are cached or came from calls of another size
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class StepTimer:
         self._known = {(line.step, line.round): line for line in store.timings()}
 
     def time(self, systems: Sequence[RetrievalStack], number: int) -> None:
-        """Time one round over the steps of some systems; steps already timed in it are skipped."""
+        """Time one round of the steps of some systems. Steps that were already timed in this round are skipped."""
         steps = {step.key: step for system in systems for step in self._local(system)}
         missing = [step for key, step in steps.items() if (key, number) not in self._known]
         for done, step in enumerate(missing):
@@ -266,8 +266,8 @@ class StepTimer:
         return len(self._sample()[:PROBES])
 
     def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
-        """Return the calls that only measure the latency of a provider, since all answers are cached: words, model,
-        calls.
+        """Return the calls that only measure the latency of a provider, because all answers are cached: description,
+        model and number of calls.
         """
         for key, _, what, stage, model in self._paid(system):
             known = (key, 1) in self._known or self._ledger_ms(stage, model) or self._parts.times(key)
@@ -283,7 +283,8 @@ class StepTimer:
         paid = bool(self._parts.reranker(system.reranker).models)
         ms |= self._parts.times(key) if paid else {}
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
-        if paid and len(ms) < PROBES and lacking:  # scores are stored by passage, and were paid for with another k
+        # the scores are stored by passage, because they were paid for with another k
+        if paid and len(ms) < PROBES and lacking:
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
             passages = self._world.passages_of(system.chunker)
             self._world.book(RERANKING)
@@ -406,7 +407,7 @@ class StepTimer:
     # --- measuring ---
 
     def _probe(self, system: RetrievalStack, stage: str, what: str) -> None:
-        """Call a provider for its latency; without an answer only the time is missing."""
+        """Call a provider to measure its latency. If the call fails, only the time is missing."""
         try:
             self._parts.probe(system, stage, self._sample()[:PROBES])
         except RaggsError as error:

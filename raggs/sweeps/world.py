@@ -1,12 +1,12 @@
 """Shared context of all systems of a sweep: golden set, queries, corpus, chunkings, and the parts of the workspace.
 
-A golden set of another corpus is refused, because equal ids would mean different texts. Each chunking is a corpus in
-the workspace, whose passages, vectors and indexes are stored by their hash, so that systems, sweeps and runs share
-them. The chunking of the golden set is recognised by the content of its passages. For any other one, the text at the
-position of each judged passage must be the judged text.
+If the golden set was made from another corpus, raggs raises an error, because equal ids would mean different texts.
+Each chunking is a corpus in the workspace, whose passages, vectors and indexes are stored by their hash, so that
+systems, sweeps and runs share them. The chunking of the golden set is recognised by the content of its passages. For
+every other chunking, the documents must contain each judged text at the position of its passage.
 
-External runs are scored in place, without reading passages, and never copied. A sweep of only external runs needs no
-corpus. Ties are ordered as in trec_eval, so that a run has the same scores as in `raggs eval`.
+External runs are scored without reading passages, and are never copied. A sweep of only external runs needs no corpus.
+Ties are ordered as in trec_eval, so that a run has the same scores as in `raggs eval`.
 """
 
 from __future__ import annotations
@@ -116,20 +116,20 @@ def _best_rows(run: Run, k: int) -> Ints:
 
 
 CORPUS = "corpus.jsonl"  # Next to labels in the layout of BEIR.
-MIN_KNOWN_SHARE = 0.5  # of the judged passages that the corpus has; below it, it is another one
-SAMPLE = 1000  # judged passages that are looked for
+MIN_KNOWN_SHARE = 0.5  # if the corpus contains a smaller share of the judged passages, it is another corpus
+SAMPLE = 1000  # maximum number of judged passages that are looked up in the corpus
 SHOWN_HASH_DIGITS = 12
 GENERATOR = "generator"
 NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
 
 
 def scale_of(config: SweepConfig) -> GradeScale | None:
-    """Return the scale that a sweep sets; None if it follows from the labels."""
+    """Return the grade scale that a sweep sets, or None if the labels determine it."""
     return None if config.ends is None else GradeScale.of(*config.ends)
 
 
 class SweepContext:
-    """Context of one sweep; each part is opened when it is first needed.
+    """Context of one sweep. Each part is opened when it is first needed.
 
     Args:
         config: the sweep.
@@ -176,7 +176,7 @@ class SweepContext:
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """Judged queries by id, sorted; others are reported and omitted.
+        """Judged queries by id, sorted. Queries without grades are reported and omitted.
 
         Raises:
             DataError: there are none.
@@ -184,7 +184,8 @@ class SweepContext:
         spec, judged = self.config.queries, set(self.judgments.qrels.qids)
         found = {query.qid: query for query in self.golden.queries()} if spec is None else open_queries(spec, self.hear)
         if not found and not make_grid(self.config).searched:
-            found = {qid: Query(qid=qid, text=qid) for qid in judged}  # Placeholders: the text is not used.
+            # The texts are placeholders, because they are not used.
+            found = {qid: Query(qid=qid, text=qid) for qid in judged}
         kept = {qid: query for qid, query in sorted(found.items()) if qid in judged}
         if not found:
             raise DataError(
@@ -231,7 +232,7 @@ class SweepContext:
         """Passages of the corpus, after checking that they are those of the golden set.
 
         Raises:
-            DataError: it is about others.
+            DataError: it was made from other passages.
         """
         found = self.corpus.passages(whole=True)
         refuse_foreign(found, self.judgments, self.golden.source, self.corpus.place)
@@ -247,7 +248,7 @@ class SweepContext:
 
         Raises:
             DataError: they do not match the golden set, or the chunker returns none.
-            ConfigError: the corpus is already chunked.
+            ConfigError: the corpus already consists of chunks.
         """
         return self.cuts.passages(chunker) if self.config.recuts else self.passages
 
@@ -287,7 +288,7 @@ class SweepContext:
         return _NarrowedContext(self, qids)
 
     def book(self, what: str) -> None:
-        """Book later calls on this part of the work, in the sweep's ledger.
+        """Record the next calls under the name of this part of the work, in the sweep's ledger.
 
         Raises:
             ProviderError: the sweep's folder cannot be created.
@@ -333,14 +334,14 @@ def _priced(config: SweepConfig) -> LLMSettings:
 
 
 def refuse_foreign(found: Passages, judgments: Judgments, source: str, place: Path | str) -> None:
-    """Raise an error if a golden set is about other passages.
+    """Raise an error if a golden set was made from other passages.
 
     Args:
         source: source of the golden set.
         place: location of the corpus.
 
     Raises:
-        DataError: it is about others.
+        DataError: it was made from other passages.
     """
     known = judgments.origin.corpus
     how = None
@@ -413,7 +414,7 @@ class CorpusChunkings:
         """Return the passages of one chunking.
 
         Raises:
-            ConfigError: the corpus is already chunked.
+            ConfigError: the corpus already consists of chunks.
             DataError: the chunker returns none.
         """
         return self._stores(chunker, lambda: self._made(chunker))
@@ -459,7 +460,7 @@ class CorpusChunkings:
 
     def _recut(self, spec: AdapterConfig, chunker: ChunkerConfig | None) -> AdapterConfig:
         if not isinstance(spec, RechunkableConfig):
-            said = f"a corpus {spec.type} comes in passages, so no chunker can cut it (axis `chunker`)"
+            said = f"a corpus {spec.type} consists of passages already, so it cannot be chunked (axis `chunker`)"
             raise ConfigError(said, where=self._world.corpus.place, remedy=REMEDY)
         return spec if chunker is None else spec.recut(chunker)
 

@@ -162,7 +162,7 @@ def test_without_its_golden_set_the_rest_is_checked_and_this_is_said(folder: Pat
     (folder / "manifest.json").write_text(moved.model_dump_json())
     found = audit(folder)
     assert found.ok
-    assert any("golden set is not where" in each for each in found.unchecked)
+    assert any("golden set that the sweep read was moved" in each for each in found.unchecked)
 
 
 @pytest.mark.parametrize("text", ["{", '{"kind": "sweep"}', '{"kind": "sweep", "v": 1, "name": []}'])
