@@ -326,13 +326,13 @@ def test_a_chunker_that_cannot_be_is_named(project: SweepProject, chunker: Any, 
 def test_a_corpus_that_comes_in_passages_is_cut_by_nobody(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes={"chunker": ["recursive"], "mode": "lexical"})
     told = project.said(code=5)
-    assert "a corpus jsonl comes in passages, so no chunker can cut it" in told
+    assert "a corpus jsonl consists of passages already, so it cannot be chunked" in told
     assert "{type: folder, path: ...}" in told
 
 
 def test_a_corpus_on_a_server_is_cut_by_nobody(project: SweepProject) -> None:
     project.change(corpus={"type": "elasticsearch", "url": "http://localhost:1", "index": "x"})
-    assert "a corpus elasticsearch comes in passages, so no chunker can cut it" in project.said(code=5)
+    assert "a corpus elasticsearch consists of passages already, so it cannot be chunked" in project.said(code=5)
 
 
 def test_a_chunker_that_asks_models_cuts_before_the_sweep(project: SweepProject) -> None:
