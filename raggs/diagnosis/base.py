@@ -35,7 +35,7 @@ from raggs.base.text import FOLDING, plural
 from raggs.chunking.models import parse_spec
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY
-from raggs.diagnosis.models import DiagnosisReport
+from raggs.diagnosis.models import DiagnosisReport, KeyFigure
 from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
@@ -431,6 +431,10 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         """Return the table that is printed below the verdict; by default the first one of `sections`."""
         return next((each.table for each in self.sections(found) if each.table is not None), None)
 
+    def key_figure(self, found: P) -> KeyFigure | None:
+        """Return the number that the verdict is based on, with its interval; None if there is none."""
+        return None
+
     def outcome(self, found: P) -> str:
         """Return "pass" or "fail" if there is a limit, otherwise "measured"."""
         return "measured" if found.passed is None else "pass" if found.passed else "fail"
@@ -557,6 +561,12 @@ MAX_NAMED_ITEMS = 2  # maximum number of items in one list of a verdict
 def verdict_sentences(found: str, then: str = "") -> str:
     """Return one or two sentences: the finding, and the most important action."""
     return " ".join(f"{each}." for each in (found, then) if each)
+
+
+def action_in(verdict: str) -> tuple[str, str]:
+    """Return the finding and the action of a verdict; the action is empty if no sentence starts with "First"."""
+    finding, _, action = verdict.partition(". First ")
+    return (f"{finding}.", capital(action.removeprefix("try: "))) if action else (verdict, "")
 
 
 def capital(text: str) -> str:

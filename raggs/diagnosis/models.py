@@ -77,3 +77,27 @@ class MeanPart(ReportPart):
     def cell(self, form: NumberForm = "score", mark: str = "") -> Cell:
         """Return the table cell."""
         return bounded(self.mean, self.low, self.high, form, mark)
+
+
+class KeyFigure(ReportPart):
+    """The number that a verdict is based on, as text.
+
+    Attributes:
+        label: what was measured.
+        value: the number with its unit.
+        interval: its 95% interval; empty if there is none.
+    """
+
+    label: str
+    value: str
+    interval: str = ""
+
+    @classmethod
+    def of(
+        cls, label: str, found: tuple[float | None, float | None, float | None], form: str, scale: float = 1
+    ) -> Self | None:
+        """Return the figure of a mean and its bounds in a Python format; None if the mean is not defined."""
+        mean, low, high = (None if each is None else f"{scale * each:{form}}" for each in found)
+        if mean is None:
+            return None
+        return cls(label=label, value=mean, interval="" if low is None or high is None else f"[{low}, {high}]")

@@ -137,6 +137,16 @@ def test_its_verdict_is_at_most_two_sentences_and_its_figures_are_json(found: Di
     assert found.verdict in (found.folder / f"{found.report.kind}.md").read_text(encoding="utf-8")
 
 
+def test_its_key_figure_lies_within_its_interval(found: DiagnosisResult) -> None:
+    """A card of the report shows it. A kind may have none, and the contract cases of depth and noise have one."""
+    figure = base.kind_of(found.report.kind).key_figure(found.found)
+    assert figure is not None or found.report.kind not in ("depth", "noise", "retrieval")
+    if figure is not None and figure.interval:
+        low, high = (float(each.rstrip("%")) for each in figure.interval.strip("[]").split(", "))
+        assert low <= float(figure.value.rstrip("%")) <= high
+        assert "%" not in figure.value or figure.interval.count("%") == 2
+
+
 def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
     kind: type[Diagnosis[DiagnosisFindings]],
     case: dict[str, Any],

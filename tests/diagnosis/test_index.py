@@ -17,6 +17,7 @@ from support.vectors import clusters, crowds
 from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, diagnose, forecast_diagnosis
 from raggs.base.errors import DataError, PrerequisiteError, RaggsError, UsageError
 from raggs.config.load import load_config
+from raggs.diagnosis.base import kind_of
 from raggs.diagnosis.index import measuring
 from raggs.diagnosis.index.models import IndexFindings
 
@@ -126,6 +127,8 @@ def test_one_of_three_is_fixed_and_the_front_of_the_others_shown(files: Path) ->
     front = found.front
     assert front is not None and front.front
     assert all(each.recall >= 0.8 for each in front.front)
+    figure = kind_of("index").key_figure(found)
+    assert figure is not None and "mean recall" in figure.label and re.fullmatch(r"[+-]\d+\.\d", figure.value)
     pairs = [(each.robustness, each.qps) for each in front.front]
     assert all(not (one[0] <= other[0] and one[1] < other[1]) for one in pairs for other in pairs)
     assert front.reached <= front.points == len([part for part in found.points if part.origin == "questions"])

@@ -11,7 +11,7 @@ import pytest
 import raggs
 from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, run_diagnosis
 from raggs.base.errors import RaggsError
-from raggs.diagnosis.base import found_in
+from raggs.diagnosis.base import found_in, kind_of
 from raggs.diagnosis.names.models import NamesFindings, SubjectPart
 from raggs.diagnosis.names.scoring import EmbedderScorer
 
@@ -89,6 +89,8 @@ def test_the_verdict_says_who_fails_by_what(measured: DiagnosisResult) -> None:
     assert measured.passed is False
     told = r"wordllama fails: initials_form costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First fuse .*"
     assert re.fullmatch(told, measured.verdict)
+    figure = kind_of("names").key_figure(measured.found)
+    assert figure is not None and "initials_form (wordllama, en)" in figure.label and float(figure.value) < -20
 
 
 def test_files_hold_tables_and_a_figure_a_language(measured: DiagnosisResult) -> None:

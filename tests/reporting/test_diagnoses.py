@@ -19,6 +19,7 @@ from raggs.base.errors import NotFoundError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.reporting.sections.results import DiagnosesSection
+from raggs.stats.resampling import MIN_CLAIM_QUERIES
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,7 +45,8 @@ def test_a_diagnosis_of_the_set_is_there_with_its_verdict_table_and_plot(project
     assert found.document.sections[0].table is not None
     assert [figure.words for figure in found.figures] == ["sums"]
     page = report(ReportRequest(project.folder, diagnoses=project.folder / "d"))
-    assert page.index("Vectors add up.") < page.index('<p id="diagnoses-tiny">')
+    assert "1 diagnosis: 1 measured." in page
+    assert page.index("Vectors add up.") < page.index("Details of tiny"), "the verdict is not folded"
     assert "--diagnose" in page, "the command that makes it again"
 
 
@@ -99,6 +101,45 @@ def test_tables_that_show_passages_stay_out_of_a_report_without_texts(
     assert DiagnosesSection().data(replace(facts, texts=True)).diagnoses  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("verdict", "passed", "few", "word", "action", "command"),
+    [
+        ("It is fast. First try: use less. More.", True, 0, "pass", "Use less. More.", ""),
+        (
+            "It is slow. First report ranges: raggs eval --details.",
+            False,
+            0,
+            "fail",
+            "Report ranges.",
+            "raggs eval --details",
+        ),
+        ("Inconclusive: it may be.", None, 0, "inconclusive", "", ""),
+        ("It is so.", None, 0, "measured", "", ""),
+        ("It is so.", None, 1, "inconclusive", "", ""),
+    ],
+)
+def test_a_card_has_an_outcome_an_action_and_its_command(
+    project: SweepProject,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: str,
+    passed: bool | None,
+    few: int,
+    word: str,
+    action: str,
+    command: str,
+) -> None:
+    """With fewer queries than a claim needs, a measurement without a limit is inconclusive."""
+    monkeypatch.setattr(Tiny, "rests_on", lambda *_: MIN_CLAIM_QUERIES - few)
+    facts = gather(ReportRequest(project.folder, diagnoses=project.folder / "d"))
+    (report,) = facts.diagnoses
+    found = report.model_copy(update={"found": {**report.found, "verdict": verdict, "passed": passed}})
+    part = DiagnosesSection().data(replace(facts, diagnoses=(found,)))
+    assert part is not None
+    (card,) = part.diagnoses
+    assert (card.word, card.action, card.command) == (word, action, command)
+    assert card.verdict == (verdict.partition(" First")[0] if action else verdict)
+
+
 @pytest.mark.parametrize(("wide", "scheme"), [(1400, "light"), (390, "dark")])
 def test_hostile_findings_stay_texts(project: SweepProject, tmp_path: Path, wide: int, scheme: str) -> None:
     """Verdict, names and texts as an attacker would write them into the file."""
@@ -112,12 +153,12 @@ def test_hostile_findings_stay_texts(project: SweepProject, tmp_path: Path, wide
         size = {"width": wide, "height": 900}
         window = Window(browser, out.as_uri(), viewport=size, color_scheme=scheme, offline=True)
         page = window.page
-        page.locator("#diagnoses dt a").click()
-        assert page.locator("#diagnoses details[open]").count() == 1, "its link opens it"
+        page.locator("#diagnoses summary").first.click()
+        assert page.locator("#diagnoses details[open]").count() == 1
         page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         assert page.locator("#diagnoses script, #diagnoses img, #diagnoses iframe, #diagnoses b").count() == 0
         assert XSS[0] in page.inner_text("#diagnoses")
-        assert "fail" in page.inner_text("#diagnoses dl")
+        assert page.inner_text("#diagnoses .card h3 .chip") == "fail"
         window.look(f"diagnoses-{wide}-{scheme}")
         assert window.unharmed(), window.complaints
         window.context.close()

@@ -32,6 +32,7 @@ from raggs.diagnosis.depth.measuring import (
     is_router_worthwhile,
     verdict,
 )
+from raggs.diagnosis.models import KeyFigure
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
@@ -386,6 +387,12 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         table = table_of(found.signals, *columns, far=found.far)
         signals = Section("Signals", told, table, (), terms_of(found.signals, "alone"))
         return _policies(found), _differences(found), signals
+
+    def key_figure(self, found: DepthFindings) -> KeyFigure | None:
+        """Return the gain of the router over the same number of random queries."""
+        gain = found.told.above_random
+        label = f"change of {found.far}, compared with as many random queries"
+        return KeyFigure.of(label, (gain.mean, gain.low, gain.high), "+z.3f")
 
     def main_table(self, found: DepthFindings) -> Table | None:
         """Return the table of quality and latency, with a row for the router, for each depth for all queries, and for

@@ -25,6 +25,7 @@ from raggs.diagnosis.index.comparing import (
     ladders,
     left_out,
     matched_parts,
+    most_telling,
     read_answers,
     verdict,
 )
@@ -55,6 +56,7 @@ from raggs.diagnosis.index.models import (
     RequiredRecallPart,
     TunedPart,
 )
+from raggs.diagnosis.models import KeyFigure
 from raggs.evaluation.svg import Curve, curves
 from raggs.parts import indexes
 from raggs.stats.index_loss import robustness
@@ -353,6 +355,17 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             *_left_out(found.left_out),
             *_points(found.points, names),
         )
+
+    def key_figure(self, found: IndexFindings) -> KeyFigure | None:
+        """Return the largest difference in robustness between two indexes."""
+        part = most_telling(found.matched, found.deltas)
+        if part is None:
+            return None
+        first = next(each for each in found.matched if (each.k, each.origin) == (part.k, part.origin))
+        delta = max(found.deltas, key=lambda each: abs(part.against[robustness(each)].mean or 0.0))
+        each, more = part.against[robustness(delta)], f"at least {delta:.0%} of the exact neighbours"
+        label = f"points more queries with {more} ({part.index} minus {first.index}, mean recall {part.level:g})"
+        return KeyFigure.of(label, (each.mean, each.low, each.high), "+z.1f", 100)
 
     def main_table(self, found: IndexFindings) -> Table | None:
         """Return the table of the settings that meet the limits. Without limits, return the table of the measured

@@ -41,6 +41,7 @@ from raggs.diagnosis.judge.measuring import (
     pools_above_floor,
     pools_of,
 )
+from raggs.diagnosis.models import KeyFigure
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.judges import Judge
@@ -68,13 +69,18 @@ def verdict(found: JudgeFindings) -> str:
             f"{found.judge} returns the same order of {found.size} passages every time, so repeated ranking "
             "adds nothing"
         )
-    shown, turned = "in another order", single.otherwise
-    if turned.mean is None:
-        shown, turned = "in the same order again", single.again
+    shown, turned = _shown_again(single)
     told = f"{found.judge} reverses {_share(turned)} of all pairs if {found.size} passages are shown {shown}"
     if ranked.otherwise.mean is not None:
         told += f"; the rank stage {_share(ranked.otherwise)} ({_cost(ranked)} per pool, not {_cost(single)})"
     return verdict_sentences(told, _gain_clause(found.gain))
+
+
+def _shown_again(single: OrderMethodPart) -> tuple[str, PoolsPart]:
+    """Return how passages were shown again, and the share of reversed pairs."""
+    if single.otherwise.mean is None:
+        return "in the same order again", single.again
+    return "in another order", single.otherwise
 
 
 def _gain_clause(gain: PoolsPart) -> str:
@@ -342,6 +348,12 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
     def sections(self, found: JudgeFindings) -> tuple[Section, ...]:
         """Return the tables: the methods, results by rank, position bias, and failures."""
         return (_methods_section(found), _places(found), _position_bias_section(found.favour), *_failures(found))
+
+    def key_figure(self, found: JudgeFindings) -> KeyFigure | None:
+        """Return the share of pairs that one prompt reverses."""
+        shown, turned = _shown_again(found.single)
+        label = f"of all pairs are reversed if the passages are shown {shown}"
+        return KeyFigure.of(label, (turned.mean, turned.low, turned.high), ".1%")
 
     def main_table(self, found: JudgeFindings) -> Table | None:
         """Return the share of reversed pairs and the number of calls of each method."""

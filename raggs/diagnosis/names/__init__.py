@@ -20,6 +20,7 @@ from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import finite_or_none
 from raggs.diagnosis.base import Bench, Diagnosis, join_with_and, some_of, verdict_sentences
+from raggs.diagnosis.models import KeyFigure
 from raggs.diagnosis.names.models import (
     AblationPart,
     EndToEnd,
@@ -386,6 +387,19 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     def rests_on(self, found: NamesFindings) -> int:
         return min(each.questions for each in found.subjects)
+
+    def key_figure(self, found: NamesFindings) -> KeyFigure | None:
+        """Return the change of the name margin that decides: the first that fails, else the first that is
+        inconclusive.
+        """
+        parts = [(each, part) for each in found.subjects if not blind(each) for part in each.ablations]
+        for state in (False, None):
+            for each, part in parts:
+                if part.holds is state:
+                    at = part.percent
+                    label = f"percent change of the name margin by {part.perturber} ({each.scorer}, {each.language})"
+                    return KeyFigure.of(label, (at.value, at.low, at.high), "+z.1f")
+        return None
 
     def sections(self, found: NamesFindings) -> tuple[Section, ...]:
         several = (_all_scorers_section(found),) if len(found.subjects) > 1 else ()

@@ -30,7 +30,7 @@ from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.chunking.models import spec_name
 from raggs.diagnosis.base import Bench, Diagnosis, capital, join_with_and, verdict_sentences
-from raggs.diagnosis.models import MeanPart
+from raggs.diagnosis.models import KeyFigure, MeanPart
 from raggs.diagnosis.noise.losses import HYBRID, NoiseLosses, SearchedQuestions, conditions, questions_of
 from raggs.diagnosis.noise.measuring import (
     GOLDEN,
@@ -185,9 +185,8 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
         ends: results of searches.
         untold: reason why nothing was searched; None if the searches were made.
     """
-    level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
-    parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
-    lost = next((part.change for part in parts if part.rewriter == NO_REWRITER), MeanPart())
+    level, measure, system, parts = _deciding(ends)
+    lost = _loss_of(parts)
     if lost.mean is not None and lost.high is not None and lost.high < 0:
         costs = f"Noise of level {level} reduces {measure} of {system} search by {-lost.mean:.3f}"
         return verdict_sentences(*_with_rewriter(costs, parts))
@@ -196,6 +195,18 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
     elif ends:
         untold = f"{capital(measure)} is not defined for any searched query"
     return verdict_sentences(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
+
+
+def _deciding(ends: Sequence[NoiseEndToEndPart]) -> tuple[int, str, str, list[NoiseEndToEndPart]]:
+    """Return level, measure and system of the searches that decide, and their results."""
+    level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
+    parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
+    return level, measure, system, parts
+
+
+def _loss_of(parts: Sequence[NoiseEndToEndPart]) -> MeanPart:
+    """Return the change by noise without a rewriter."""
+    return next((part.change for part in parts if part.rewriter == NO_REWRITER), MeanPart())
 
 
 def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
@@ -352,6 +363,13 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         tried = [("rewritten", name) for name in (found.examples[0].rewritten if found.examples else ())]
         examples = Section("Examples", (), table_of(found.examples, "language", "level", "text", *tried))
         return (_cosines(found), *_search_sections(found), *_shuffles(found), examples)
+
+    def key_figure(self, found: NoiseFindings) -> KeyFigure | None:
+        """Return the change of the measure by the strongest noise."""
+        level, measure, system, parts = _deciding(found.ends)
+        lost = _loss_of(parts)
+        label = f"change of {measure} of {system} search by noise of level {level}"
+        return KeyFigure.of(label, (lost.mean, lost.low, lost.high), "+z.3f")
 
     def main_table(self, found: NoiseFindings) -> Table | None:
         """Return the table of losses of the first metric, by system and noise level. If nothing was searched, return

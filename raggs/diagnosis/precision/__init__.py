@@ -22,6 +22,7 @@ from raggs.base.settings import Causes, Flag, split_commas
 from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, verdict_sentences
+from raggs.diagnosis.models import KeyFigure
 from raggs.diagnosis.precision.measuring import (
     CurvePart,
     ListScoring,
@@ -70,10 +71,15 @@ ABOUT_PUBLISHED = (
 )
 
 
+def _worst(systems: Sequence[PrecisionSystemPart]) -> PrecisionSystemPart | None:
+    """Return the system that depends most on the order of ties; None if no system was rounded."""
+    rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
+    return max(rounded, key=lambda part: (_widest_range(part), part.dtype == "bf16"), default=None)
+
+
 def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
     """Return the system that depends most on the order of ties, and how to avoid that."""
-    rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
-    worst = max(rounded, key=lambda part: (_widest_range(part), part.dtype == "bf16"), default=None)
+    worst = _worst(systems)
     more = [FAVOURS[favours]] if favours else []
     if worst is None or not _widest_range(worst):
         return verdict_sentences("; ".join(["No score depends on the order of ties at any precision", *more]))
@@ -281,6 +287,15 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
             _leaking(found),
             Section("Published results", (ABOUT_PUBLISHED,), Table.of(HEAD, PUBLISHED)),
         )
+
+    def key_figure(self, found: PrecisionFindings) -> KeyFigure | None:
+        """Return the widest range of a measure over all orders of ties."""
+        worst = _worst(found.systems)
+        if worst is None or not worst.at:
+            return None
+        widest = max(worst.at, key=lambda tied: tied.range or 0.0)
+        label = f"points of {widest.measure} between the best and the worst order of ties ({worst.label})"
+        return KeyFigure.of(label, (widest.range, widest.range_low, widest.range_high), "z.2f", 100)
 
     def main_table(self, found: PrecisionFindings) -> Table | None:
         """Return the scores that depend on the order of ties, widest range first."""

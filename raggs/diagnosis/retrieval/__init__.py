@@ -18,6 +18,7 @@ from raggs.base.settings import Causes, Flag, InputPath
 from raggs.base.text import plural
 from raggs.base.types import finite_or_none
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, some_of, verdict_sentences
+from raggs.diagnosis.models import KeyFigure
 from raggs.diagnosis.retrieval.measuring import (
     BASELINE_RULES,
     DOUBT,
@@ -330,6 +331,13 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         """Return the tables: findings, traits, systems, questions."""
         systems = Section("Systems", (), self.main_table(found))
         return (_showing_findings(found), _showing_traits(found), systems, _questions(found))
+
+    def key_figure(self, found: RetrievalFindings) -> KeyFigure | None:
+        """Return the share of queries on which the best system fails."""
+        best = found.systems[0]
+        label = f"of queries fail with {best.name} ({found.measure} below {found.failing_below:g})"
+        share = best.failing / best.questions if best.questions else None
+        return KeyFigure.of(label, (share, best.failing_low, best.failing_high), ".0%")
 
     def main_table(self, found: RetrievalFindings) -> Table | None:
         """Return each system's mean and number of failing queries."""

@@ -11,38 +11,58 @@ Systems: metrics with intervals, figures, wins per query, and the findings of ea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
-from raggs.base.document import Cell, Legend, ReportDocument, Table
+from raggs.base.document import Cell, Legend, ReportDocument, Table, round_document
 from raggs.base.types import Number
-from raggs.diagnosis.models import DiagnosisReport
+from raggs.diagnosis.models import DiagnosisReport, KeyFigure
 from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.messages import KNOBS, LOSSES
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
+from raggs.reporting.base import DIGITS as SCORE_DIGITS
 from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.sweeps.models import SweepReport
 
-State = Literal["good", "bad", "none"]
-STATE_WORDS: dict[State, str] = {"good": "pass", "bad": "fail", "none": "measured"}
+State = Literal["good", "bad", "doubt", "none"]
+STATES: dict[str, State] = {"fail": "bad", "inconclusive": "doubt", "measured": "none", "pass": "good"}  # shown first
 
 
 class DiagnosisPart(ReportPart):
-    """One diagnosis, as on its page. `state` is the state of its verdict, `word` the state in words."""
+    """One diagnosis: a card, and its page.
+
+    Attributes:
+        title: the question that it answers.
+        word: pass, fail, inconclusive or measured.
+        verdict: the finding, without the action.
+        number: the number that the verdict is based on.
+        action: what to do first; empty if nothing is recommended.
+        command: command of the action; empty if there is none.
+        document: complete page, folded.
+    """
 
     kind: str
-    verdict: str
-    state: State
+    title: str
     word: str
+    verdict: str
+    number: KeyFigure | None
+    action: str
+    command: str
     document: ReportDocument
     figures: tuple[SvgFigure, ...]
+
+    @property
+    def state(self) -> State:
+        """State of the verdict, as the class of its chip."""
+        return STATES[self.word]
 
 
 class DiagnosesPart(ReportPart):
@@ -50,6 +70,13 @@ class DiagnosesPart(ReportPart):
 
     diagnoses: tuple[DiagnosisPart, ...]
     said: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """Number of diagnoses by outcome."""
+        counts = Counter(each.word for each in self.diagnoses)
+        listed = ", ".join(f"{counts[word]} {word}" for word in STATES if counts[word])
+        return f"{len(self.diagnoses)} {'diagnosis' if len(self.diagnoses) == 1 else 'diagnoses'}: {listed}."
 
 
 class DiagnosesSection(ReportSection):
@@ -69,21 +96,31 @@ class DiagnosesSection(ReportSection):
         shown = [each for each in facts.diagnoses if facts.texts or not shows_passages(each)]
         hidden = [each.kind for each in facts.diagnoses if each not in shown]
         said = [f"{kind}: omitted, because it shows passages" for kind in hidden]
-        return DiagnosesPart(diagnoses=tuple(map(_part, shown)), said=(*facts.undiagnosed, *said))
+        parts = sorted(map(_part, shown), key=lambda part: [*STATES].index(part.word))
+        return DiagnosesPart(diagnoses=tuple(parts), said=(*facts.undiagnosed, *said))
 
 
 def _part(report: DiagnosisReport) -> DiagnosisPart:
-    from raggs.diagnosis.base import found_in, lay_out, plots
+    from raggs.diagnosis.base import action_in, found_in, kind_of, lay_out, plots
+    from raggs.stats.resampling import MIN_CLAIM_QUERIES
 
-    found = found_in(report)
-    state: State = "none" if found.passed is None else "good" if found.passed else "bad"
+    found, kind = found_in(report), kind_of(report.kind)
+    word = kind.outcome(found)
+    few = kind.rests_on(found) < MIN_CLAIM_QUERIES
+    if word == "measured" and (few or found.verdict.startswith("Inconclusive")):
+        word = "inconclusive"
+    verdict, advice = action_in(found.verdict)
+    action, colon, command = advice.removesuffix(".").partition(": raggs ")
     drawn = (SvgFigure(words=_plot_caption(report.kind, name), svg=inlined(svg)) for name, svg in plots(report).items())
     return DiagnosisPart(
         kind=report.kind,
-        verdict=found.verdict,
-        state=state,
-        word=STATE_WORDS[state],
-        document=lay_out(report),
+        title=report.title,
+        word=word,
+        verdict=verdict,
+        number=kind.key_figure(found),
+        action=f"{action}." if action else "",
+        command=f"raggs {command}" if colon else "",
+        document=round_document(lay_out(report), SCORE_DIGITS),
         figures=tuple(drawn),
     )
 
