@@ -83,7 +83,7 @@ class KeyFigure(ReportPart):
     """The number that a verdict is based on, as text.
 
     Attributes:
-        label: what was measured.
+        label: name of the measured quantity.
         value: the number with its unit.
         interval: its 95% interval; empty if there is none.
     """

@@ -44,7 +44,7 @@ class DiagnosisPart(ReportPart):
         word: pass, fail, inconclusive or measured.
         verdict: the finding, without the action.
         number: the number that the verdict is based on.
-        action: what to do first; empty if nothing is recommended.
+        action: recommended first step; empty if nothing is recommended.
         command: command of the action; empty if there is none.
         document: complete page, folded.
     """
