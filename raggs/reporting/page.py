@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SUMMARIES = frozenset(("decision", "losses", "systems"))  # first sections, printed on two pages before an appendix
-MAX_TEXT_BYTES = 6_000_000  # total of all passage texts
+MAX_TEXT_BYTES = 1_750_000  # total of all passage texts
 MAX_PASSAGE_CHARS = 4_000  # per passage
 MAX_REASON_CHARS = 300  # per reason of a judge
 MAX_BYTES_PER_CHAR = 3  # upper bound for nearly all scripts
+
+SHEET_DIGITS = 2  # decimals of the numbers in a sheet
 
 PackedRow = list[object]
 
@@ -106,8 +108,8 @@ class SheetPacking:
         said = row.said[:MAX_REASON_CHARS] if self._texts else ""
         words = [[word.who, word.grade or 0, word.note if self._texts else "", int(word.decided)] for word in row.words]
         twin = 0 if row.twin is None else self._number(SheetPassage(row.twin)) + 1
-        sure = -1 if row.sure is None else row.sure
-        place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), row.score or 0, row.sigma or 0]
+        sure = -1 if row.sure is None else round(row.sure, SHEET_DIGITS)
+        place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), *_rounded(row.score, row.sigma)]
         of_rank: PackedRow = (
             [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
         )  # fused rank of an unranked passage
@@ -136,6 +138,12 @@ class SheetPacking:
 
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
+
+
+def _rounded(*values: float | None) -> list[float]:
+    """Return the values as the page shows them; whole numbers without decimals, which saves space."""
+    found = (round(value or 0, SHEET_DIGITS) for value in values)
+    return [int(value) if value == int(value) else value for value in found]
 
 
 def _without_empty_end(row: PackedRow) -> PackedRow:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from support.browsing import XSS, Window, chromium
+from support.project import make_project
 from support.sweeping import make_sweep
 
+from raggs import load_config
+from raggs import run as run_config
 from raggs.app.report import ReportRequest, write_report_page
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
 from raggs.base.jsonl import write_records
@@ -125,7 +128,7 @@ def test_tables_sort_filter_and_follow_what_is_chosen(browser: Any, page: Path) 
     assert changes == sorted(changes, reverse=True)
     found.locator("#systems-outcome").select_option("better")
     assert rows.count() == sum(change > 0 for change in changes)
-    found.get_by_role("button", name="Dark").click()
+    found.get_by_label("Theme").select_option("dark")
     assert found.locator("html").get_attribute("data-theme") == "dark"
     assert window.unharmed(), window.complaints
     window.context.close()
@@ -147,12 +150,121 @@ def test_a_question_opens_by_its_address_with_its_passages_as_text(browser: Any,
     assert rows.count() == 2
     rows.first.locator("a").click()
     window.told("#questions-id", rows.first.locator("a").inner_text())
+    found.locator("#questions-find").fill("")
     other = found.locator("#systems-table tbody a").last
     other.click()
     window.told("#questions-id", other.inner_text())
     found.get_by_role("button", name="Back to the table").click()
-    assert found.evaluate("document.activeElement.id") == "questions-find"
+    assert found.evaluate("document.activeElement.hash") == other.evaluate("link => link.hash")
     window.look("report-question")
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_keys_move_between_queries_and_do_nothing_in_a_field(browser: Any, page: Path) -> None:
+    window = Window(browser, page.as_uri(), offline=True)
+    found = window.page
+    ids = found.locator("#questions-table tbody a").all_inner_texts()
+    found.locator("#questions-find").focus()
+    window.press("j", "k", "?")
+    assert found.locator("#questions-find").input_value() == "jk?"
+    found.locator("#questions-find").fill("")
+    found.locator("#questions-table [role=region]").focus()
+    window.press("ArrowDown", "j", "ArrowUp", "j", "Enter")
+    window.told("#questions-id", ids[1])
+    window.press("j")
+    window.told("#questions-id", ids[2])
+    window.press("k", "k")
+    window.told("#questions-id", ids[0])
+    window.press("Escape")
+    assert found.evaluate("document.activeElement.textContent") == ids[0]
+    window.press("?")
+    assert found.locator("#questions-help").is_visible()
+    window.press("Escape")
+    assert not found.locator("#questions-help").is_visible()
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_two_lists_are_compared_with_the_golden_order(browser: Any, page: Path) -> None:
+    qid = next(iter(sorted({id_of(text) for text in XSS})))
+    window = Window(browser, f"{page.as_uri()}#question={quote(qid)}", offline=True)
+    found = window.page
+    columns = found.locator("#questions-compare .columns > div")
+    assert columns.count() == 3
+    assert columns.last.inner_text().startswith("Best grades")
+    names = found.locator("#questions-compare select")
+    before = [names.nth(place).input_value() for place in (0, 1)]
+    options = names.first.locator("option").all_inner_texts()
+    other = next(name for name in options if name not in before)
+    names.first.select_option(other)
+    assert names.first.input_value() == other
+    assert "window" in {each.lower() for each in found.locator("#questions-compare mark").all_inner_texts()}
+    found.set_viewport_size({"width": 390, "height": 800})
+    assert [columns.nth(place).is_visible() for place in range(3)] == [True, False, False]
+    found.get_by_role("button", name="Best grades").click()
+    assert [columns.nth(place).is_visible() for place in range(3)] == [False, False, True]
+    window.look("report-compare")
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_an_unknown_query_is_named_and_a_link_opens_again(browser: Any, page: Path) -> None:
+    window = Window(browser, f"{page.as_uri()}#question=un%known", offline=True)
+    found = window.page
+    window.told("#questions-unknown", "No query ‘un%known’ in this report.")
+    assert not found.locator("#questions-one").is_visible()
+    link = found.locator("#questions-table tbody a").first
+    link.click()
+    assert not found.locator("#questions-unknown").is_visible()
+    found.evaluate("scrollTo(0, 0)")
+    link.evaluate("link => link.click()")
+    assert found.evaluate("scrollY") > 0, "the same link opens the query again"
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_a_link_is_copied_or_selected(browser: Any, page: Path) -> None:
+    window = Window(browser, f"{page.as_uri()}#questions", offline=True)
+    found = window.page
+    found.locator("#questions-table tbody a").first.click()
+    qid = found.inner_text("#questions-id")
+    found.evaluate("void (navigator.clipboard.writeText = async (text) => { window.kept = text; })")
+    found.get_by_role("button", name="Copy link").click()
+    window.told("#questions-copied", "Link copied.")
+    assert unquote(found.evaluate("window.kept").partition("#question=")[2]) == qid
+    found.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')))")
+    found.get_by_role("button", name="Copy link").click()
+    window.told("#questions-copied", "Copy the selected link.")
+    assert found.evaluate("getSelection().toString()") == found.evaluate("window.kept")
+    window.context.close()
+
+
+def test_the_theme_is_remembered(browser: Any, page: Path) -> None:
+    window = Window(browser, page.as_uri(), offline=True)
+    window.page.get_by_label("Theme").select_option("dark")
+    window.page.reload()
+    assert window.page.locator("html").get_attribute("data-theme") == "dark"
+    window.page.get_by_label("Theme").select_option("")
+    window.page.reload()
+    assert window.page.locator("html").get_attribute("data-theme") is None
+    window.context.close()
+
+
+def test_queries_are_filtered_by_their_loss(browser: Any, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=12, corpus=30, rank={"top": 3, "max_calls": 3})
+    folder = run_config(load_config(project.config)).store.folder
+    out = write_report_page(ReportRequest(folder, out=tmp_path / "report.html"))
+    window = Window(browser, out.as_uri(), offline=True)
+    found = window.page
+    found.locator("#questions-system").select_option("0")
+    rows = found.locator("#questions-table tbody tr td:nth-child(2)")
+    losses = sorted(float(text.split()[0]) for text in rows.all_inner_texts())
+    limit = losses[len(losses) // 2]
+    found.locator("#questions-least").fill(str(limit))
+    left = [float(text.split()[0]) for text in rows.all_inner_texts()]
+    assert limit > 0 and sorted(left) == [loss for loss in losses if loss >= limit]
+    window.told("#questions-count", f"{len(left)} of 12 queries")
     assert window.unharmed(), window.complaints
     window.context.close()
 

@@ -4,21 +4,43 @@ import pytest
 from support.reports import facts
 from support.studies import reported
 
-from raggs.evaluation.analyses.losses import Waterfall
-from raggs.reporting.sections.results import LossesSection
+from raggs.evaluation.analyses import AnalysisFinding
+from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
+from raggs.reporting.sections.results import LossesSection, _bar, _losses_headline
 
 
-def test_the_pieces_of_a_bar_fill_it_from_the_score_to_a_perfect_list():
+def lossy(system: str, *losses: float) -> AnalysisFinding[WaterfallPart]:
+    part = WaterfallPart(measure="m@5", pool=50, perfect=1, losses=losses, actual=1 - sum(losses), by_query={})
+    return AnalysisFinding(system, part)
+
+
+def test_a_bar_has_the_score_and_each_loss_that_is_not_zero():
+    bar = _bar(lossy("one", 0.0, 0.0004, 0.2, 0.1))
+    assert [(piece.kind, piece.text) for piece in bar.pieces] == [
+        ("score", "0.700"),
+        ("unjudged", "0.100"),
+        ("ranked too low", "0.200"),
+    ]
+    assert bar.said == "one: m@5 0.700; lost: unjudged 0.100, ranked too low 0.200"
+    assert sum(piece.width for piece in bar.pieces) == pytest.approx(1000, abs=0.5)
+
+
+def test_the_headline_names_the_largest_loss_of_the_best_system_first():
+    found = [lossy("one", 0.0, 0.0, 0.3, 0.0), lossy("two", 0.0, 0.05, 0.15, 0.0), lossy("three", 0.0, 0.4, 0.0, 0.0)]
+    assert _losses_headline(found) == (
+        "two loses most because relevant passages are ranked too low: 0.150 of 0.200 lost. "
+        "This is also the largest loss of one. Largest loss of other systems: three: not among the candidates."
+    )
+
+
+def test_nothing_is_listed_if_nothing_is_lost():
     report = reported(Waterfall())
-    (found,) = Waterfall().found(report)
     part = LossesSection().data(facts(report))
-    kinds = [piece.kind for piece in part.bars[0].pieces]
-    assert kinds == ["kept", "unjudged", "order", "candidates", "found by no system"]
-    assert sum(piece.width for piece in part.bars[0].pieces) == pytest.approx(1000, abs=0.5)
-    assert part.bars[0].said == Waterfall().sentences([found])[0]  # the words of the screen and of Markdown
-    assert part.bars[0].knob == ""  # nothing is lost
-    assert {query.qid for query in part.queries} == {"query-a", "query-b", "query-c"}
-    assert part.queries[0].losses == (found.part.by_query["query-a"],)
+    assert [piece.kind for piece in part.bars[0].pieces] == ["score"]
+    assert "loses nothing" in part.headline
+    assert (part.names, part.advice) == ((), ())
+    assert part.queries == ("query-a", "query-b", "query-c")
+    assert part.losses == (((), (), ()),)
 
 
 def test_without_the_analysis_there_is_no_section():

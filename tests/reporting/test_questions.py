@@ -86,7 +86,7 @@ def test_a_packed_sheet_holds_what_the_question_has(given: ReportFacts) -> None:
             assert row.rank or told.get("low") == row.pooled
             assert (told.get("rank", 0), told.get("sure", 0)) == (
                 row.rank or 0,
-                0 if row.rank is None else -1 if row.sure is None else row.sure,
+                0 if row.rank is None else -1 if row.sure is None else round(row.sure, 2),
             )
         for each, (name, found, hits) in zip(sheet.lists, lists, strict=True):
             assert (part.names[name], found, tuple(hits)) == (each.system, each.found, each.hits)

@@ -95,7 +95,7 @@ def test_an_order_is_in_doubt_if_many_queries_stopped_at_the_cap(tmp_path: Path,
     stages = {**opened.manifest.stages, "rank": lock_}
     RunStore(opened.folder).save(opened.manifest.model_copy(update={"stages": stages}))
     told = found(open_run(opened.folder))
-    assert told["Order"].state == state and f"of 10 queries; {capped} stopped at the cap" in told["Order"].said[0]
+    assert told["Order"].state == state and f"of 10 queries; {capped} stopped at the maximum" in told["Order"].said[0]
     assert told["Order"].said[1].startswith("not ranked: 3 queries")
     assert not any("settled" in said for said in told["Judge"].said)
     assert (told["Order"].step is None) == (state == "good")

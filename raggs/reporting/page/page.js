@@ -3,7 +3,21 @@
    here, and nothing in a section's script, may write markup: what users wrote is set as textContent alone. */
 const raggs = {
   data(name) {
-    return JSON.parse(document.getElementById(name + '-data').textContent);
+    raggs.parts[name] ??= JSON.parse(document.getElementById(name + '-data')?.textContent ?? 'null');
+    return raggs.parts[name];
+  },
+  parts: {},
+  /* Texts of queries by id, which only the section of the queries stores. */
+  text(qid) {
+    raggs.texts ??= new Map((raggs.data('questions')?.lines ?? []).map((line) => [line.id, line.text]));
+    return raggs.texts.get(qid) ?? '';
+  },
+  /* Text for searching: without accents, in lower case. */
+  plain(text) {
+    return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+  },
+  count(number) {
+    return number.toLocaleString('en') + (number === 1 ? ' query' : ' queries');
   },
   make(tag, properties, ...children) {
     const { attributes = {}, ...plain } = properties || {};
@@ -12,44 +26,51 @@ const raggs = {
     made.append(...children);
     return made;
   },
-  /* A link to a question where the page has a section of them, else its id; `listen` hears which one is wanted. */
+  /* A link to a query if the page has a section of them, else its id. `listen` calls `open` with the wanted id, again
+     if the link of the open query is followed. */
   link(qid, words) {
     if (!document.getElementById('questions')) return raggs.make('span', { textContent: words || qid, dir: 'auto' });
     return raggs.make('a', { textContent: words || qid, dir: 'auto', href: '#question=' + encodeURIComponent(qid) });
   },
-  asks(qid, text) {
+  asks(qid) {
+    const text = raggs.text(qid);
     const said = raggs.make('small', { textContent: text, dir: 'auto' });
     return raggs.make('span', { className: 'asks' }, raggs.link(qid), ...(text ? [said] : []));
   },
   listen(open) {
-    const hear = () => { if (location.hash.startsWith('#question=')) open(decodeURIComponent(location.hash.slice(10))); };
+    const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+    const hear = () => { if (location.hash.startsWith('#question=')) open(decoded(location.hash.slice(10))); };
     addEventListener('hashchange', hear);
+    addEventListener('click', (event) => { if (event.target.closest?.('a[href^="#question="]')?.hash === location.hash) hear(); });
     hear();
   },
-  number(value, digits = 4) {
+  number(value, digits = 3) {
     return value === null || value === undefined ? '–' : value.toFixed(digits).replace(/^-(0\.0+)$/, '$1');
   },
-  signed(value, digits = 4) {
+  signed(value, digits = 3) {
     const text = raggs.number(value, digits);
     return value === null || value === undefined || text.startsWith('-') ? text.replace('-', '\u2212') : '+' + text;
   },
   /* A table that sorts by its titles and draws rows as they come into view. Columns: {title, value(row), draw(row)},
-     where draw gives a text or an element, and value what is sorted by; `figure`: numbers. Gives {show(rows)}. */
+     where draw gives a text or an element, and value what is sorted by; `figure`: numbers; `minor`: hidden on a
+     narrow screen. Arrow keys, j and k move between the rows. Gives {show(rows): the sorted rows, focus(row),
+     move(step)}. */
   table(host, { label, columns, rows, sort = 0, down = true }) {
     const CHUNK = 60;
+    const looks = ({ figure, minor }) => [figure ? 'figure' : '', minor ? 'minor' : ''].join(' ').trim();
     const body = raggs.make('tbody');
     const end = raggs.make('div', { className: 'end' });
     const heads = columns.map((column, place) => {
       const button = raggs.make('button', { type: 'button', textContent: column.title, className: 'sort' });
       button.addEventListener('click', () => { down = sort === place ? !down : Boolean(column.figure); sort = place; order(); });
-      return raggs.make('th', { scope: 'col', className: column.figure ? 'figure' : '' }, button);
+      return raggs.make('th', { scope: 'col', className: looks(column) }, button);
     });
     const table = raggs.make('table', {}, raggs.make('thead', {}, raggs.make('tr', {}, ...heads)), body);
     const box = raggs.make('div', { className: 'wide long', tabIndex: 0, attributes: { role: 'region', 'aria-label': label } }, table, end);
     let shown = rows, drawn = 0;
     const more = () => {
       const lines = shown.slice(drawn, drawn + CHUNK).map((row) => raggs.make('tr', {}, ...columns.map((column) =>
-        raggs.make('td', { className: column.figure ? 'figure' : '' }, column.draw(row)))));
+        raggs.make('td', { className: looks(column) }, column.draw(row)))));
       body.append(...lines);
       drawn += lines.length;
     };
@@ -68,20 +89,37 @@ const raggs = {
       box.scrollTop = 0;
     };
     new IntersectionObserver((changes) => { if (changes.some((each) => each.isIntersecting)) more(); }, { root: box, rootMargin: '400px' }).observe(end);
+    const focus = (place) => {
+      while (place >= drawn && drawn < shown.length) more();
+      body.rows[place]?.querySelector('a')?.focus();
+    };
+    const move = (step) => focus(Math.max(0, [...body.rows].indexOf(document.activeElement.closest('tbody tr')) + step));
+    box.addEventListener('keydown', (event) => {
+      const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      move(step);
+    });
     host.replaceChildren(box);
     order();
-    return { show(found) { shown = found; order(); } };
+    return { show(found) { shown = found; order(); return shown; }, focus(row) { focus(shown.indexOf(row)); }, move };
   },
 };
 
 (() => {
-  const button = document.getElementById('theme');
+  const theme = document.getElementById('theme');
   const root = document.documentElement;
-  const dark = () => (root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
-  const label = () => { button.textContent = dark() ? 'Light' : 'Dark'; };
-  button.hidden = false;
-  label();
-  button.addEventListener('click', () => { root.dataset.theme = dark() ? 'light' : 'dark'; label(); });
+  const dress = (name) => { if (name) root.dataset.theme = name; else delete root.dataset.theme; };
+  const KEY = 'raggs-theme';
+  try { theme.value = localStorage.getItem(KEY) ?? ''; } catch { /* storage is blocked: the theme is not remembered */ }
+  if (theme.selectedIndex < 0) theme.value = '';
+  dress(theme.value);
+  theme.hidden = false;
+  theme.addEventListener('change', () => {
+    dress(theme.value);
+    try { localStorage.setItem(KEY, theme.value); } catch { /* see above */ }
+  });
 
   const links = new Map([...document.querySelectorAll('nav a')].map((link) => [link.hash.slice(1), link]));
   const seen = new Set();
@@ -96,6 +134,8 @@ const raggs = {
      afterprint puts everything back. */
   let undo = [];
   addEventListener('beforeprint', () => {
+    dress('light');
+    undo.push(() => dress(theme.value));
     const appendix = document.getElementById('appendix');
     for (const each of appendix ? document.querySelectorAll('.summary details:not(.brief), .summary .in-appendix') : []) {
       if (each.parentElement.closest('details')) continue;

@@ -1,17 +1,18 @@
-/* Losses by question: one system at a time, the worst first. */
+/* Losses by query: one system at a time, the largest loss first. */
 (() => {
   const part = raggs.data('losses');
   const choose = document.getElementById('losses-system');
-  const host = document.getElementById('losses-table');
+  if (!choose) return; // nothing is lost
+  const cell = (value) => value ? raggs.number(value / 1000) : raggs.make('span', { className: 'empty', textContent: '0' });
   const draw = () => {
     const at = Number(choose.value);
-    const rows = part.queries.filter((each) => each.losses[at]).map((each) => ({ ...each, lost: each.losses[at], all: each.losses[at].reduce((sum, one) => sum + one, 0) }));
-    raggs.table(host, {
-      label: 'Losses of ' + part.systems[at] + ' by question', rows, sort: 1,
+    const rows = part.queries.map((qid, place) => ({ qid, lost: part.losses[at][place] })).filter((row) => row.lost).map((row) => ({ ...row, all: row.lost.reduce((sum, one) => sum + one, 0) }));
+    raggs.table(document.getElementById('losses-table'), {
+      label: 'Losses of ' + part.systems[at] + ' by query', rows, sort: 1,
       columns: [
-        { title: 'question', value: (row) => row.qid, draw: (row) => raggs.asks(row.qid, row.text) },
-        { title: 'lost', figure: true, value: (row) => row.all, draw: (row) => raggs.number(row.all) },
-        ...part.names.map((title, place) => ({ title, figure: true, value: (row) => row.lost[place], draw: (row) => raggs.number(row.lost[place]) })),
+        { title: 'query', value: (row) => row.qid, draw: (row) => raggs.asks(row.qid) },
+        { title: 'lost', figure: true, value: (row) => row.all, draw: (row) => cell(row.all) },
+        ...part.names.map((title, place) => ({ title, figure: true, value: (row) => row.lost[place], draw: (row) => cell(row.lost[place]) })),
       ],
     });
   };

@@ -1,13 +1,16 @@
-/* The questions: a table that is filtered, and the sheet of the one that is asked for by the address (#question=...). */
+/* The queries: a table that is filtered, and the query that the address names (#question=...), whose sheet is unpacked
+   when it is opened. */
 (() => {
   const part = raggs.data('questions');
+  const { make, plain } = raggs;
   const find = (name) => document.getElementById('questions-' + name);
-  const [search, language, kind, system, count, one] = ['find', 'language', 'kind', 'system', 'count', 'one'].map(find);
-  const plain = (text) => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+  const [search, language, kind, system, least, count, one, unknown, help] = ['find', 'language', 'kind', 'system', 'least', 'count', 'one', 'unknown', 'help'].map(find);
+  const RELEVANT = 4;
   const rows = part.lines.map((line, at) => ({ ...line, at, words: plain(line.id + ' ' + line.text) }));
   const places = new Map(rows.map((row) => [row.id, row.at]));
   const [some, losses, ranked] = [part.systems.length > 1, rows.some((row) => row.losses.some((each) => each !== null)), rows.some((row) => row.doubt !== null)];
-  let shown = rows, open = -1;
+  const stops = new Set(part.stops);
+  let shown = rows, open = -1, pair = part.pair, column = 0;
 
   const known = (values) => values.filter((value) => value !== null);
   const spread = (row) => { const values = known(row.scores); return values.length > 1 ? Math.max(...values) - Math.min(...values) : null; };
@@ -17,34 +20,46 @@
   };
   const lost = (row) => { const at = worst(row); return at === null ? null : row.losses[at]; };
   const columns = [
-    { title: 'question', value: (row) => row.at, draw: (row) => raggs.asks(row.id, row.text) },
-    ...(losses ? [{ title: 'worst loss', figure: true, value: lost, draw: (row) => raggs.make('span', {}, raggs.number(lost(row), 3), ...(some && lost(row) ? [raggs.make('small', { className: 'range', textContent: ' ' + part.systems[worst(row)] })] : [])) }] : []),
-    ...(some ? [{ title: 'systems differ', figure: true, value: spread, draw: (row) => raggs.number(spread(row), 3) }] : []),
-    ...(ranked ? [{ title: 'doubt', figure: true, value: (row) => row.doubt, draw: (row) => raggs.number(row.doubt, 1) }] : []),
-    { title: 'grade 4 or 5', figure: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },
-    { title: 'pool', figure: true, value: (row) => row.pool, draw: (row) => String(row.pool) },
+    { title: 'query', value: (row) => row.at, draw: (row) => raggs.asks(row.id) },
+    ...(losses ? [{ title: 'largest loss', figure: true, value: lost, draw: (row) => make('span', {}, raggs.number(lost(row)), ...(some && lost(row) ? [make('small', { className: 'range', textContent: ' ' + part.systems[worst(row)] })] : [])) }] : []),
+    ...(some ? [{ title: 'best − worst', figure: true, value: spread, draw: (row) => raggs.number(spread(row)) }] : []),
+    ...(ranked ? [{ title: 'inversions', figure: true, minor: true, value: (row) => row.doubt, draw: (row) => raggs.number(row.doubt, 1) }] : []),
+    { title: 'grade 4 or 5', figure: true, minor: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },
+    { title: 'pool', figure: true, minor: true, value: (row) => row.pool, draw: (row) => String(row.pool) },
   ];
 
   const choices = (box, select, name) => {
     const found = [...new Set(rows.map((row) => row[name]))].filter(Boolean).sort();
     box.hidden = found.length < 2;
-    select.replaceChildren(...['', ...found].map((value) => raggs.make('option', { value, textContent: value || 'all' })));
+    select.replaceChildren(...['', ...found].map((value) => make('option', { value, textContent: value || 'all' })));
   };
   choices(find('languages'), language, 'language');
   choices(find('kinds'), kind, 'kind');
 
-  const table = raggs.table(find('table'), { label: 'All questions', columns, rows, sort: losses ? 1 : 0, down: losses });
+  const table = raggs.table(find('table'), { label: 'All queries', columns, rows, sort: losses ? 1 : 0, down: losses });
   const filter = () => {
-    const wanted = plain(search.value).split(/\s+/).filter(Boolean);
-    shown = rows.filter((row) => (!language.value || row.language === language.value) && (!kind.value || row.kind === kind.value) && wanted.every((word) => row.words.includes(word)));
-    count.textContent = shown.length + (shown.length === 1 ? ' question' : ' questions');
-    table.show(shown);
+    const wanted = plain(search.value).split(/\s+/).filter(Boolean), from = Number(least?.value || 0);
+    shown = rows.filter((row) => (!language.value || row.language === language.value) && (!kind.value || row.kind === kind.value) && (!from || lost(row) >= from) && wanted.every((word) => row.words.includes(word)));
+    count.textContent = shown.length === rows.length ? raggs.count(rows.length) : shown.length.toLocaleString('en') + ' of ' + raggs.count(rows.length);
+    shown = table.show(shown);
     step();
   };
-  search.addEventListener('input', filter);
-  for (const each of [language, kind, system]) if (each) each.addEventListener('change', filter);
+  for (const each of [search, least]) each?.addEventListener('input', filter);
+  for (const each of [language, kind, system]) each?.addEventListener('change', filter);
 
-  /* --- one question: the numbers of its packed sheet become what `sheets.draw` takes --- */
+  /* --- words of the query in a text: without accents, in any case, also with a short ending, but no stop words --- */
+  const WORD = /([\p{L}\p{M}\p{N}]+)/u, UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
+  const ENDING = 3, STEM = 4; // characters that two forms of a word may differ by, and that they share at least
+  const segmenter = 'Segmenter' in Intl ? new Intl.Segmenter(undefined, { granularity: 'word' }) : null;
+  const words = (text) => text.split(WORD).flatMap((each) => (segmenter && UNSPACED.test(each) ? [...segmenter.segment(each)].map((one) => one.segment) : [each]));
+  const termsOf = (text) => [...new Set(words(text).map(plain).filter((word) => WORD.test(word) && !stops.has(word)))];
+  const alike = (one, other) => one === other || (Math.min(one.length, other.length) >= STEM && Math.abs(one.length - other.length) <= ENDING && (one.startsWith(other) || other.startsWith(one)));
+  const marked = (text, terms) => words(text).map((each) => {
+    const word = plain(each);
+    return terms.some((term) => alike(term, word)) ? make('mark', { textContent: each }) : each;
+  });
+
+  /* --- one query: the numbers of its packed sheet become what `sheets.draw` takes --- */
   function unpack(line) {
     const [rewrite, answer, facts, top, stopped, pool, packed, lists] = JSON.parse(part.sheets[line.at]);
     const made = packed.map(([number, grade = 0, by = 0, rank = 0, low, high, sure, locked = 0, score = 0, sigma = 0, twin = 0, said = '', cut = '', words = [], below = [], votes = '']) => {
@@ -57,32 +72,133 @@
   }
   function scored(line) {
     if (!known(line.scores).length) return '';
-    const cells = (tag, values) => values.map((value) => raggs.make(tag, { textContent: value, ...(tag === 'th' ? { scope: 'col' } : { className: 'figure' }) }));
-    const names = raggs.make('tr', {}, ...cells('th', [part.measure, ...part.systems]));
-    const values = raggs.make('tr', {}, raggs.make('th', { textContent: 'score', scope: 'row' }), ...cells('td', line.scores.map((value) => raggs.number(value, 3))));
-    const below = raggs.make('tr', {}, raggs.make('th', { textContent: 'lost', scope: 'row' }), ...cells('td', line.losses.map((value) => raggs.number(value, 3))));
-    const body = raggs.make('tbody', {}, values, ...(known(line.losses).length ? [below] : []));
-    return raggs.make('div', { className: 'wide scored', tabIndex: 0, attributes: { role: 'region', 'aria-label': 'Scores of this question' } }, raggs.make('table', {}, raggs.make('thead', {}, names), body));
+    const cells = (tag, values) => values.map((value) => make(tag, { textContent: value, ...(tag === 'th' ? { scope: 'col' } : { className: 'figure' }) }));
+    const names = make('tr', {}, ...cells('th', [part.measure, ...part.systems]));
+    const values = make('tr', {}, make('th', { textContent: 'score', scope: 'row' }), ...cells('td', line.scores.map((value) => raggs.number(value))));
+    const below = make('tr', {}, make('th', { textContent: 'lost', scope: 'row' }), ...cells('td', line.losses.map((value) => raggs.number(value))));
+    const body = make('tbody', {}, values, ...(known(line.losses).length ? [below] : []));
+    return make('div', { className: 'wide scored', tabIndex: 0, attributes: { role: 'region', 'aria-label': 'Scores of this query' } }, make('table', {}, make('thead', {}, names), body));
   }
+  const grade = (value) => make('span', {}, make('span', { className: 'unseen', textContent: value ? 'grade ' : 'no ' }), make('span', { className: 'sheet-grade sheet-g' + (value ?? 0), textContent: value ?? '·' }), ...(value ? [] : [make('span', { className: 'unseen', textContent: ' grade' })]));
+  function passage(row, rank, terms, ...notes) {
+    const title = make('span', { className: 'title' }, make('bdi', {}, ...marked(row.title || row.id, terms)), make('small', {}, ...(row.title ? [make('bdi', { textContent: row.id }), ' '] : []), ...notes));
+    const box = make('details', {}, make('summary', {}, make('span', { className: 'rank', textContent: rank }), grade(row.grade), title));
+    box.addEventListener('toggle', () => {
+      if (box.children.length > 1) return;
+      box.append(make('div', { className: 'passage', dir: 'auto' }, ...(row.text ? marked(row.text, terms) : ['No text in this file.']), ...(row.more ? [make('small', { textContent: '… ' + row.more.toLocaleString('en') + ' more characters' })] : [])));
+    });
+    return make('li', {}, box);
+  }
+
+  /* Two lists and the golden order side by side; on a narrow screen one of them at a time. */
+  function compare(line, sheet) {
+    const of = (hit) => (typeof hit === 'number' ? sheet.rows[hit] : { id: hit, title: '', text: '', grade: null });
+    const lists = new Map(sheet.lists.map((each) => [each.system, { ...each, ids: each.hits.map((hit) => of(hit).id) }]));
+    const names = [...lists.keys()], terms = termsOf(line.text + ' ' + sheet.rewrite);
+    const two = [...new Set([...pair.filter((name) => lists.has(name)), ...names])].slice(0, 2);
+    const redraw = () => { const box = find('compare'); box.replaceChildren(compare(line, sheet)); };
+    const head = (place) => {
+      if (names.length < 2) return make('h4', { textContent: two[place] });
+      const select = make('select', { attributes: { 'aria-label': place ? 'Second system' : 'First system' } }, ...names.filter((name) => name !== two[1 - place]).map((value) => make('option', { value, textContent: value, selected: value === two[place] })));
+      select.addEventListener('change', () => {
+        pair = two.map((name, at) => (at === place ? select.value : name));
+        redraw();
+        find('compare').querySelectorAll('select')[place].focus();
+      });
+      return make('h4', {}, select);
+    };
+    const found = two.map((name, place) => {
+      const mine = lists.get(name), other = lists.get(two[1 - place]), at = part.systems.indexOf(name);
+      const facts = at < 0 ? [] : [part.measure + ' ' + raggs.number(line.scores[at]), ...(line.losses[at] ? [raggs.number(line.losses[at]) + ' lost'] : [])];
+      const item = (hit, rank) => {
+        const row = of(hit), alone = other && !other.ids.includes(row.id);
+        return passage(row, rank + 1, terms, ...(alone ? [make('span', { className: row.grade >= RELEVANT ? 'chip' : 'note', textContent: 'only ' + name })] : []));
+      };
+      return make('div', {}, head(place), make('p', { className: 'soft', textContent: facts.join(' · ') || '\u00a0' }), make('ol', {}, ...mine.hits.map(item)), ...(mine.hits.length ? [] : [make('p', { className: 'soft', textContent: 'No passage was returned.' })]));
+    });
+    const order = sheet.rows.filter((row) => row.rank).sort((one, other) => one.rank - other.rank);
+    const best = (order.length ? order : sheet.rows.filter((row) => row.grade).sort((one, other) => other.grade - one.grade)).slice(0, Math.max(sheet.top, 10));
+    const at = (name, id) => { const place = lists.get(name).ids.indexOf(id); return name + ' ' + (place < 0 ? '–' : place + 1); };
+    const ideal = best.map((row, place) => passage(row, row.rank ?? place + 1, terms, ...(two.length ? [make('span', { className: 'note', textContent: two.map((name) => at(name, row.id)).join(', ') })] : [])));
+    const title = order.length ? 'Golden order' : 'Best grades';
+    const last = make('div', {}, make('h4', { textContent: title }), make('p', { className: 'soft', textContent: two.length ? 'with its rank in each list' : '\u00a0' }), make('ol', {}, ...ideal), ...(ideal.length ? [] : [make('p', { className: 'soft', textContent: 'No passage has a grade.' })]));
+    const all = [...found, last], titles = [...two, title];
+    column = Math.min(column, all.length - 1);
+    const buttons = titles.map((textContent, place) => make('button', { type: 'button', textContent, onclick: () => { column = place; choose(); } }));
+    const choose = () => all.forEach((each, place) => {
+      each.toggleAttribute('data-off', place !== column);
+      buttons[place].setAttribute('aria-pressed', String(place === column));
+    });
+    choose();
+    const only = two.length > 1 ? [make('p', { className: 'soft', textContent: '“Only ' + two[0] + '”: the passage is not in the first ' + part.depth + ' of ' + two[1] + '.' })] : [];
+    return make('div', {}, make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
+  }
+
   function step() {
     const place = shown.findIndex((row) => row.at === open);
     find('before').disabled = place <= 0;
     find('next').disabled = place < 0 || place === shown.length - 1;
   }
-  const go = (by) => { const next = shown[shown.findIndex((row) => row.at === open) + by]; if (next) location.hash = 'question=' + encodeURIComponent(next.id); };
+  const go = (by) => {
+    const next = shown[shown.findIndex((row) => row.at === open) + by];
+    if (!next) return;
+    open = next.at; // a second key may come before the address has changed
+    location.hash = 'question=' + encodeURIComponent(next.id);
+  };
+  const back = () => {
+    location.hash = 'questions';
+    const row = rows[open];
+    if (shown.includes(row)) table.focus(row); else search.focus({ preventScroll: true });
+  };
   find('before').addEventListener('click', () => go(-1));
   find('next').addEventListener('click', () => go(1));
-  find('back').addEventListener('click', () => { location.hash = 'questions'; search.focus({ preventScroll: true }); });
+  find('back').addEventListener('click', back);
+
+  const [copied, link] = [find('copied'), find('link')];
+  find('copy').addEventListener('click', async () => {
+    const address = location.href.split('#')[0] + '#question=' + encodeURIComponent(rows[open].id);
+    try {
+      await navigator.clipboard.writeText(address);
+      copied.textContent = 'Link copied.';
+    } catch { // no permission, or no clipboard
+      Object.assign(link, { value: address, hidden: false });
+      link.select();
+      copied.textContent = 'Copy the selected link.';
+    }
+  });
+
+  find('close').addEventListener('click', () => help.close());
+  document.querySelector('.questions-keys').addEventListener('click', () => help.showModal());
+  document.addEventListener('keydown', (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || help.open || event.target.closest?.('input, select, textarea')) return;
+    const way = { j: 1, k: -1 }[event.key], opened = !one.hidden;
+    if (way && opened) go(way);
+    else if (way) table.move(way);
+    else if (event.key === 'Escape' && opened) back();
+    else if (event.key === '?') help.showModal();
+    else return;
+    event.preventDefault();
+  });
 
   filter();
   raggs.listen((qid) => {
-    if (!places.has(qid)) return;
+    const here = places.has(qid);
+    unknown.hidden = here;
+    one.hidden = !here;
+    if (!here) {
+      unknown.textContent = 'No query ‘' + qid + '’ in this report.';
+      unknown.focus({ preventScroll: true });
+      unknown.scrollIntoView({ block: 'center' });
+      return;
+    }
     open = places.get(qid);
-    const line = rows[open];
+    const line = rows[open], sheet = unpack(line);
     find('id').textContent = line.id;
     find('asked').textContent = line.text || line.id;
-    find('sheet').replaceChildren(scored(line), sheets.draw(unpack(line), sheets.ENGLISH, 'h4', part.depth));
-    one.hidden = false;
+    copied.textContent = '';
+    link.hidden = true;
+    find('compare').replaceChildren(compare(line, sheet));
+    find('sheet').replaceChildren(scored(line), sheets.draw(sheet, sheets.ENGLISH, 'h4', part.depth));
     step();
     find('asked').focus({ preventScroll: true });
     one.scrollIntoView({ block: 'start' });

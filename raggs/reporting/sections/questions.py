@@ -1,6 +1,7 @@
-"""The section of the queries: a table with filters, and for each query its order, passages and system outputs.
+"""The section of the queries: a table with filters, and for each query the lists of two systems and the golden order.
 
-The query sheet is that of `raggs review serve --look`, rendered by the same script, which is stored with that page.
+The details of a query are those of `raggs review serve --look`, rendered by the same script, which is stored with that
+page.
 With many queries, the file contains fewer hits per system and shorter texts: see `raggs.reporting.page`.
 """
 
@@ -11,18 +12,20 @@ from importlib.resources import files
 
 from pydantic import Field
 
+from raggs.base.languages import stop_words
 from raggs.base.types import Number
 from raggs.evaluation.analyses.losses import Waterfall
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.golden.views import QuestionSheet, QuestionView, kind_of, sheet_of
 from raggs.parts.file_shapes import RELEVANT
-from raggs.reporting.base import ReportFacts, ReportSection
+from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.page import SheetPacking
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits per system, for few and many queries
 MAX_FULL_DEPTH_LISTS = 2_000  # number of lists from which the lower depth is used
-DIGITS = 4
+
+VALUE_DIGITS = 4  # decimals of a score: one more than shown, so that differences are exact
 
 
 class QuestionTableRow(ReportPart):
@@ -59,6 +62,10 @@ class QuestionsPart(ReportPart):
 
     measure: str
     systems: tuple[str, ...]
+    pair: tuple[str, ...] = Field(
+        description="the two systems that are compared first: the baseline and the best other"
+    )
+    stops: tuple[str, ...] = Field(description="stop words, which are not highlighted")
     lines: tuple[QuestionTableRow, ...]
     apart: tuple[PickedQuestion, ...] = Field(exclude=True)
     unsure: tuple[PickedQuestion, ...] = Field(exclude=True)
@@ -73,7 +80,7 @@ class QuestionsSection(ReportSection):
     """What are the queries and their grades, and what did each system return?"""
 
     NAME = "questions"
-    TITLE = "Questions"
+    TITLE = "Queries"
     SCRIPTED = True
 
     def data(self, facts: ReportFacts) -> QuestionsPart | None:
@@ -82,15 +89,19 @@ class QuestionsSection(ReportSection):
         asked = facts.report.golden.queries if facts.report else 0
         depth = SHALLOW if asked * len(scores.systems) > MAX_FULL_DEPTH_LISTS else DEEP
         packing, lines, sheets = SheetPacking(texts=facts.texts), list[QuestionTableRow](), list[str]()
+        languages = set[str]()
         for view in facts.views(depth):
             sheet = sheet_of(view, facts.golden.top, depth=depth)
             lines.append(scores.line(view, sheet))
             sheets.append(packing.pack(sheet))
+            languages.add(view.language)
         if not lines:
             return None
         return QuestionsPart(
             measure=scores.measure,
             systems=scores.systems,
+            pair=_first_pair(facts.report),
+            stops=tuple(sorted({word for each in languages for word in stop_words(each)})) if facts.texts else (),
             lines=tuple(lines),
             apart=_most_different(lines),
             unsure=_least_certain(lines),
@@ -133,8 +144,14 @@ class _Scores:
             good=_count_relevant(view),
             doubt=sheet.doubt,
             scores=tuple(_round_or_none(each.get(view.qid)) for each in self._values),
-            losses=tuple(None if each is None else round(sum(each), DIGITS) for each in losses),
+            losses=tuple(None if each is None else round(sum(each), VALUE_DIGITS) for each in losses),
         )
+
+
+def _first_pair(report: EvalReport | None) -> tuple[str, ...]:
+    """Return the baseline and the best other system; the first two systems if nothing was compared."""
+    best = deciding_comparisons(report) if report else []
+    return (best[0].baseline, best[0].system) if best else tuple(report.per_query if report else ())[:2]
 
 
 def _count_relevant(view: QuestionView) -> int | None:
@@ -143,7 +160,7 @@ def _count_relevant(view: QuestionView) -> int | None:
 
 
 def _round_or_none(value: Number) -> Number:
-    return None if value is None else round(value, DIGITS)
+    return None if value is None else round(value, VALUE_DIGITS)
 
 
 def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:

@@ -11,6 +11,7 @@ Systems: metrics with intervals, figures, wins per query, and the findings of ea
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,17 +19,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.base.document import Cell, Legend, ReportDocument, Table, round_document
+from raggs.base.document import UNDEFINED, Cell, ReportDocument, ScoreRange, Section, Table, round_document
 from raggs.base.types import Number
 from raggs.diagnosis.models import DiagnosisReport, KeyFigure
 from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.messages import KNOBS, LOSSES
+from raggs.evaluation.messages import KNOBS, LOSSES, verdict_word
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
-from raggs.reporting.base import DIGITS as SCORE_DIGITS
-from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons
+from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.sweeps.models import SweepReport
 
@@ -120,7 +120,7 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
         number=kind.key_figure(found),
         action=f"{action}." if action else "",
         command=f"raggs {command}" if colon else "",
-        document=round_document(lay_out(report), SCORE_DIGITS),
+        document=round_document(lay_out(report), DIGITS),
         figures=tuple(drawn),
     )
 
@@ -130,40 +130,45 @@ def _plot_caption(kind: str, file: str) -> str:
     return file.removesuffix(".svg").removeprefix(f"{kind}-").replace("-", " ")
 
 
+KEPT = "score"
+LOSS_NAMES = dict(
+    zip(LOSSES, ("not found by any system", "not among the candidates", "ranked too low", "unjudged"), strict=True)
+)
+MIN_SHOWN = 0.5 * 10**-DIGITS  # a smaller loss is zero on the page
+MAX_NAMED_SYSTEMS = 3  # in a sentence
+
+
 class SystemBar(ReportPart):
-    """The bar of a system."""
+    """The bar of a system: its score, then the losses that are not zero."""
 
     system: str
     said: str
-    knob: str = Field(description="setting that could recover the largest loss; empty if none is worthwhile")
     actual: Number
     perfect: Number
     pieces: tuple[BarSegment, ...]
 
 
-class QueryLosses(ReportPart):
-    """Losses of a query, by system in the order of the bars; null if the metric is undefined."""
+class LossAdvice(ReportPart):
+    """A loss and how to reduce it."""
 
-    qid: str
+    name: str
     text: str
-    losses: tuple[tuple[float, ...] | None, ...]
 
 
 class LossesPart(ReportPart):
-    """Data of the section."""
+    """Data of the section; values of queries are in units of 1/1000."""
 
+    headline: str = Field(exclude=True)
     measure: str
-    title: str
-    names: tuple[str, ...] = Field(LOSSES, description="names of the losses, in the order in which a list incurs them")
-    knobs: tuple[str, ...] = KNOBS
+    names: tuple[str, ...] = Field(description="losses that are not zero, in the order in which a list incurs them")
+    advice: tuple[LossAdvice, ...] = Field(exclude=True)
+    candidates: int = Field(exclude=True)
     systems: tuple[str, ...]
-    bars: tuple[SystemBar, ...]
-    queries: tuple[QueryLosses, ...]
-
-    @property
-    def key(self) -> tuple[Legend, ...]:
-        """Each loss with the setting that reduces it."""
-        return tuple(Legend(name, knob) for name, knob in zip(self.names, self.knobs, strict=True))
+    bars: tuple[SystemBar, ...] = Field(exclude=True)
+    queries: tuple[str, ...] = Field(description="query ids")
+    losses: tuple[tuple[tuple[int, ...] | None, ...], ...] = Field(
+        description="losses by system, query and name; null if the metric is undefined"
+    )
 
 
 class LossesSection(ReportSection):
@@ -179,34 +184,75 @@ class LossesSection(ReportSection):
         found = [each for each in analysis.found(facts.report) if each.part.actual is not None] if facts.report else []
         if not found:
             return None
-        said = analysis.sentences(found)
+        parts = [each.part for each in found]
+        shown = [place for place in range(len(LOSSES)) if any((part.losses[place] or 0) >= MIN_SHOWN for part in parts)]
+        by_size = sorted(shown, key=lambda place: -sum(part.losses[place] or 0 for part in parts))
+        qids = sorted({qid for part in parts for qid in part.by_query})
         return LossesPart(
-            measure=found[0].part.measure,
-            title=analysis.title(found),
+            headline=_losses_headline(found),
+            measure=parts[0].measure,
+            names=tuple(LOSS_NAMES[LOSSES[place]] for place in shown),
+            advice=tuple(LossAdvice(name=LOSS_NAMES[LOSSES[place]], text=KNOBS[place]) for place in by_size),
+            candidates=parts[0].pool,
             systems=tuple(each.system for each in found),
-            bars=tuple(_bar(each, sentence) for each, sentence in zip(found, said, strict=True)),
-            queries=_queries(facts, [each.part for each in found]),
+            bars=tuple(map(_bar, found)),
+            queries=tuple(qids),
+            losses=tuple(tuple(_thousandths(part.by_query.get(qid), shown) for qid in qids) for part in parts),
         )
 
 
-def _bar(found: AnalysisFinding[WaterfallPart], said: str) -> SystemBar:
-    part = found.part
-    values = [
-        ("kept", part.actual or 0.0),
-        *reversed([*zip(LOSSES, (loss or 0.0 for loss in part.losses), strict=True)]),
-    ]
-    pieces = stacked([(kind, value, f"{value:.4f}") for kind, value in values], part.perfect or 1.0)
-    return SystemBar(
-        system=found.system, said=said, knob=part.knob, actual=part.actual, perfect=part.perfect, pieces=pieces
+def _thousandths(losses: Sequence[float] | None, shown: Sequence[int]) -> tuple[int, ...] | None:
+    return None if losses is None else tuple(round(losses[place] * 10**DIGITS) for place in shown)
+
+
+def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
+    """Return which loss is the largest: that of the best system first, then those of the others."""
+    best, *others = sorted(found, key=lambda each: -(each.part.actual or 0.0))
+    lost = _lost(best.part)
+    if lost < MIN_SHOWN:
+        return f"{best.system} loses nothing: its lists are perfect by {best.part.measure}."
+    cause = best.part.largest
+    first = (
+        f"{best.system} loses most because relevant passages are {LOSS_NAMES[LOSSES[cause]]}: "
+        f"{best.part.losses[cause] or 0:.{DIGITS}f} of {lost:.{DIGITS}f} lost."
     )
+    same = [each.system for each in others if each.part.largest == cause]
+    differing = [
+        f"{each.system}: {LOSS_NAMES[LOSSES[each.part.largest]]}"
+        for each in others
+        if each.part.largest != cause and _lost(each.part) >= MIN_SHOWN
+    ]
+    more = [f"This is also the largest loss of {_named(same)}."] if same else []
+    rest = [f"Largest loss of other systems: {_named(differing)}."] if differing else []
+    return " ".join([first, *more, *rest])
 
 
-def _queries(facts: ReportFacts, parts: Sequence[WaterfallPart]) -> tuple[QueryLosses, ...]:
-    texts = {query.qid: query.text for query in facts.golden.queries()}
-    qids = sorted({qid for part in parts for qid in part.by_query})
-    return tuple(
-        QueryLosses(qid=qid, text=texts.get(qid, ""), losses=tuple(part.by_query.get(qid) for part in parts))
-        for qid in qids
+def _lost(part: WaterfallPart) -> float:
+    return sum(loss or 0.0 for loss in part.losses)
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    if len(names) > MAX_NAMED_SYSTEMS + 1:
+        return f"{', '.join(names[:MAX_NAMED_SYSTEMS])} and {len(names) - MAX_NAMED_SYSTEMS} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _bar(found: AnalysisFinding[WaterfallPart]) -> SystemBar:
+    part = found.part
+    losses = [
+        (LOSS_NAMES[name], loss)
+        for name, loss in reversed([*zip(LOSSES, part.losses, strict=True)])
+        if loss is not None and loss >= MIN_SHOWN
+    ]
+    values = [(KEPT, part.actual or 0.0), *losses]
+    said = ", ".join(f"{name} {value:.{DIGITS}f}" for name, value in losses) or "nothing"
+    return SystemBar(
+        system=found.system,
+        said=f"{found.system}: {part.measure} {part.actual or 0:.{DIGITS}f}; lost: {said}",
+        actual=part.actual,
+        perfect=part.perfect,
+        pieces=stacked([(kind, value, f"{value:.{DIGITS}f}") for kind, value in values], part.perfect or 1.0),
     )
 
 
@@ -242,12 +288,14 @@ def _sweep(report: SweepReport) -> SweepPart:
     return SweepPart(document=lay_out(report, full=True), figures=drawn)
 
 
-DIGITS = 5  # decimals of a query's value
+VALUE_DIGITS = 4  # decimals of a query's value: one more than shown, so that small differences have a sign
+FOUR_DECIMALS = re.compile(r"(?<![\d.])\d+\.\d{4}(?![\d.])")
 
 
 class SystemsPart(ReportPart):
     """Data of the section; the script renders the values per query."""
 
+    headline: str = Field(exclude=True)
     document: ReportDocument = Field(exclude=True)
     figures: tuple[SvgFigure, ...] = Field(exclude=True)
     measures: tuple[str, ...]
@@ -256,7 +304,6 @@ class SystemsPart(ReportPart):
     baseline: str | None
     shown: int = Field(description="index of the system that is shown first")
     queries: tuple[str, ...] = Field(description="query ids")
-    texts: tuple[str, ...] = Field(description="query texts; empty if unknown")
     values: tuple[tuple[tuple[Number, ...], ...], ...] = Field(description="values by metric, system and query")
 
 
@@ -272,10 +319,10 @@ class SystemsSection(ReportSection):
         report = facts.report
         if report is None:
             return None
-        texts = {query.qid: query.text for query in facts.golden.queries()}
         qids = sorted({qid for found in report.per_query.values() for values in found.values() for qid in values})
         systems, best = list(report.per_query), deciding_comparisons(report)
         return SystemsPart(
+            headline=_systems_headline(report),
             document=_as_shown(lay_out(report)),
             figures=tuple(figures(report)),
             measures=report.measures,
@@ -284,27 +331,66 @@ class SystemsSection(ReportSection):
             baseline=best[0].baseline if best else None,
             shown=systems.index(best[0].system) if best else 0,
             queries=tuple(qids),
-            texts=tuple(texts.get(qid, "") for qid in qids),
             values=tuple(tuple(_values(report, each, name, qids) for each in systems) for name in report.measures),
         )
 
 
 def _values(report: EvalReport, system: str, measure: str, qids: list[str]) -> tuple[Number, ...]:
     found = report.per_query[system].get(measure, {})
-    return tuple(None if (value := found.get(qid)) is None else round(value, DIGITS) for qid in qids)
+    return tuple(None if (value := found.get(qid)) is None else round(value, VALUE_DIGITS) for qid in qids)
+
+
+def _systems_headline(report: EvalReport) -> str:
+    """Return the score of the baseline and the verdicts on the other systems, by the primary metric."""
+    measure, compared = report.measures[0], deciding_comparisons(report)
+    scores = {system.name: system.scores[measure].mean for system in report.systems}
+    if not compared:
+        said = _named([f"{name} {_number(mean)}" for name, mean in scores.items()])
+        return f"{measure}: {said}."
+    baseline = compared[0].baseline
+    verdicts: dict[str, list[str]] = {}
+    for part in compared:
+        text = f"{part.system} ({part.difference or 0:+z.{DIGITS}f})"
+        verdicts.setdefault(verdict_word(part.verdict), []).append(text)
+    said = "; ".join(
+        f"{_named(names)} {'is' if len(names) == 1 else 'are'} {verdict}" for verdict, names in verdicts.items()
+    )
+    return f"{baseline} scores {_number(scores.get(baseline))} on {measure}. Compared with {baseline}: {said}."
+
+
+def _number(value: Number) -> str:
+    return UNDEFINED if value is None else f"{value:z.{DIGITS}f}"
 
 
 def _as_shown(document: ReportDocument) -> ReportDocument:
-    """Return the document without the losses, which have a separate section, and without empty ranges."""
-    kept = tuple(each for each in document.sections if not each.title.startswith(Waterfall.TITLE))
-    scores, table = document.scores, document.scores.table
+    """Return the document with three decimals, without empty ranges, and without the losses, which have a separate
+    section.
+    """
+    kept = tuple(_rounded(each) for each in document.sections if not each.title.startswith(Waterfall.TITLE))
+    scores, table = _rounded(document.scores), document.scores.table
     if table is not None:
-        rows = tuple(tuple(map(_without_empty_ranges, row)) for row in table.rows)
-        bounded = any(each.brackets == "{}" for row in rows for cell in row for each in cell.ranges)
-        legend = tuple(each for each in scores.legend if bounded or each.sign != "{ }")
-        scores = replace(scores, table=Table(table.head, rows), legend=legend)
-    return replace(document, scores=scores, sections=kept)
+        bounded = any(each.brackets == "{}" for row in table.rows for cell in row for each in _full_ranges(cell))
+        scores = replace(scores, legend=tuple(each for each in scores.legend if bounded or each.sign != "{ }"))
+    return replace(document, scores=scores, sections=kept, notes=tuple(map(_three_decimals, document.notes)))
 
 
-def _without_empty_ranges(cell: Cell) -> Cell:
-    return replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets == "[]" or each.low < each.high))
+def _rounded(section: Section) -> Section:
+    table = section.table and Table(section.table.head, tuple(tuple(map(_cell, row)) for row in section.table.rows))
+    return replace(section, sentences=tuple(map(_three_decimals, section.sentences)), table=table)
+
+
+def _cell(cell: Cell) -> Cell:
+    if cell.form not in ("score", "signed"):
+        return cell if cell.form != "text" else replace(cell, value=_three_decimals(cell.text))
+    sign = "+" if cell.form == "signed" else ""
+    value = UNDEFINED if cell.value is None else f"{cell.value:{sign}z.{DIGITS}f}"
+    return Cell(value, mark=cell.mark, ranges=_full_ranges(cell), best=cell.best)
+
+
+def _full_ranges(cell: Cell) -> tuple[ScoreRange, ...]:
+    return tuple(each for each in cell.ranges if each.brackets == "[]" or each.low < each.high)
+
+
+def _three_decimals(text: str) -> str:
+    """Return a sentence of the evaluation with its scores rounded as on the page."""
+    return FOUR_DECIMALS.sub(lambda found: f"{float(found[0]):.{DIGITS}f}", text)

@@ -1,18 +1,18 @@
-/* Wins and losses by question: one measure, one system against the baseline. */
+/* Wins and losses by query: one measure, one system against the baseline. */
 (() => {
   const part = raggs.data('systems');
   const find = (name) => document.getElementById('systems-' + name);
   const [measure, system, outcome, search, count, host] = ['measure', 'system', 'outcome', 'find', 'count', 'table'].map(find);
   const base = part.systems.indexOf(part.baseline);
-  const words = part.queries.map((qid, at) => (qid + ' ' + part.texts[at]).toLowerCase());
+  const words = part.queries.map((qid) => raggs.plain(qid + ' ' + raggs.text(qid)));
   const SAME = 5e-5;
   let table, all = [];
 
   const filter = () => {
-    const wanted = search.value.trim().toLowerCase();
+    const wanted = raggs.plain(search.value.trim());
     const which = outcome ? outcome.value : '';
     const shown = all.filter((row) => (!which || row.outcome === which) && (!wanted || words[row.at].includes(wanted)));
-    count.textContent = shown.length + (shown.length === 1 ? ' question' : ' questions');
+    count.textContent = raggs.count(shown.length);
     table.show(shown);
   };
   const draw = () => {
@@ -31,8 +31,8 @@
         textContent: raggs.signed(row.change), className: { better: 'gain', worse: 'fall' }[row.outcome] || '' }) });
     }
     table = raggs.table(host, {
-      label: part.measures[at] + ' by question', rows: [], sort: figures.length, down: base < 0,
-      columns: [{ title: 'question', value: (row) => row.qid, draw: (row) => raggs.asks(row.qid, part.texts[row.at]) }, ...figures],
+      label: part.measures[at] + ' by query', rows: [], sort: figures.length, down: base < 0,
+      columns: [{ title: 'query', value: (row) => row.qid, draw: (row) => raggs.asks(row.qid) }, ...figures],
     });
     filter();
   };
