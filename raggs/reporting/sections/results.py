@@ -130,7 +130,7 @@ def _plot_caption(kind: str, file: str) -> str:
     return file.removesuffix(".svg").removeprefix(f"{kind}-").replace("-", " ")
 
 
-KEPT = "score"
+SCORE_PIECE = "score"
 LOSS_NAMES = dict(
     zip(LOSSES, ("not found by any system", "not among the candidates", "ranked too low", "unjudged"), strict=True)
 )
@@ -208,7 +208,7 @@ def _thousandths(losses: Sequence[float] | None, shown: Sequence[int]) -> tuple[
 def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
     """Return which loss is the largest: that of the best system first, then those of the others."""
     best, *others = sorted(found, key=lambda each: -(each.part.actual or 0.0))
-    lost = _lost(best.part)
+    lost = _total_loss(best.part)
     if lost < MIN_SHOWN:
         return f"{best.system} loses nothing: its lists are perfect by {best.part.measure}."
     cause = best.part.largest
@@ -220,18 +220,18 @@ def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
     differing = [
         f"{each.system}: {LOSS_NAMES[LOSSES[each.part.largest]]}"
         for each in others
-        if each.part.largest != cause and _lost(each.part) >= MIN_SHOWN
+        if each.part.largest != cause and _total_loss(each.part) >= MIN_SHOWN
     ]
-    more = [f"This is also the largest loss of {_named(same)}."] if same else []
-    rest = [f"Largest loss of other systems: {_named(differing)}."] if differing else []
+    more = [f"This is also the largest loss of {_joined_names(same)}."] if same else []
+    rest = [f"Largest loss of other systems: {_joined_names(differing)}."] if differing else []
     return " ".join([first, *more, *rest])
 
 
-def _lost(part: WaterfallPart) -> float:
+def _total_loss(part: WaterfallPart) -> float:
     return sum(loss or 0.0 for loss in part.losses)
 
 
-def _named(names: Sequence[str]) -> str:
+def _joined_names(names: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
     if len(names) > MAX_NAMED_SYSTEMS + 1:
         return f"{', '.join(names[:MAX_NAMED_SYSTEMS])} and {len(names) - MAX_NAMED_SYSTEMS} more"
@@ -245,7 +245,7 @@ def _bar(found: AnalysisFinding[WaterfallPart]) -> SystemBar:
         for name, loss in reversed([*zip(LOSSES, part.losses, strict=True)])
         if loss is not None and loss >= MIN_SHOWN
     ]
-    values = [(KEPT, part.actual or 0.0), *losses]
+    values = [(SCORE_PIECE, part.actual or 0.0), *losses]
     said = ", ".join(f"{name} {value:.{DIGITS}f}" for name, value in losses) or "nothing"
     return SystemBar(
         system=found.system,
@@ -345,7 +345,7 @@ def _systems_headline(report: EvalReport) -> str:
     measure, compared = report.measures[0], deciding_comparisons(report)
     scores = {system.name: system.scores[measure].mean for system in report.systems}
     if not compared:
-        said = _named([f"{name} {_number(mean)}" for name, mean in scores.items()])
+        said = _joined_names([f"{name} {_number(mean)}" for name, mean in scores.items()])
         return f"{measure}: {said}."
     baseline = compared[0].baseline
     verdicts: dict[str, list[str]] = {}
@@ -353,7 +353,7 @@ def _systems_headline(report: EvalReport) -> str:
         text = f"{part.system} ({part.difference or 0:+z.{DIGITS}f})"
         verdicts.setdefault(verdict_word(part.verdict), []).append(text)
     said = "; ".join(
-        f"{_named(names)} {'is' if len(names) == 1 else 'are'} {verdict}" for verdict, names in verdicts.items()
+        f"{_joined_names(names)} {'is' if len(names) == 1 else 'are'} {verdict}" for verdict, names in verdicts.items()
     )
     return f"{baseline} scores {_number(scores.get(baseline))} on {measure}. Compared with {baseline}: {said}."
 
