@@ -1,10 +1,12 @@
-"""A real Chromium for the tests of pages: whatever it complains of is kept, and axe-core looks where it is at hand.
+"""A real Chromium for the tests of pages: messages of its console are kept, and axe-core checks the accessibility.
 
-RAGGS_AXE names a file of axe-core; RAGGS_SHOTS a folder that gets a picture of each view.
+axe-core is read from the file in RAGGS_AXE, or from the package axe-playwright-python. RAGGS_SHOTS names a folder for
+screenshots.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,8 +16,17 @@ from typing import Any
 
 import pytest
 
+
+
+def _find_axe() -> str | None:
+    """Return the path of axe-core's script."""
+    package = importlib.util.find_spec("axe_playwright_python")
+    packaged = str(Path(package.origin).with_name("axe.min.js")) if package and package.origin else None
+    return os.environ.get("RAGGS_AXE") or packaged
+
+
 CHROMIUM = os.environ.get("RAGGS_CHROMIUM") or shutil.which("chromium")
-AXE, SHOTS = os.environ.get("RAGGS_AXE"), os.environ.get("RAGGS_SHOTS")
+AXE, SHOTS = _find_axe(), os.environ.get("RAGGS_SHOTS")
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",
@@ -106,12 +117,13 @@ class Window:
         return bool(self.page.evaluate("window.owned === undefined")) and not self.complaints
 
     def look(self, name: str) -> None:
-        """Let axe-core look at the page, and keep a picture; nothing is wider than the window."""
-        assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+        """Assert that axe-core finds nothing and that nothing is wider than the window; keep a screenshot."""
+        assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "the page scrolls sideways"
         if SHOTS:
             self.page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
-        if AXE:  # by the protocol of the developer's tools, since pages forbid scripts of others
+        if AXE:  # through the protocol of the developer tools, because the pages' policy forbids foreign scripts
             session = self.context.new_cdp_session(self.page)
             session.send("Runtime.evaluate", {"expression": Path(AXE).read_text(encoding="utf-8")})
-            asked = {"expression": LOOK, "awaitPromise": True, "returnByValue": True}
-            assert session.send("Runtime.evaluate", asked)["result"]["value"] == []
+            command = {"expression": LOOK, "awaitPromise": True, "returnByValue": True}
+            violations = session.send("Runtime.evaluate", command)["result"]["value"]
+            assert not violations, "\n".join(violations)
