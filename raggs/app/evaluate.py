@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from raggs.app.corrections import Corrections
     from raggs.evaluation.layout import SummaryContext
+    from raggs.evaluation.svg import Plot
 
 __all__ = ["EvalResult", "evaluate"]
 
@@ -214,11 +215,40 @@ class EvalResult:
         rows = ((system, qid, *values) for system, qid, values in per_query_rows(self.report))
         return frame_of(per_query_head(self.report), rows)
 
-    def _repr_html_(self) -> str:
-        from raggs.base.document import fragment
-        from raggs.evaluation.layout import lay_out
+    def plot(self, measure: str | None = None) -> Plot:
+        """Return a figure of the differences from the baseline, or of the scores if there is no baseline.
 
-        return fragment(lay_out(self.report))
+        Args:
+            measure: a measure of the report [default: the primary one].
+
+        Raises:
+            UsageError: the report has no such measure, or no system has a value.
+        """
+        from raggs.evaluation.messages import interval_words
+        from raggs.evaluation.svg import ForestRow, Plot, forest
+
+        report, name = self.report, measure or self.primary
+        parts = [part for part in report.comparisons if part.measure == name and part.difference is not None]
+        scores = [(each.name, each.scores[name]) for each in report.systems if name in each.scores]
+        if parts:
+            title = f"{name}: difference from {parts[0].baseline}"
+            told = f"mean paired difference, {report.confidence:.0%} interval; grey: not significant"
+            rows = [
+                ForestRow(part.system, part.difference or 0.0, part.low, part.high, part.verdict in ("better", "worse"))
+                for part in parts
+            ]
+        else:
+            title, told = f"{name} of each system", f"mean, {interval_words(report)}"
+            rows = [ForestRow(each, part.mean, part.low, part.high) for each, part in scores if part.mean is not None]
+        if not rows:
+            raise UsageError(f"{name} was not measured", remedy=did_you_mean(name, report.measures))
+        return Plot(title, forest(title, rows, told, changes=bool(parts)))
+
+    def _repr_html_(self) -> str:
+        from raggs.base.document import summary_fragment
+        from raggs.evaluation.layout import lay_out, summarise
+
+        return summary_fragment(summarise(self.report, self.context()), lay_out(self.report))
 
 
 def evaluate(request: EvalRequest) -> EvalResult:

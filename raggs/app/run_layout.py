@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raggs.base.document import UNDEFINED, Cell, ReportDocument, Row, Section, Table
+from raggs.base.files import relative_to_cwd
 from raggs.base.judge_health import GATE_FAILED_TEXT
 from raggs.base.text import plural
 from raggs.runs.manifests.costs import failed_judge_gates
@@ -20,7 +21,7 @@ def lay_out_run(result: PipelineResult) -> ReportDocument:
     manifest = result.manifest
     spent = sum(manifest.stages[name].cost.usd for name in result.ran)
     done = plural(len(result.ran), "stage") + " ran" if result.ran else "nothing to do: all stages are up to date"
-    said = (f"{result.store.folder}: {done}, ${spent:,.4f} spent",)
+    said = (f"{relative_to_cwd(result.store.folder)}: {done}, ${spent:,.4f} spent",)
     rows = tuple(_row(name, lock, ran=name in result.ran) for name, lock in manifest.stages.items())
     health = tuple(line.text for lock in manifest.stages.values() for line in lock_lines(lock) if not line.warning)
     health += tuple(line.text for line in answerer_lines(manifest.answerers) if not line.warning)

@@ -22,13 +22,15 @@ from raggs.app.status import stored_config
 from raggs.base import __version__
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Query
 from raggs.base.errors import BudgetError, DataError, UsageError
+from raggs.base.files import relative_to_cwd
 from raggs.base.hashing import hash_value
 from raggs.base.settings import causes_of
-from raggs.base.text import plural
+from raggs.base.text import did_you_mean, plural
 from raggs.base.types import BuildProgress, Notice, ProgressListener
 from raggs.config.load import load_settings
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored
+from raggs.evaluation.svg import Plot
 from raggs.golden.sources import open_golden
 from raggs.llm.prices import require_keys
 from raggs.parts.indexes.passages import Passages
@@ -45,7 +47,7 @@ from raggs.sweeps.halving import drop_hopeless
 from raggs.sweeps.judgments import ChunkingJudgments, find_holes, keep_holes, of_queries, with_holes
 from raggs.sweeps.measuring import SystemMeasurement, plan
 from raggs.sweeps.models import OutcomePart, SweepPlan, SweepReport, SystemRow
-from raggs.sweeps.plots import make_frame, report_files
+from raggs.sweeps.plots import make_frame, plots, report_files
 from raggs.sweeps.scoring import SystemScorer
 from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, utc_now
 from raggs.sweeps.world import SweepContext, lists_of, llm_of
@@ -70,11 +72,24 @@ class SweepResult:
         """
         return make_frame(self.report)
 
-    def _repr_html_(self) -> str:
-        from raggs.base.document import fragment
-        from raggs.sweeps.layout import lay_out
+    def plot(self, name: str = "front") -> Plot:
+        """Return one of the sweep's plots: front, front-cost, quality-over-k, latency-over-k or effects.
 
-        return fragment(lay_out(self.report))
+        Raises:
+            UsageError: the sweep has no data for this plot, or no plot has this name.
+        """
+        drawn = {Path(file).stem: Plot(*each) for file, each in plots(self.report).items()}
+        if name not in drawn:
+            raise UsageError(f"no plot {name!r}", remedy=did_you_mean(name, list(drawn)))
+        return drawn[name]
+
+    def _repr_html_(self) -> str:
+        from raggs.base.document import summary_fragment
+        from raggs.sweeps.layout import lay_out
+        from raggs.sweeps.summary import summarise_sweep
+
+        config, folder = f"{self.report.name}.yaml", relative_to_cwd(self.folder)
+        return summary_fragment(summarise_sweep(self.report, config, str(folder)), lay_out(self.report))
 
 
 def load_sweep(path: Path | str | Mapping[str, object], overrides: Sequence[str] = ()) -> SweepConfig:

@@ -387,6 +387,20 @@ def fragment(document: ReportDocument) -> str:
     return "<div>" + "\n".join(parts) + "</div>"
 
 
+def summary_fragment(summary: Summary, details: ReportDocument, digits: int = 3) -> str:
+    """Return a summary as HTML for a notebook: headline, table and limitations, then the details, folded."""
+    parts = [
+        *(f"<p><strong>warning: {_html_text(warning)}</strong></p>" for warning in summary.warnings),
+        *(f"<p><strong>{_html_text(sentence)}</strong></p>" for sentence in summary.headline),
+    ]
+    if summary.table is not None:
+        parts += _html_table(round_table(summary.table, digits))
+    parts += [f"<p><small>{_html_text(summary.legend)}</small></p>"] if summary.legend else []
+    parts += [f"<p>{_html_text(sentence)}</p>" for sentence in summary.trust]
+    folded = f"<details><summary>all measures and definitions</summary>{fragment(details)}</details>"
+    return "<div>" + "\n".join([*parts, folded]) + "</div>"
+
+
 def _html_section(section: Section) -> Iterator[str]:
     yield from (f"<p>{_html_text(sentence)}</p>" for sentence in section.sentences)
     if section.table is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 from raggs.base.text import escape_controls
@@ -140,6 +140,17 @@ class Drawing:
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{self._title}">'
         page = f'<rect width="{WIDTH}" height="{self._height:g}" class="page"/>'
         return "\n".join([head, f"<style>{STYLE}</style>", page, *self._parts, "</svg>"]) + "\n"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure that Jupyter displays; `svg` is the content of an SVG file."""
+
+    title: str
+    svg: str = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
 
 
 def inlined(svg: str) -> str:

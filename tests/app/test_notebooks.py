@@ -13,7 +13,7 @@ from support.sweeping import make_sweep
 
 import raggs
 from raggs.base.document import Cell, ReportDocument, Section, Table, fragment
-from raggs.base.errors import ConfigError, DataError, PrerequisiteError
+from raggs.base.errors import ConfigError, DataError, PrerequisiteError, UsageError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "runs"
 EVIL = "<script>alert(1)</script>"
@@ -105,11 +105,26 @@ def test_a_sweep_from_a_mapping_in_a_loop(tmp_path, pandas, monkeypatch):
         return raggs.sweep(values)
 
     result = asyncio.run(cell())
-    assert "Recommendation" in result._repr_html_()
+    shown = result._repr_html_()
+    assert shown.index(f"Recommended: {result.report.choice.winner}") < shown.index("<table>") < shown.index("<details>")
+    assert "<svg" in result.plot().svg
+    with pytest.raises(UsageError, match="no plot 'fronts'"):
+        result.plot("fronts")
     assert [row[0] for row in result.to_pandas().rows] == [row.name for row in result.report.systems]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(PrerequisiteError, match="pip install pandas"):
         result.to_pandas()
+
+
+def test_an_evaluation_draws_scores_or_differences_from_the_baseline():
+    golden, systems = {"q1": {"a": 5, "b": 1}}, {EVIL: lambda q, k: ["a"], "old": lambda q, k: ["b", "a"]}
+    alone = raggs.evaluate(golden, systems, queries={"q1": "?"}, measures=["mrr"])
+    against = raggs.evaluate(golden, systems, queries={"q1": "?"}, measures=["mrr"], baseline="old")
+    assert alone.plot().title == "mrr of each system" and alone.plot().svg.count("<circle") == 2
+    assert against.plot("mrr").title == "mrr: difference from old" and against.plot().svg.count("<circle") == 1
+    assert "<script" not in against.plot()._repr_svg_()
+    with pytest.raises(UsageError, match="map was not measured"):
+        alone.plot("map")
 
 
 def test_nothing_of_a_document_becomes_markup():

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 
-
 def _find_axe() -> str | None:
     """Return the path of axe-core's script."""
     package = importlib.util.find_spec("axe_playwright_python")
@@ -118,7 +117,9 @@ class Window:
 
     def look(self, name: str) -> None:
         """Assert that axe-core finds nothing and that nothing is wider than the window; keep a screenshot."""
-        assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "the page scrolls sideways"
+        assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
+            "the page scrolls sideways"
+        )
         if SHOTS:
             self.page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
         if AXE:  # through the protocol of the developer tools, because the pages' policy forbids foreign scripts
