@@ -106,7 +106,7 @@ def test_a_sweep_from_a_mapping_in_a_loop(tmp_path, pandas, monkeypatch):
 
     result = asyncio.run(cell())
     shown = result._repr_html_()
-    assert shown.index(f"Recommended: {result.report.choice.winner}") < shown.index("<table>") < shown.index("<details>")
+    assert shown.index("<strong>Recommended") < shown.index("<table>") < shown.index("<details>")
     assert "<svg" in result.plot().svg
     with pytest.raises(UsageError, match="no plot 'fronts'"):
         result.plot("fronts")
