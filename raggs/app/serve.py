@@ -31,6 +31,7 @@ from raggs.app.review_plan import MEASURES, DifferenceWorth, PlanInputs, weigh
 from raggs.app.review_pool import draw_of_plan, draw_of_sample
 from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.base.files import disk
+from raggs.base.hashing import hash_value
 from raggs.base.text import plural
 from raggs.golden.sources import open_systems
 from raggs.metrics.names import parse_measures
@@ -370,6 +371,7 @@ def prepare(
         who=None if request.who is None else reviewer(request.who),
         reveal=request.reveal,
         look=request.look,
+        place=hash_value([str(folder.resolve()), *(run.manifest.name for run in runs)])[:12],
     )
     looking = RunBrowser(runs, store) if request.look else None
     notes = (*([NOT_BLIND] if request.look else []), *rubric.notes)

@@ -305,6 +305,7 @@ class ItemView(Frozen):
     """An item as annotators see it, without any output of models."""
 
     item: str
+    qid: str
     question: str
     title: str
     text: str
@@ -319,6 +320,7 @@ def view_of(pool: ReviewPool, number: int) -> ItemView:
     question = pool.questions[item.question]
     return ItemView(
         item="".join(item.key),
+        qid=item.qid,
         question=clean_unicode(question),
         title=clean_passage(passage.title),
         text=clean_passage(passage.text),

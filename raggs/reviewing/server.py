@@ -173,8 +173,11 @@ class Refusal(JSONResponse):
         title = "raggs review"
         words = escape(self._why[:1].upper() + self._why[1:])
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        scale = '<meta name="viewport" content="width=device-width">'
-        return HTMLResponse(f"{head}{scale}<main><h1>{title}</h1><p>{words}.</p></main></html>", self.status_code)
+        scale = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        # Without the token, the start page is refused as well.
+        link = "" if self.status_code in (400, 403) else '<p><a href="/">Open the start page</a></p>'
+        body = f"<main><h1>{title}</h1><p>{words.removesuffix('.')}.</p>{link}</main>"
+        return HTMLResponse(f"{head}{scale}{body}</html>", self.status_code)
 
 
 def refusal(status: int, why: str) -> Refusal:
@@ -218,11 +221,10 @@ def _limited(receive: Receive, seconds: float) -> Receive:
 
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+SCRIPTS = ("page", "words", "waiting", "views", "decide", "order", "reveal", "el", "local", "own", "theme")
 PAGE = {
     "/": "page.html",
-    **{
-        f"/{name}.js": f"{name}.js" for name in ("page", "words", "waiting", "views", "decide", "order", "reveal", "el")
-    },
+    **{f"/{name}.js": f"{name}.js" for name in SCRIPTS},
     **{f"/{name}": name for name in ("page.css", "icon.svg")},
 }
 LOOK_FILES = {
@@ -254,13 +256,28 @@ class ReviewerRequest(Frozen):
         return LeaseHolder(self.who, self.tab)
 
 
+class NextRequest(ReviewerRequest):
+    """Request for the next items, first those of a query."""
+
+    query: str | None = Field(None, min_length=1, max_length=10_000)
+
+
+class OwnRequest(ReviewerRequest):
+    """Request for the annotator's own labels, latest first. Grade 0 selects labels without a grade."""
+
+    start: int = Field(0, ge=0, le=10_000_000)
+    grade: int | None = Field(None, ge=0, le=DIGITS)
+    text: str = Field("", max_length=1_000)
+
+
 class GradeRequest(ReviewerRequest):
-    """A grade; null: cannot tell."""
+    """A grade, or null for "cannot tell". With `correct`, it replaces the annotator's label of the item."""
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
     note: str = Field("", max_length=MAX_NOTE_CHARS)
     seconds: float | None = Field(None, ge=0, le=MAX_READING_SECONDS)
+    correct: bool = False
 
 
 class DifferencesRequest(ReviewerRequest):
@@ -319,9 +336,10 @@ class ReopenRequest(ReviewerRequest):
 
 
 class UndoRequest(ReviewerRequest):
-    """Withdraw a label: a line, or the latest."""
+    """Withdraw a label: that of an item, a line, or the latest."""
 
     line: str | None = Field(None, max_length=40)
+    item: ItemId | None = None
 
 
 class ItemRequest(ReviewerRequest):
@@ -355,6 +373,7 @@ class PageInfo(Frozen):
         who: name of the annotator, if given.
         reveal: whether annotators may see the model's grade of a passage that they have labelled.
         look: whether runs can be browsed.
+        place: identifier of the labels, which separates what a browser stores for several servers.
     """
 
     rubric: dict[str, dict[int, str]]
@@ -363,6 +382,7 @@ class PageInfo(Frozen):
     who: str | None = None
     reveal: bool = False
     look: bool = False
+    place: str = ""
 
 
 def make_app(
@@ -386,6 +406,11 @@ def make_app(
     def reopen(asked: UnsettleRequest) -> Frozen:
         return deciding.upcoming(asked.who, *asked.choice, first=deciding.reopen(asked.who, asked.line))
 
+    def undo(asked: UndoRequest) -> Frozen:
+        if asked.item is not None:
+            return session.withdraw(asked.holder, asked.item)
+        return session.undo(asked.holder, asked.line)
+
     async def hello(_: Request) -> Response:
         return Response(told, media_type="application/json")
 
@@ -395,13 +420,16 @@ def make_app(
     routes = [
         *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in PAGE.items()),
         Route("/api/about", hello, methods=["GET"]),
-        post("/api/next", ReviewerRequest, lambda asked: session.upcoming(asked.holder)),
+        post("/api/next", NextRequest, lambda asked: session.upcoming(asked.holder, asked.query)),
+        post("/api/own", OwnRequest, lambda asked: session.own(asked.who, asked.start, asked.grade, asked.text)),
         post(
             "/api/grade",
             GradeRequest,
-            lambda asked: session.grade(asked.holder, asked.item, asked.grade, asked.note, asked.seconds),
+            lambda asked: session.grade(
+                asked.holder, asked.item, asked.grade, asked.note, asked.seconds, correct=asked.correct
+            ),
         ),
-        post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
+        post("/api/undo", UndoRequest, undo),
         post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
         post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
         post("/api/model", ModelRequest, lambda asked: revealing.reveal(asked.who, asked.item)),
@@ -424,7 +452,7 @@ def make_app(
         *([] if looking is None else _look_routes(looking)),
         post("/api/known", ReviewerRequest, lambda asked: NameUse(words=session.known(asked.who))),
     ]
-    app = Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _http_error_response})
+    app = Starlette(routes=routes, exception_handlers=HANDLERS)
     return AccessGate(app, token, hosts=hosts, timeout=timeout)
 
 
@@ -479,5 +507,9 @@ async def _error(request: Request, error: Exception) -> Response:
 
 async def _http_error_response(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    answer = refusal(status, "page not found" if status == 404 else "invalid request")
+    why = {404: "there is no page at this address", 500: "an error in the server; its terminal shows the details"}
+    answer = refusal(status, why.get(status, "this address accepts no such request"))
     return answer.page() if wants_page(request) else answer
+
+
+HANDLERS = {RaggsError: _error, HTTPException: _http_error_response, Exception: _http_error_response}

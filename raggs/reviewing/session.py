@@ -331,6 +331,12 @@ class ReviewQueue:
         """Return the current number of items that an annotator still has to label."""
         return int(np.count_nonzero(self.open_to(who)))
 
+    def progress(self, who: str, question: int) -> QueryProgress:
+        """Return the progress of an annotator in a query, by its number."""
+        same = np.flatnonzero(self._questions == question)
+        done, free = self._marks.person(who).done[same], self.open_to(who)[same]
+        return QueryProgress(done=int(np.count_nonzero(done)), left=int(np.count_nonzero(free)))
+
     def skip(self, who: str, item: int) -> None:
         """Move an item to the end of an annotator's queue."""
         skipped = self._skipped.setdefault(who, {})
@@ -428,13 +434,40 @@ class ReviewProgress(Frozen):
     pace: float | None
 
 
+class QueryProgress(Frozen):
+    """Progress of an annotator in one query."""
+
+    done: int
+    left: int
+
+
 class Receipt(Frozen):
-    """Answer to each step of a tab: the stored line, the next items, and the progress."""
+    """Answer to each step of a tab: the stored line, the next items, and the progress in all queries and in theirs."""
 
     line: str | None
     last: str | None
     ahead: tuple[ItemView, ...]
+    queries: tuple[QueryProgress, ...]
     progress: ReviewProgress
+
+
+class OwnLabel(Frozen):
+    """A valid label of an annotator."""
+
+    view: ItemView
+    line: str
+    grade: int | None
+    note: str
+
+
+class OwnLabels(Frozen):
+    """A page of an annotator's labels, latest first, and the number of labels that match."""
+
+    labels: tuple[OwnLabel, ...]
+    total: int
+
+
+OWN_LABELS_AT_ONCE = 30
 
 
 class PassageContext(Frozen):
@@ -486,14 +519,65 @@ class Session:
             self._catch_up()
             return len(self._marks.person(who).marks)
 
-    def upcoming(self, holder: LeaseHolder) -> Receipt:
-        """Return the next items of a tab."""
+    def upcoming(self, holder: LeaseHolder, qid: str | None = None) -> Receipt:
+        """Return the next items of a tab, first those of the query `qid`.
+
+        Raises:
+            NotFoundError: the query does not exist.
+            UsageError: the annotator has no passage left to grade for it.
+        """
         with self._lock:
             self._catch_up()
+            if qid is not None:
+                self._prefer(holder, qid)
             return self._receipt(holder, None)
 
-    def grade(self, holder: LeaseHolder, item: str, grade: int | None, note: str, seconds: float | None) -> Receipt:
-        """Store a grade; None means "cannot tell".
+    def _prefer(self, holder: LeaseHolder, qid: str) -> None:
+        numbers = [number for number, item in enumerate(self.pool.items) if item.qid == qid]
+        if not numbers:
+            raise NotFoundError(f"unknown query {qid!r}")
+        free, others = self._queue.open_to(holder.who), {item for _, item in self._leases.others(holder)}
+        wanted = [number for number in numbers if free[number] and number not in others]
+        if not wanted:
+            raise UsageError(f"you have no passage left to grade for query {qid!r}")
+        for number in reversed(wanted[:ITEMS_AHEAD]):
+            self._leases.take(holder, number, first=True)
+
+    def own(self, who: str, start: int, grade: int | None, text: str) -> OwnLabels:
+        """Return an annotator's valid labels, latest first, from number `start`.
+
+        Args:
+            grade: only labels of this grade. 0 selects labels without a grade, and None selects all.
+            text: only labels whose query or note contains it.
+        """
+        with self._lock:
+            self._catch_up()
+            person, wanted = self._marks.person(who), clean_unicode(text).casefold().strip()
+            found = [
+                (number, mark)
+                for line, number in reversed(person.holding())
+                if (mark := person.marks[number]).line == line
+                and grade in (None, mark.grade or 0)
+                and wanted in f"{self.pool.questions[self.pool.items[number].question]}\n{mark.note}".casefold()
+            ]
+            shown = found[start : start + OWN_LABELS_AT_ONCE]
+        labels = (
+            OwnLabel(view=view_of(self.pool, number), line=mark.line, grade=mark.grade, note=mark.note)
+            for number, mark in shown
+        )
+        return OwnLabels(labels=tuple(labels), total=len(found))
+
+    def grade(
+        self,
+        holder: LeaseHolder,
+        item: str,
+        grade: int | None,
+        note: str,
+        seconds: float | None,
+        *,
+        correct: bool = False,
+    ) -> Receipt:
+        """Store a grade; None means "cannot tell". With `correct`, it replaces the annotator's label of the item.
 
         Raises:
             UsageError: the grade is invalid.
@@ -507,7 +591,8 @@ class Session:
             number, note = self.number(item), clean_unicode(note)
             held = self._marks.person(holder.who).marks.get(number)
             if held is None or held.sign != sign_of(grade, note, seconds):
-                self.store.append(self._review(holder.who, number, grade, note, seconds))
+                replaced = held.line if held is not None and correct else None
+                self.store.append(self._review(holder.who, number, grade, note, seconds, replaced))
                 self._catch_up()
             self._leases.release(holder.who, number)
             return self._receipt(holder, self._marks.person(holder.who).marks[number].line)
@@ -529,6 +614,20 @@ class Session:
             if held is not None and held.line == (line or held.line):
                 self.store.append(self.withdrawal(holder.who, number, held.line))
                 self._catch_up()
+            self._leases.take(holder, number, first=True)
+            return self._receipt(holder, None)
+
+    def withdraw(self, holder: LeaseHolder, item: str) -> Receipt:
+        """Return the item next, without the annotator's label of it.
+
+        Raises:
+            NotFoundError: the item does not exist.
+        """
+        with self._lock:
+            self._catch_up()
+            number = self.number(item)
+            if (held := self._marks.person(holder.who).marks.get(number)) is not None:
+                return self.undo(holder, held.line)
             self._leases.take(holder, number, first=True)
             return self._receipt(holder, None)
 
@@ -625,14 +724,18 @@ class Session:
         person = self._marks.person(holder.who)
         last = person.last()
         pace = round(median(person.seconds), 1) if person.seconds else None
+        ahead = self._leases.of(holder)
         return Receipt(
             line=line,
             last=last and last[0],
-            ahead=tuple(view_of(self.pool, number) for number in self._leases.of(holder)),
+            ahead=tuple(view_of(self.pool, number) for number in ahead),
+            queries=tuple(self._queue.progress(holder.who, self.pool.items[number].question) for number in ahead),
             progress=ReviewProgress(done=len(person.marks), left=self._queue.left(holder.who), pace=pace),
         )
 
-    def _review(self, who: str, number: int, grade: int | None, note: str, seconds: float | None) -> GradeReview:
+    def _review(
+        self, who: str, number: int, grade: int | None, note: str, seconds: float | None, replaces: str | None = None
+    ) -> GradeReview:
         item = self.pool.items[number]
         return GradeReview(
             who=who,
@@ -645,6 +748,7 @@ class Session:
             grade=grade,
             note=note,
             seconds=seconds,
+            replaces=replaces,
             prompt=self.settings.prompt,
             blind=self.settings.blind and not self.shown.knows(who, item.key),
             chance=self.pool.chances[number],

@@ -229,7 +229,7 @@ def test_a_person_gets_a_page_where_the_code_of_the_page_gets_json(stranger: Tes
     assert "open the address that raggs review serve printed" in answer.text
     assert stranger.get("/").json()["error"]
     stranger.get("/", params={"token": TOKEN})
-    assert stranger.get("/nothing", headers=html).text.count("Page not found.") == 1
+    assert stranger.get("/nothing", headers=html).text.count("There is no page at this address.") == 1
 
 
 @pytest.mark.parametrize(

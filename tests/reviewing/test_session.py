@@ -258,3 +258,49 @@ def test_a_disk_that_refuses_acknowledges_nothing(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="--reviews DIR"):
         at.grade(ADA, item, 3, "", None)
     assert at.upcoming(ADA).ahead[0].item == item
+
+
+def test_own_labels_latest_first_and_a_correction_replaces(tmp_path: Path) -> None:
+    at = session(tmp_path, 2, 40)
+    asked = work(at, ADA)
+    first = at.own("ada", 0, None, "")
+    assert first.total == 80
+    assert [label.view.item for label in first.labels] == asked[:-31:-1]
+    assert [label.view.item for label in at.own("ada", 75, None, "").labels] == asked[4::-1]
+    assert {label.grade for label in at.own("ada", 0, 3, "").labels} == {3}
+    assert at.own("ada", 0, None, "SUBJECT 1").total == 40
+    assert (at.own("bo", 0, None, "").total, at.own("ada", 0, 0, "").total) == (0, 0)
+    for _ in range(2):  # sent twice, stored once
+        at.grade(ADA, asked[0], None, "a note", None, correct=True)
+    lines = at.store.read()
+    assert len(lines) == 81
+    assert lines[-1].replaces == lines[0].id
+    assert [label.note for label in at.own("ada", 0, 0, "").labels] == ["a note"]
+    assert at.own("ada", 0, None, "A NOTE").total == 1
+    assert len(again(at).own("ada", 0, None, "").labels) == 30
+
+
+def test_a_withdrawal_by_item_can_be_sent_again(tmp_path: Path) -> None:
+    at = session(tmp_path)
+    asked = work(at, ADA, 3)
+    for _ in range(2):
+        told = at.withdraw(ADA, asked[1])
+        assert (told.ahead[0].item, told.progress.done) == (asked[1], 2)
+    assert len(at.store.read()) == 4
+
+
+def test_a_query_can_come_first(tmp_path: Path) -> None:
+    at = session(tmp_path)
+    told = at.upcoming(ADA)
+    other = next(qid for qid in ("q00000", "q00001", "q00002") if qid != told.ahead[0].qid)
+    told = at.upcoming(ADA, other)
+    assert [view.qid for view in told.ahead[:3]] == [other] * 3
+    assert (told.queries[0].done, told.queries[0].left) == (0, 4)
+    assert at.upcoming(BO, other).ahead[0].item not in {view.item for view in told.ahead}
+    with pytest.raises(NotFoundError, match="unknown query 'q9'"):
+        at.upcoming(ADA, "q9")
+    work(at, BO)
+    while (view := at.upcoming(ADA).ahead[0]).qid == other:
+        at.grade(ADA, view.item, 3, "", None)
+    with pytest.raises(UsageError, match="no passage left to grade for query"):
+        at.upcoming(ADA, other)

@@ -1,31 +1,38 @@
-// Where grades differ: people among themselves, or people and a model; side by side, one at a time.
-import { el, keyed, meanings, voice } from "./el.js";
+// Passages with different grades, by annotators or by annotators and a model; one at a time, to be adjudicated.
+import { el, gradeButtons, keyed, marked, meanings, voice } from "./el.js";
+import { keep, kept, tab } from "./local.js";
 
-function putOff(place) {
+function postponed() {
   try {
-    const found = JSON.parse(sessionStorage.getItem(place) || "[]");
+    const found = JSON.parse(tab.get("later") || "[]");
     return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];
   } catch { return []; }
 }
 
 export async function decide(at) {
   const said = at.words();
-  const decided = []; // lines of one's own decisions here, the latest last
-  const place = `raggs.later.${at.me().who}`;
-  const later = putOff(place); // items that were put off, in this tab; a reload does not bring them back
-  const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000 });
-  let wanted = "all", busy = false;
+  const decided = []; // lines of the annotator's decisions in this view, the latest last
+  const later = postponed(); // items that were skipped in this tab; a reload keeps them at the end
+  const drafts = `reasons.${at.me().who}`;
+  const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: () => save(note.value) });
+  let wanted = kept("kind", "all"), busy = false;
   const choice = () => ({ ...at.me(), wanted, later });
   let found = await at.post("/api/differences", choice());
 
   const heading = () => el("h1", { textContent: found.waiting ? said.decideLater : said.agreed });
 
+  function save(text) {
+    const all = kept(drafts, {});
+    if (text) all[found.first.view.item] = text; else delete all[found.first.view.item];
+    keep(drafts, all);
+  }
+
   function shown() {
     const first = found.first;
-    note.value = "";
+    note.value = first ? kept(drafts, {})[first.view.item] || "" : "";
     at.box.replaceChildren(
       kinds(),
-      el("p", { className: "soft", textContent: [said.sorted(found), found.waiting ? said.waitingFor(found.waiting) : ""].join(" ") }),
+      el("p", { className: "soft", textContent: [first ? said.sorted(found) : "", found.waiting ? said.waitingFor(found.waiting) : ""].join(" ") }),
       ...(first ? [el("h1", { textContent: first.view.question, dir: "auto" }), beside(first)] : [heading(), tools()]));
     window.scrollTo(0, 0);
   }
@@ -43,27 +50,22 @@ export async function decide(at) {
   }
 
   function beside(first) {
-    const view = first.view;
-    const grade = (each) => {
-      const button = el("button", { type: "button", textContent: String(each), title: at.rubric[each] || "", onclick: () => settle(each) });
-      button.setAttribute("aria-label", at.rubric[each] ? `${each}: ${at.rubric[each]}` : `${said.decision} ${each}`);
-      button.setAttribute("aria-keyshortcuts", String(each));
-      return button;
-    };
-    const grades = el("div", { className: "grades" }, ...[1, 2, 3, 4, 5].map(grade));
+    const view = first.view, on = at.marking();
+    const grades = el("div", { className: "grades" }, ...gradeButtons({ ...said, grades: said.decision }, at.rubric, [1, 2, 3, 4, 5], settle));
     grades.setAttribute("role", "group");
     grades.setAttribute("aria-label", said.decision);
-    return el("div", { className: "beside" },
-      el("article", {},
-        el("h2", { textContent: view.title || said.untitled, dir: "auto" }),
-        view.source ? el("p", { className: "soft", textContent: view.source }) : null,
-        el("div", { className: "text", textContent: view.text, dir: "auto" })),
-      el("section", {},
+    return el("div", { className: "beside said-first" },
+      el("section", { className: "said" },
         el("p", { className: `kind ${first.kind}`, textContent: said.differ[first.kind] }),
-        el("ul", { className: "voices" }, ...first.words.map((word) => voice(said, word))),
-        first.why ? el("p", { className: "soft", textContent: said.moves(first.why) }) : null,
-        el("label", { htmlFor: "why-so", textContent: said.note }), note,
+        el("ul", { className: "voices" }, ...first.words.map((word) => voice(said, word)))),
+      el("article", {},
+        el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, on)),
+        view.source ? el("p", { className: "soft", textContent: view.source }) : null,
+        el("div", { className: "text", dir: "auto" }, ...marked(view.text, view.terms, on))),
+      el("section", { className: "rest" },
         el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools()),
+        el("label", { htmlFor: "why-so", textContent: said.reason }), note,
+        first.why ? el("p", { className: "soft", textContent: said.moves(first.why) }) : null,
         meanings(said, at.rubric, at.rules)));
   }
 
@@ -71,18 +73,19 @@ export async function decide(at) {
     return el("p", { className: "tools" }, keyed(said.undo, reopen, "u"), keyed(said.skip, skip, "s", !found.first));
   }
 
-  // Asks the server, one step at a time; `after` is told when it has answered.
+  // One request at a time; `after` is called when the server has answered. Decisions are sent until they arrive.
   async function step(path, body, after = () => {}) {
     if (busy) return;
     busy = true;
+    const asked = { ...choice(), ...body };
     try {
-      found = await at.post(path, { ...choice(), ...body });
+      found = await (path === "/api/settle" ? at.waiting.send(path, asked) : at.post(path, asked));
       at.trouble("");
       after();
       shown();
     } catch (error) {
       at.trouble(error.status ? said.refused(error.message) : said.offline);
-      if (error.status === 400) { // somebody else was quicker
+      if (error.status === 400) { // another annotator was faster
         found = await at.post("/api/differences", choice()).catch(() => found);
         shown();
       }
@@ -92,6 +95,7 @@ export async function decide(at) {
 
   function choose(kind) {
     wanted = kind;
+    keep("kind", kind);
     return step("/api/differences", {});
   }
 
@@ -99,18 +103,25 @@ export async function decide(at) {
     if (busy || !found.first) return;
     later.push(found.first.view.item);
     if (later.length > 500) later.shift();
-    try { sessionStorage.setItem(place, JSON.stringify(later)); } catch { /* a browser that keeps nothing */ }
+    tab.set("later", JSON.stringify(later));
     step("/api/differences", {});
   }
 
   function settle(grade) {
-    if (found.first) step("/api/settle", { item: found.first.view.item, grade, note: note.value.trim() }, () => decided.push(found.line));
+    if (!found.first) return;
+    const { item } = found.first.view;
+    step("/api/settle", { item, grade, note: note.value.trim() }, () => {
+      const { [item]: _, ...others } = kept(drafts, {});
+      keep(drafts, others);
+      decided.push(found.line);
+    });
   }
 
   function reopen() {
     step("/api/reopen", { line: decided.at(-1) ?? null }, () => decided.pop()); // after a reload: the latest
   }
 
+  at.redraw(shown);
   shown();
   return { digit: settle, u: reopen, s: skip, n: () => note.focus() };
 }

@@ -1,14 +1,16 @@
-// Five passages in order, equals allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
-import { el, keyed } from "./el.js";
+// Five passages in order, ties allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
+import { el, keyed, marked } from "./el.js";
+import { keep, kept } from "./local.js";
 
 const START = 6; // pixels that a pointer moves before it drags
 
 export async function order(at) {
   const said = at.words();
   let found = await at.post("/api/order/next", at.me());
-  let placed = []; // groups of equals, best first, of places on the page
+  const draft = `order.${at.me().who}`;
+  let placed = restored(); // groups of ties, best first, of places on the page
   let past = []; // what was placed before each step
-  let how = !window.matchMedia("(max-width: 56rem)").matches; // whether it is told how
+  let how = kept("how", !window.matchMedia("(max-width: 56rem)").matches); // whether the instructions are open
   let equal = false, busy = false, since = performance.now();
   const sent = []; // lines of one's own orders here
 
@@ -16,14 +18,25 @@ export async function order(at) {
   const group = (place, groups = placed) => groups.findIndex((each) => each.includes(place));
   const without = (place) => placed.map((each) => each.filter((other) => other !== place)).filter((each) => each.length);
 
+  // What was placed before a reload, if the server shows the same passages.
+  function restored() {
+    const was = kept(draft), items = found.views.map((view) => view.item);
+    return was && was.items.join() === items.join() ? was.placed : [];
+  }
+
+  function save() {
+    keep(draft, placed.length ? { items: found.views.map((view) => view.item), placed } : null);
+  }
+
   function shown(focus) {
+    save();
     if (!found.views.length) {
       at.box.replaceChildren(el("h1", { textContent: said.orderDone }), buttons());
       return;
     }
     at.box.replaceChildren(
-      el("p", { className: "soft", textContent: `${said.ordered(found.done, found.left)}.` }),
-      el("details", { className: "soft", open: how, ontoggle: (event) => { how = event.target.open; } }, el("summary", { textContent: said.how }), el("p", { textContent: said.orderHow })),
+      el("p", { className: "soft", textContent: said.ordered(found.done, found.left) }),
+      el("details", { className: "soft", open: how, ontoggle: (event) => { how = event.target.open; keep("how", how); } }, el("summary", { textContent: said.how }), el("p", { textContent: said.orderHow })),
       el("h1", { textContent: found.views[0].question, dir: "auto" }),
       el("div", { className: "beside ordering" }, el("div", {}, ...found.views.map(card)), tray()));
     if (focus) document.getElementById(focus)?.focus();
@@ -39,7 +52,7 @@ export async function order(at) {
   function card(view, place) {
     const button = el("button", { type: "button", id: `place-${place + 1}`, textContent: label(place), onclick: () => put(place, `place-${place + 1}`) });
     button.setAttribute("aria-pressed", String(group(place) >= 0));
-    return el("article", { className: "card" }, button, el("h2", { textContent: view.title || said.untitled, dir: "auto" }), el("div", { className: "text", textContent: view.text, dir: "auto", tabIndex: 0 }));
+    return el("article", { className: "card" }, button, el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, at.marking())), el("div", { className: "text", dir: "auto", tabIndex: 0 }, ...marked(view.text, view.terms, at.marking())));
   }
 
   // --- the list: what is placed, then what is not ---------------------------------------------------------------------
@@ -167,7 +180,9 @@ export async function order(at) {
     if (busy) return;
     busy = true;
     try {
-      found = await at.post(path, { ...at.me(), ...body });
+      const asked = { ...at.me(), ...body };
+      found = await (path === "/api/order" ? at.waiting.send(path, asked) : at.post(path, asked));
+      keep(draft, null);
       after();
       placed = [];
       past = [];
@@ -202,6 +217,7 @@ export async function order(at) {
     send();
   }
 
+  at.redraw(shown);
   shown();
   return { digit: (n) => put(n - 1), u: back, Backspace: back, "=": tying, Enter: enter };
 }

@@ -1,33 +1,28 @@
-// The page: shows one passage at a time, takes keys, and hands every grade on. Whatever comes from the server is text.
-import { WORDS } from "./words.js";
+// The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
+import { copy, el, gradeButtons, keyed, marked } from "./el.js";
+import { durable, keep, kept, names, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
 import { Waiting, post } from "./waiting.js";
+import { WORDS } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const kept = (name) => {
-  try { return localStorage.getItem(name); } catch { return null; }
-};
-const keep = (name, value) => {
-  try { localStorage.setItem(name, value); } catch { /* a browser that keeps nothing */ }
-};
-function tabName() {
-  const fresh = crypto.getRandomValues(new Uint32Array(2)).join("-");
-  try {
-    const tab = sessionStorage.getItem("raggs.tab") || fresh;
-    sessionStorage.setItem("raggs.tab", tab);
-    return tab;
-  } catch { return fresh; }
-}
+const DOUBLE = 250; // milliseconds: the same grade again within this time is a double press
+const IDLE = 30 * 60_000; // milliseconds without a key or click, after which the page asks for the name again
+const TRAIL = 500; // passages that Back can show without the server
 
 const page = {
-  about: null, who: null, tab: tabName(), waiting: null, language: "en",
-  view: "grade", keys: null, // what is looked at, and the keys of another view than grading
-  deck: [], // what comes, the first is shown
-  gone: [], // what was graded here: the step, its item's view and, when it arrived, its line
-  skipped: new Set(), progress: null, marking: false, since: 0, seen: 0, again: null,
+  about: null, who: null, tab: null, waiting: null, language: "en", marking: false,
+  view: "grade", keys: null, redraw: null, // the view that is shown, with its keys and how it is drawn again
+  deck: [], // passages to grade; the first one is shown
+  trail: [], at: 0, // passages that were shown in this tab, and the place of Back and Next in them
+  opened: false, // whether the passage was opened from the list of labels
+  progress: null, queries: new Map(), since: 0, seen: 0, again: null, last: { grade: undefined, at: 0 }, active: Date.now(),
 };
 const words = () => WORDS[page.language];
+const me = () => ({ who: page.who, tab: page.tab });
+const inLanguage = (all) => all[page.language] || all.en || Object.values(all)[0];
+const rubric = () => inLanguage(page.about.rubric) || {};
 
 function show(id) {
   for (const each of ["hello", "work", "end", "view"]) $(each).hidden = each !== id;
@@ -38,12 +33,11 @@ function trouble(text) {
   $("trouble").textContent = text;
 }
 
+const fault = (error) => trouble(error.status === 403 ? words().closed : error.status ? words().refused(error.message) : words().offline);
+const tell = (text) => { $("told").textContent = text; };
+
 function labelled(button, text, key) {
-  button.textContent = text;
-  const hint = document.createElement("kbd");
-  hint.textContent = key;
-  hint.setAttribute("aria-hidden", "true");
-  button.append(hint);
+  button.replaceChildren(...keyed(text, null, key).childNodes);
   button.setAttribute("aria-keyshortcuts", key);
 }
 
@@ -53,24 +47,16 @@ function speak() {
   for (const each of document.querySelectorAll("[data-word]")) each.textContent = said[each.dataset.word];
   $("language").textContent = said.other;
   $("language").lang = page.language === "en" ? "fr" : "en";
+  $("theme").textContent = said.themes[theme.now];
+  $("views").setAttribute("aria-label", said.views);
   $("grades").setAttribute("aria-label", said.grades);
-  for (const [id, key] of [["note", "n"], ["undo", "u"], ["skip", "s"], ["mark", "h"], ["around", "c"]]) labelled($(id), said[id], key);
+  labelled($("help"), said.help, "?");
+  for (const [id, key] of [["back", "k"], ["next", "j"], ["note", "n"], ["undo", "u"], ["skip", "s"], ["mark", "h"], ["around", "c"]]) labelled($(id), said[id], key);
   labelled($("model"), said.reveal, "m");
   $("model").hidden = !page.about.reveal;
-  labelled($("back"), said.back, "u");
-  const meanings = rubric();
-  $("grades").replaceChildren(...[1, 2, 3, 4, 5, null].map((grade) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = grade === null ? "?" : String(grade);
-    const meaning = grade === null ? said.unsure : meanings[grade];
-    button.title = meaning || "";
-    button.setAttribute("aria-label", meaning ? `${button.textContent}: ${meaning}` : `${said.grades} ${button.textContent}`);
-    button.setAttribute("aria-keyshortcuts", button.textContent);
-    button.addEventListener("click", () => give(grade));
-    return button;
-  }));
-  const entry = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+  labelled($("last"), said.undoLast, "u");
+  $("mark").setAttribute("aria-pressed", String(page.marking));
+  const meanings = rubric(), entry = (tag, text) => el(tag, { textContent: text });
   $("meanings").replaceChildren(
     ...[5, 4, 3, 2, 1].filter((grade) => meanings[grade]).flatMap((grade) => [entry("dt", String(grade)), entry("dd", meanings[grade])]),
     entry("dt", "?"), entry("dd", said.unsure),
@@ -78,53 +64,73 @@ function speak() {
   $("rules").textContent = inLanguage(page.about.text) || "";
   $("rules").hidden = !$("rules").textContent;
   $("between").hidden = !$("rules").hidden;
+  greet();
   standing();
 }
 
-const inLanguage = (all) => all[page.language] || all.en || Object.values(all)[0];
-const rubric = () => inLanguage(page.about.rubric) || {};
-
 function standing() {
-  const said = words();
+  const said = words(), open = page.waiting ? page.waiting.steps.length : 0;
   $("who").textContent = page.who || "";
-  const open = page.waiting ? page.waiting.steps.length : 0;
+  $("me").hidden = !page.who;
+  $("leave").hidden = Boolean(page.about.who);
   $("saved").textContent = page.who ? (open ? said.waiting(open) : said.saved) : "";
   $("saved").classList.toggle("waiting", open > 0);
   const progress = page.progress;
+  for (const id of ["done", "pace"]) $(id).hidden = page.view !== "grade" || !progress || !page.who;
   if (!progress) return;
   const all = progress.done + progress.left;
   $("done").max = all || 1;
   $("done").value = progress.done;
-  $("done").setAttribute("aria-label", `${progress.done} / ${all}`);
+  $("done").setAttribute("aria-label", said.graded(progress.done, all));
   const minutes = Math.max(1, Math.round((progress.left * (progress.pace || 0)) / 60));
-  $("pace").textContent = said.pace(progress.done, progress.left, progress.left && progress.pace, said.minutes(minutes));
+  $("pace").textContent = said.pace(progress.done, all, progress.left && progress.pace, said.minutes(minutes));
 }
 
 // --- one passage ---------------------------------------------------------------------------------------------------
 
+// What is shown: a passage of the trail, else the first of the deck.
+const current = () => page.trail[page.at] || (page.deck[0] ? { view: page.deck[0] } : null);
+const drafts = () => kept(`drafts.${page.who}`, {});
+
+function draft(item, text) {
+  const all = drafts();
+  if (text) all[item] = text; else delete all[item];
+  keep(`drafts.${page.who}`, all);
+}
+
 function render() {
   clearTimeout(page.again);
-  const view = page.deck[0];
-  $("noting").hidden = true;
-  $("note").setAttribute("aria-expanded", "false");
-  $("words").value = "";
+  if (page.view !== "grade") return;
+  const entry = current(), said = words();
   for (const id of ["before", "after"]) { $(id).hidden = true; $(id).textContent = ""; }
   $("around").setAttribute("aria-expanded", "false");
-  if (page.view !== "grade") return;
-  if (!view) { pause(); return; }
+  if (!entry) { pause(); return; }
+  const { view } = entry, graded = entry.grade !== undefined, asked = $("question").textContent;
   show("work");
-  const asked = $("question").textContent;
+  const note = drafts()[view.item] ?? entry.note ?? "";
+  $("words").value = note;
+  $("noting").hidden = !note;
+  $("note").setAttribute("aria-expanded", String(Boolean(note)));
   $("question").textContent = view.question;
-  $("title").textContent = view.title || words().untitled;
   $("source").textContent = view.source;
   $("source").hidden = !view.source;
   $("around").hidden = !view.around;
-  $("text").textContent = view.text;
-  if (page.marking) highlight();
-  $("told").textContent = `${asked === view.question ? "" : view.question} ${words().next}: ${view.title}`;
+  $("given").hidden = !graded;
+  $("given").textContent = graded ? said.already(entry.grade ?? "?") : "";
+  $("grades").replaceChildren(...gradeButtons(said, rubric(), [1, 2, 3, 4, 5, null], give, graded ? entry.grade : undefined));
+  labelled($("next"), said.next, "j");
+  $("skip").hidden = graded;
+  highlight();
+  part(view);
+  tell(`${asked === view.question ? "" : view.question} ${said.nextPassage}: ${view.title}`);
   window.scrollTo(0, 0);
   page.seen = 0;
   page.since = document.hidden ? 0 : performance.now();
+}
+
+function part(view) {
+  const progress = page.queries.get(view.qid);
+  $("part").textContent = progress ? words().part(progress.done, progress.done + progress.left) : "";
 }
 
 function pause() {
@@ -144,105 +150,134 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) { page.seen = seconds() * 1000; page.since = 0; } else { page.since = performance.now(); }
 });
 
-const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
-
-// Words of the question in the passage, by their beginnings.
 function highlight() {
-  const view = page.deck[0], box = $("text");
-  box.textContent = view.text;
-  if (!page.marking) return;
-  const stems = view.terms.map((term) => (term.length > 5 ? term.slice(0, -1) : term));
-  const parts = view.text.split(/([\p{L}\p{N}\p{M}]+)/u);
-  box.replaceChildren(...parts.map((part, place) => {
-    if (place % 2 && stems.some((stem) => plain(part).startsWith(stem))) {
-      return Object.assign(document.createElement("mark"), { textContent: part });
-    }
-    return document.createTextNode(part);
-  }));
+  const entry = current();
+  if (!entry) return;
+  const { view } = entry;
+  $("text").replaceChildren(...marked(view.text, view.terms, page.marking));
+  $("title").replaceChildren(...marked(view.title || words().untitled, view.terms, page.marking));
+}
+
+function marking() {
+  page.marking = !page.marking;
+  keep("marking", page.marking);
+  $("mark").setAttribute("aria-pressed", String(page.marking));
+  if (page.view === "grade") highlight(); else page.redraw?.();
 }
 
 async function neighbours() {
-  const view = page.deck[0], open = $("around").getAttribute("aria-expanded") === "true";
+  const view = current()?.view, open = $("around").getAttribute("aria-expanded") === "true";
   if (!view || !view.around) return;
   if (!open && !$("before").textContent && !$("after").textContent) {
     try {
       const found = await post("/api/around", { ...me(), item: view.item });
-      if (page.deck[0] !== view) return;
+      if (current()?.view !== view) return;
       $("before").textContent = found.before;
       $("after").textContent = found.after;
-    } catch (error) { trouble(words().refused(error.message)); return; }
+    } catch (error) { fault(error); return; }
   }
   $("around").setAttribute("aria-expanded", String(!open));
   for (const id of ["before", "after"]) $(id).hidden = open || !$(id).textContent;
 }
 
-// --- what one does -------------------------------------------------------------------------------------------------
-
-const me = () => ({ who: page.who, tab: page.tab });
+// --- steps ---------------------------------------------------------------------------------------------------------
 
 function give(grade) {
-  const view = page.deck[0];
-  if (!view || $("work").hidden) return;
-  if (page.gone.length > 500) page.gone.shift();
-  const body = { ...me(), item: view.item, grade, note: $("words").value.trim(), seconds: seconds() };
-  page.deck.shift();
-  page.gone.push({ id: page.waiting.add("/api/grade", body), view, line: null });
-  $("told").textContent = words().given(grade === null ? "?" : grade);
+  const entry = current();
+  if (!entry || $("work").hidden) return;
+  const now = performance.now();
+  if (grade === page.last.grade && now - page.last.at < DOUBLE) { tell(words().doubled); return; }
+  page.last = { grade, at: now };
+  const { item } = entry.view, note = $("words").value.trim(), correct = entry.grade !== undefined;
+  if (!correct || entry.grade !== grade || (entry.note || "") !== note) {
+    entry.id = page.waiting.add("/api/grade", { ...me(), item, grade, note, seconds: correct ? null : seconds(), correct });
+  }
+  entry.grade = grade;
+  entry.note = note;
+  draft(item, "");
+  tell(words().given(grade === null ? "?" : grade));
+  leave(entry);
+  if (page.opened) { page.opened = false; turn("own"); return; }
   render();
   standing();
+}
+
+// Go on from a passage, which Back shows again.
+function leave(entry) {
+  const { item } = entry.view;
+  page.deck = page.deck.filter((each) => each.item !== item);
+  if (page.at < page.trail.length) { page.at += 1; return; }
+  page.trail = page.trail.filter((each) => each.view.item !== item).slice(-TRAIL);
+  page.trail.push(entry);
+  page.at = page.trail.length;
 }
 
 function skip() {
-  const view = page.deck[0];
-  if (!view || $("work").hidden) return;
-  page.deck.shift();
-  page.skipped.add(view.item);
-  page.waiting.add("/api/skip", { ...me(), item: view.item });
+  const entry = current();
+  if (!entry || $("work").hidden || entry.grade !== undefined) return;
+  page.waiting.add("/api/skip", { ...me(), item: entry.view.item });
+  leave(entry);
   render();
   standing();
 }
 
-async function undo() {
-  if (!page.waiting) return;
-  const last = page.gone.pop();
-  if (last && page.waiting.unsent(last.id)) {
-    page.deck.unshift(last.view);
-    render();
-    standing();
-    return;
-  }
-  if (page.waiting.steps.length) { // it is on its way: take it back when it has arrived
-    if (last) page.gone.push(last);
-    return;
-  }
-  try {
-    const answer = await post("/api/undo", { ...me(), line: last ? last.line : null });
-    page.deck = page.deck.filter((each) => each.item !== answer.ahead[0].item);
-    page.deck.unshift(answer.ahead[0]);
-    trouble("");
-    take(answer);
-    render();
-  } catch (error) {
-    if (last) page.gone.push(last);
-    trouble(error.status ? words().refused(error.message) : words().offline);
-  }
+function next() {
+  if (page.at < page.trail.length) { page.at += 1; render(); } else skip();
 }
 
-// What the model said of the passage that was graded last; the one on the page waits, and its time too.
+async function back() {
+  if (page.view !== "grade") return;
+  if (page.opened) { page.opened = false; turn("own"); return; }
+  if (!page.at) await older();
+  if (!page.at) { tell(words().noEarlier); return; }
+  page.at -= 1;
+  render();
+}
+
+// Labels from before this tab was opened go to the start of the trail.
+async function older() {
+  try {
+    await page.waiting.idle();
+    const here = new Set(page.trail.map((each) => each.view.item));
+    const found = await post("/api/own", { ...me(), start: page.trail.filter((each) => each.grade !== undefined).length });
+    const more = found.labels.filter((each) => !here.has(each.view.item)).reverse();
+    page.trail.unshift(...more);
+    page.at += more.length;
+  } catch (error) { fault(error); }
+}
+
+// Withdraw the label of the passage that is shown, else the latest one, and show its passage.
+async function undo() {
+  if (!page.waiting || page.view !== "grade") return;
+  const shown = page.trail[page.at];
+  let entry = shown?.grade !== undefined ? shown : page.trail.findLast((each) => each.grade !== undefined);
+  if (!entry) { await older(); entry = page.trail.at(-1); }
+  if (!entry) { tell(words().noEarlier); return; }
+  if (!page.waiting.unsent(entry.id)) page.waiting.add("/api/undo", { ...me(), item: entry.view.item });
+  if (entry.note) draft(entry.view.item, entry.note);
+  page.opened = false;
+  page.trail = page.trail.filter((each) => each !== entry);
+  page.at = page.trail.length;
+  page.deck = [entry.view, ...page.deck.filter((each) => each.item !== entry.view.item)];
+  render();
+  standing();
+}
+
+// The model's grade of the latest labelled passage. The time of the passage that is shown stops meanwhile.
 async function model() {
   if (!page.about.reveal || page.waiting.steps.length || page.view !== "grade") return;
-  const last = page.gone[page.gone.length - 1], before = seconds() * 1000;
+  const shown = page.trail[page.at], last = shown?.grade !== undefined ? shown : page.trail.findLast((each) => each.grade !== undefined);
+  const before = seconds() * 1000;
   const close = () => {
     page.view = "grade";
     page.keys = null;
     $("view").replaceChildren();
+    render();
     page.seen = before;
-    page.since = performance.now();
-    if (page.deck.length) show("work"); else pause();
-    window.scrollTo(0, 0);
+    standing();
   };
-  const changed = (item, line) => {
-    for (const each of page.gone) if (each.view.item === item) each.line = line;
+  const changed = (item, grade) => {
+    for (const each of page.trail) if (each.view.item === item) each.grade = grade;
   };
   try {
     page.keys = await reveal(parts(), last ? last.view.item : null, close, changed);
@@ -251,7 +286,7 @@ async function model() {
     show("view");
     $("go-on").focus();
     trouble("");
-  } catch (error) { trouble(error.status ? words().refused(error.message) : words().offline); }
+  } catch (error) { fault(error); }
 }
 
 function noting() {
@@ -261,142 +296,257 @@ function noting() {
   if (open) $("words").focus(); else $("note").focus();
 }
 
-// --- what comes from the server ------------------------------------------------------------------------------------
+async function copyLink(event, id) {
+  await copy(`${location.origin}/#question=${encodeURIComponent(id)}`);
+  const button = event.currentTarget ?? event.target, text = words().copied;
+  button.textContent = text;
+  tell(text);
+  setTimeout(() => { button.textContent = words().link; }, 2000);
+}
+
+// --- answers of the server -----------------------------------------------------------------------------------------
 
 function take(answer) {
   page.progress = answer.progress;
   const away = new Set(page.waiting.steps.map((step) => step.body.item));
   const here = new Set(page.deck.map((view) => view.item));
-  for (const view of answer.ahead) if (!away.has(view.item) && !here.has(view.item)) page.deck.push(view);
+  answer.ahead.forEach((view, place) => {
+    page.queries.set(view.qid, answer.queries[place]);
+    if (!away.has(view.item) && !here.has(view.item)) page.deck.push(view);
+  });
+  const shown = current();
+  if (shown && page.view === "grade") part(shown.view);
   standing();
 }
 
-function arrived(step, answer) {
-  const found = page.gone.find((each) => each.id === step.id);
-  if (found) found.line = answer.line;
-  if (step.path === "/api/skip") page.skipped.delete(step.body.item);
-  const empty = !page.deck.length;
+function arrived(who, step, answer) {
+  if (who !== page.who || !answer.ahead) return;
+  const empty = !current();
   take(answer);
   if (empty) render();
 }
 
 async function fetchNext() {
   try {
+    await page.waiting.idle();
     const answer = await post("/api/next", me());
     trouble("");
     take(answer);
     render();
   } catch (error) {
-    trouble(error.status === 403 ? words().closed : error.status ? words().refused(error.message) : words().offline);
+    fault(error);
     page.again = setTimeout(fetchNext, 3000);
   }
 }
 
-function tell(state, why) {
+function state(who, name, why) {
   const said = words();
-  trouble(state === "ok" ? "" : state === "offline" ? said.offline : state === "closed" ? said.closed : said.refused(why));
+  if (who === page.who) trouble(name === "ok" ? "" : name === "offline" ? said.offline : name === "closed" ? said.closed : said.refused(why));
   standing();
 }
 
-// --- other views ----------------------------------------------------------------------------------------------------
+// An answer that the server refuses is shown until it is dismissed, also after a reload.
+function refused(step, why) {
+  const { grade, note } = step.body;
+  keep("refused", [...kept("refused", []), words().lost(grade === undefined ? "" : grade ?? "?", note || "", why)]);
+  showRefused();
+}
 
-const parts = () => ({ box: $("view"), me, words, post, trouble, rubric: rubric(), rules: inLanguage(page.about.text), tell: (text) => { $("told").textContent = text; } });
+function showRefused() {
+  const all = kept("refused", []);
+  $("refused").hidden = !all.length;
+  $("refused").replaceChildren(...all.map((each) => el("p", { textContent: each })),
+    el("button", { type: "button", textContent: words().dismiss, onclick: () => { keep("refused", null); showRefused(); } }));
+}
+
+// --- views ---------------------------------------------------------------------------------------------------------
+
+const parts = () => ({
+  box: $("view"), me, words, post, trouble, tell, marking: () => page.marking, waiting: page.waiting, link: copyLink,
+  rubric: rubric(), rules: inLanguage(page.about.text), open: openLabel, again: () => turn(page.view), redraw: (draw) => { page.redraw = draw; },
+});
 
 async function turn(name) {
   page.view = name;
-  page.keys = null;
-  location.hash = name === "grade" ? "" : name;
-  for (const id of ["done", "pace"]) $(id).hidden = name !== "grade";
-  for (const each of $("views").children) each.setAttribute("aria-current", each.dataset.view === name ? "page" : "false");
-  if (name === "grade") { render(); if (!page.deck.length) fetchNext(); return; }
+  page.keys = page.redraw = null;
+  history.replaceState(null, "", name === "grade" ? location.pathname : `#${name}`);
+  for (const each of $("views").children) if (each.dataset.view === name) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");
+  standing();
+  if (name === "grade") { page.opened = false; page.at = page.trail.length; render(); if (!page.deck.length) fetchNext(); return; }
   clearTimeout(page.again);
   show("view");
-  $("view").replaceChildren(Object.assign(document.createElement("p"), { className: "soft", textContent: words().loading }));
+  $("view").replaceChildren(el("p", { className: "soft", textContent: page.waiting.steps.length ? words().unsentFirst : words().loading }));
   try {
-    page.keys = await VIEWS[name](parts());
+    await page.waiting.idle(); // an answer that is not sent yet decides what comes next
+    const keys = await VIEWS[name](parts());
+    if (page.view !== name) return;
+    page.keys = keys;
     trouble("");
-  } catch (error) {
-    trouble(error.status ? words().refused(error.message) : words().offline);
-  }
+  } catch (error) { fault(error); }
 }
 
-// --- keys and the beginning ----------------------------------------------------------------------------------------
+// A label from the list: its passage, to be graded again.
+function openLabel(label) {
+  const entry = { view: label.view, grade: label.grade, note: label.note };
+  page.trail = [...page.trail.filter((each) => each.view.item !== label.view.item), entry];
+  turn("grade");
+  page.at = page.trail.length - 1;
+  page.opened = true;
+  render();
+}
 
-const KEYS = { "?": () => give(null), n: noting, u: undo, s: skip, m: model, h: () => $("mark").click(), c: neighbours };
+// A link to a query: its passages come first. The address is cleared, so that the same link works again.
+async function go() {
+  const asked = /^#question=(.*)$/s.exec(location.hash), name = location.hash.slice(1);
+  if (!asked) { if (name in VIEWS && name !== page.view) turn(name); return; }
+  let query = asked[1];
+  try { query = decodeURIComponent(query); } catch { /* as it is */ }
+  await turn("grade");
+  try {
+    await page.waiting.idle();
+    const answer = await post("/api/next", { ...me(), query });
+    page.deck = [];
+    take(answer);
+    page.at = page.trail.length;
+    render();
+    trouble("");
+  } catch (error) { if (!page.deck.length) await fetchNext(); fault(error); }
+}
 
+// --- keys ----------------------------------------------------------------------------------------------------------
+
+const KEYS = { 0: () => give(null), n: noting, u: undo, s: skip, m: model, h: marking, c: neighbours, j: next, ArrowRight: next, k: back, ArrowLeft: back, Escape: () => page.opened && back() };
+
+function help() {
+  const said = words(), rows = [...(said.keys[page.view] || []), ...said.keys.all].filter(([key]) => key !== "m" || page.about.reveal);
+  $("keys-list").replaceChildren(...rows.flatMap(([key, text]) => [el("dt", {}, ...key.split(" ").map((each) => el("kbd", { textContent: each }))), el("dd", { textContent: text })]));
+  $("keys").showModal();
+}
+
+function stale(event) {
+  const idle = page.who && !page.about.who && Date.now() - page.active > IDLE;
+  page.active = Date.now();
+  if (page.who) tab.set("active", String(page.active));
+  if (!idle) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  tab.set("who", null);
+  location.reload();
+}
+
+for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, stale, true);
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !page.waiting || event.repeat) return;
+  if (event.altKey || event.repeat || $("keys").open) return;
   const writing = event.target.matches("textarea, input");
-  if (writing) {
-    if (event.target.matches("textarea") && (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey))) { event.target.blur(); event.preventDefault(); }
-    return;
+  if (writing && event.target.matches("textarea") && (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey))) {
+    event.target.blur();
+    event.preventDefault();
   }
-  const digit = /^(?:Digit|Numpad)([1-5])$/.exec(event.code); // also where digits need Shift
-  if (event.key === "Enter" && event.target.matches("button:not(.card button, .row)")) return; // Enter presses the button
-  if (page.view !== "grade") {
-    const act = page.keys && (digit ? () => page.keys.digit?.(Number(digit[1])) : page.keys[event.key]);
-    if (act && act(event) !== false) event.preventDefault();
-    return;
-  }
-  const act = KEYS[event.key] || (digit || /^[1-5]$/.test(event.key) ? () => give(Number(digit ? digit[1] : event.key)) : null);
-  if (act) { event.preventDefault(); act(); }
+  const enter = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+  if ((event.ctrlKey || event.metaKey) && !enter) return;
+  if (enter && !page.keys?.Enter) return;
+  if (writing && !(enter && event.target.matches("textarea"))) { if (event.key === "Escape") event.target.blur(); return; }
+  if (event.target.matches("select")) return;
+  if (event.key === "?") { event.preventDefault(); help(); return; }
+  if (!page.waiting) return;
+  const digit = /^(?:Digit|Numpad)([0-5])$/.exec(event.code) || /^([0-5])$/.exec(event.key); // also where digits need Shift
+  if (!enter && event.key === "Enter" && event.target.matches("button:not(.card button, .row)")) return; // Enter presses the button
+  const keys = page.view === "grade" ? KEYS : page.keys || {}, number = digit && Number(digit[1]);
+  if (page.view === "grade" && number) { event.preventDefault(); give(number); return; }
+  const act = keys[event.key] || (number ? keys.digit && (() => keys.digit(number)) : number === 0 ? keys[0] : event.key === "h" ? marking : null);
+  if (act && act(event) !== false) event.preventDefault();
 });
 
 $("note").addEventListener("click", noting);
-$("undo").addEventListener("click", undo);
-$("back").addEventListener("click", undo);
+$("words").addEventListener("input", () => { const entry = current(); if (entry) draft(entry.view.item, $("words").value); });
+for (const id of ["undo", "last"]) $(id).addEventListener("click", undo);
+$("back").addEventListener("click", back);
+$("next").addEventListener("click", next);
 $("skip").addEventListener("click", skip);
 $("model").addEventListener("click", model);
 $("around").addEventListener("click", neighbours);
-$("mark").addEventListener("click", () => {
-  page.marking = !page.marking;
-  $("mark").setAttribute("aria-pressed", String(page.marking));
-  if (page.deck.length) highlight();
-});
+$("mark").addEventListener("click", marking);
+$("help").addEventListener("click", help);
+$("link").addEventListener("click", (event) => { const entry = current(); if (entry) copyLink(event, entry.view.qid); });
+$("theme").addEventListener("click", () => { theme.turn(); $("theme").textContent = words().themes[theme.now]; });
+$("rubric").addEventListener("toggle", () => keep("rubric", $("rubric").open));
 $("language").addEventListener("click", () => {
   page.language = page.language === "en" ? "fr" : "en";
-  keep("raggs.language", page.language);
+  try { localStorage.setItem("raggs.language", page.language); } catch { /* storage is disabled */ }
   speak();
   if (page.view === "model") page.keys.Enter();
-  if (page.view !== "grade") turn(page.view); else if (!$("end").hidden) pause();
+  if (!page.who) return;
+  if (page.view !== "grade") turn(page.view); else render();
 });
 for (const each of $("views").children) each.addEventListener("click", () => turn(each.dataset.view));
+window.addEventListener("online", () => page.waiting && page.waiting.drain());
+window.addEventListener("hashchange", () => page.who && go());
+window.addEventListener("beforeunload", (event) => { if (page.waiting?.steps.length && !durable) event.preventDefault(); });
+
+// --- the annotator -------------------------------------------------------------------------------------------------
+
+function greet() {
+  const said = words(), was = kept("who"), name = $("name").value.trim();
+  $("begin").textContent = was && name === was ? said.goOnAs(was) : said.begin;
+  $("again").hidden = !was;
+  $("again").textContent = was ? said.again(was) : "";
+}
+
+$("name").addEventListener("input", greet);
+$("leave").addEventListener("click", () => {
+  keep("who", null);
+  tab.set("who", null);
+  location.reload(); // what is not sent yet stays in the browser, and is sent
+});
 $("enter").addEventListener("submit", async (event) => {
   event.preventDefault();
   const who = $("name").value.replace(/\s+/g, " ").trim();
   if (!who) return;
   try {
-    const found = await post("/api/known", { who, tab: page.tab });
+    const found = who === kept("who") ? { words: 0 } : await post("/api/known", { who, tab: page.tab });
     if (found.words && $("known").dataset.who !== who) {
       $("known").dataset.who = who;
       $("known").textContent = words().known(found.words, who);
       $("known").hidden = false;
       return;
     }
-    keep("raggs.who", who);
     begin(who);
-  } catch (error) { trouble(error.status ? words().refused(error.message) : words().offline); }
+  } catch (error) { fault(error); }
 });
-window.addEventListener("online", () => page.waiting && page.waiting.drain());
+
+const queue = (who) => new Waiting(who, (name, why) => state(who, name, why), (step, answer) => arrived(who, step, answer), refused);
 
 function begin(who) {
+  keep("who", who);
+  tab.set("who", who);
+  tab.set("active", String(Date.now()));
   page.who = who;
-  page.waiting = new Waiting(who, tell, arrived);
+  page.active = Date.now();
+  page.waiting = queue(who);
   page.waiting.drain();
   standing();
   $("views").hidden = false;
-  turn(location.hash.slice(1) in VIEWS ? location.hash.slice(1) : "grade");
+  if (location.hash.startsWith("#question=")) go(); else turn(location.hash.slice(1) in VIEWS ? location.hash.slice(1) : "grade");
 }
 
 async function start() {
-  page.language = kept("raggs.language") || (navigator.language.startsWith("fr") ? "fr" : "en");
-  if (window.matchMedia("(max-width: 56rem)").matches) $("rubric").open = false;
+  try { page.language = localStorage.getItem("raggs.language") || (navigator.language.startsWith("fr") ? "fr" : "en"); } catch { /* storage is disabled */ }
   page.about = await (await fetch("/api/about")).json();
+  setPlace(page.about.place);
+  page.tab = tab.get("tab") || crypto.getRandomValues(new Uint32Array(2)).join("-");
+  tab.set("tab", page.tab);
+  page.marking = kept("marking", false);
+  $("rubric").open = kept("rubric", !window.matchMedia("(max-width: 56rem)").matches);
   document.title = `raggs review: ${page.about.title}`;
   $("look").hidden = !page.about.look;
+  const who = page.about.who || kept("who");
+  $("name").value = who || "";
   speak();
-  const who = page.about.who || kept("raggs.who");
-  if (who) begin(who); else { show("hello"); $("name").focus(); }
+  showRefused();
+  // Answers of others who used this browser.
+  for (const each of names("waiting.")) if (each !== `waiting.${who}`) queue(each.slice("waiting.".length)).drain();
+  const here = tab.get("who") === who && Date.now() - Number(tab.get("active")) < IDLE;
+  if (who && (page.about.who || here)) begin(who); else { show("hello"); $("name").focus(); $("name").select(); }
 }
 
 start();

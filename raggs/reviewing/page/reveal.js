@@ -1,33 +1,26 @@
-// What the model said of a passage that one has graded, and another grade after that.
-import { el, keyed, voice } from "./el.js";
+// The model's grade of a passage that the annotator has labelled, and another grade after that.
+import { el, gradeButtons, keyed, marked, voice } from "./el.js";
 
-// `close` goes back to grading; `changed(item, line)` is told the line that holds now.
+// `close` returns to grading; `changed(item, grade)` is called after a change.
 export async function reveal(at, item, close, changed) {
   const said = at.words();
   let found = await at.post("/api/model", { ...at.me(), item }), busy = false;
 
   function shown() {
-    const view = found.view;
-    const grade = (each) => {
-      const text = each === null ? "?" : String(each), meaning = each === null ? said.unsure : at.rubric[each];
-      const button = el("button", { type: "button", textContent: text, title: meaning || "", onclick: () => change(each) });
-      button.setAttribute("aria-label", meaning ? `${text}: ${meaning}` : `${said.change} ${text}`);
-      button.setAttribute("aria-pressed", String(found.own.grade === each));
-      return button;
-    };
-    const grades = el("div", { className: "grades six" }, ...[1, 2, 3, 4, 5, null].map(grade));
+    const view = found.view, on = at.marking();
+    const grades = el("div", { className: "grades six" }, ...gradeButtons({ ...said, grades: said.change }, at.rubric, [1, 2, 3, 4, 5, null], change, found.own.grade));
     grades.setAttribute("role", "group");
     grades.setAttribute("aria-label", said.change);
     const back = Object.assign(keyed(said.goOn, close, "Enter"), { id: "go-on" });
     at.box.replaceChildren(
       el("h1", { textContent: view.question, dir: "auto" }),
-      el("div", { className: "beside" },
-        el("article", {}, el("h2", { textContent: view.title || said.untitled, dir: "auto" }), el("div", { className: "text", textContent: view.text, dir: "auto" })),
-        el("section", {},
+      el("div", { className: "beside said-first" },
+        el("section", { className: "said" },
           el("ul", { className: "voices" }, voice(said, found.own), ...found.words.map((word) => voice(said, word))),
           found.words.length ? null : el("p", { className: "soft", textContent: said.silent }),
-          el("p", { className: "soft", textContent: said.seen }),
-          el("div", { className: "act" }, el("h2", { textContent: said.change }), grades, el("p", { className: "tools" }, back)))));
+          el("p", { className: "soft", textContent: said.seen })),
+        el("article", {}, el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, on)), el("div", { className: "text", dir: "auto" }, ...marked(view.text, view.terms, on))),
+        el("section", { className: "act" }, el("h2", { textContent: said.change }), grades, el("p", { className: "tools" }, back))));
     back.focus();
   }
 
@@ -35,8 +28,8 @@ export async function reveal(at, item, close, changed) {
     if (busy) return;
     busy = true;
     try {
-      found = await at.post("/api/change", { ...at.me(), item: found.view.item, grade });
-      changed(found.view.item, found.line);
+      found = await at.waiting.send("/api/change", { ...at.me(), item: found.view.item, grade });
+      changed(found.view.item, found.own.grade);
       at.trouble("");
       shown();
     } catch (error) {
@@ -45,6 +38,7 @@ export async function reveal(at, item, close, changed) {
     busy = false;
   }
 
+  at.redraw(shown);
   shown();
-  return { digit: change, "?": () => change(null), Enter: close, Escape: close, m: close };
+  return { digit: change, 0: () => change(null), Enter: close, Escape: close, m: close };
 }

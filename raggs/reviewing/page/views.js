@@ -1,14 +1,34 @@
-// Views beside grading; here how far people agree. All that comes from the server becomes text.
+// The view Agreement, and the list of views. All data from the server becomes text.
 import { decide } from "./decide.js";
 import { el } from "./el.js";
 import { order } from "./order.js";
+import { own } from "./own.js";
 
-const table = (caption, head, rows) =>
+const HALF_WIDTH = 0.1; // of a 95% interval that is narrow enough to name the agreement
+const LEVELS = [[0, 0], [0.2, 1], [0.4, 2], [0.6, 3], [0.8, 4], [Infinity, 5]]; // Landis and Koch 1977
+
+const table = (caption, head, rows, shade = () => "") =>
   el("div", { className: "wide", tabIndex: 0, role: "region", ariaLabel: caption },
     el("table", {},
       el("caption", { textContent: caption }),
       el("thead", {}, el("tr", {}, ...head.map((cell) => el("th", { scope: "col", textContent: cell })))),
-      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell, place) => el(place ? "td" : "th", { textContent: cell ?? "–", ...(place ? {} : { scope: "row" }) })))))));
+      el("tbody", {}, ...rows.map((row, line) => el("tr", {}, ...row.map((cell, place) => el(place ? "td" : "th", { textContent: cell ?? "–", ...(place ? { className: shade(line, place - 1) } : { scope: "row" }) })))))));
+
+// The coefficient in words, and how many shared passages its interval needs.
+function inWords(said, figure) {
+  if (figure.value === null) return said.undefinedAgreement(figure.cases);
+  const name = said.levels[LEVELS.find(([limit]) => figure.value < limit)[1]];
+  const half = figure.low === null ? Infinity : (figure.high - figure.low) / 2;
+  if (half <= HALF_WIDTH) return name;
+  const needed = Number.isFinite(half) ? Math.ceil((figure.cases * (half / HALF_WIDTH) ** 2) / 10) * 10 : null;
+  return said.tooFew(name, figure.cases, needed);
+}
+
+// Cells with the same grade are blue and others orange; the more passages, the stronger.
+function shade(counts) {
+  const most = Math.max(1, ...counts.flat());
+  return (row, column) => (counts[row][column] ? `${row === column ? "same" : "other"}${Math.ceil((3 * counts[row][column]) / most)}` : "zero");
+}
 
 async function agree(at) {
   const said = at.words();
@@ -18,13 +38,15 @@ async function agree(at) {
   const share = (person) => (person.again ? `${person.same} / ${person.again}` : null);
   at.box.replaceChildren(
     el("h1", { textContent: said.agree }),
-    el("p", { textContent: found.pairs.length ? `${said.alpha}: ${told(found.alpha)} (${range(found.alpha)}, ${found.alpha.cases})` : said.nothing }),
+    found.pairs.length ? el("p", {}, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) }), ` ${said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases)}`) : el("p", { textContent: said.nothing }),
+    ...(found.pairs.length ? [table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, inWords(said, pair.kappa), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]))] : []),
+    el("div", { className: "matrices" }, ...found.pairs.slice(0, 10).map((pair) => table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)))),
+    found.pairs.length ? el("p", { className: "soft", textContent: said.colours }) : "",
     table(said.people, said.columns, found.people.map((each) => [each.who, each.graded, each.unsure, each.mean, each.lenient, each.again, share(each), each.drift])),
-    ...(found.pairs.length ? [table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, pair.kappa.cases, told(pair.kappa), range(pair.kappa)]))] : []),
-    ...found.pairs.slice(0, 10).map((pair) => table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]))),
+    el("p", { className: "soft", textContent: said.columnsMean }),
     found.stale ? el("p", { textContent: said.stale(found.stale) }) : "",
     el("p", { className: "soft", textContent: said.machine }));
   return {};
 }
 
-export const VIEWS = { order, decide, agree };
+export const VIEWS = { own, order, decide, agree };

@@ -1,0 +1,310 @@
+"""The review page by keyboard alone: every key that the page names, drafts, reloads, links, and a new annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browsing import Window, chromium
+from support.reviewpage import judge_run, served, write_run
+
+from raggs.parts.reviews import ReviewStore
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested where playwright is installed")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+class Annotator(Window):
+    """An annotator who uses only the keyboard."""
+
+    def __init__(self, browser: Any, address: str, who: str = "ada", **context: Any) -> None:
+        super().__init__(browser, address, **context)
+        self.page.wait_for_selector("#hello:not([hidden])")
+        self.page.keyboard.type(who)
+        self.press("Enter")
+        self.shown("#work:not([hidden])")
+
+    def shown(self, selector: str) -> None:
+        self.page.wait_for_selector(selector)
+
+    def text(self, selector: str = "#text") -> str:
+        return str(self.page.inner_text(selector))
+
+    def saved(self) -> None:
+        sync_api.expect(self.page.locator("#saved")).to_have_text("saved", timeout=15_000)
+
+    def has(self, selector: str, text: str) -> None:
+        sync_api.expect(self.page.locator(selector)).to_contain_text(text)
+
+    def view(self, name: str, mark: str) -> None:
+        """Open a view by Tab and Enter."""
+        self.page.get_by_role("button", name=name, exact=True).focus()
+        self.press("Enter")
+        self.shown(mark)
+
+    def listed(self) -> set[str]:
+        """Return the keys that the help of this view names."""
+        self.press("?")
+        self.shown("dialog[open]")
+        found = set(self.page.locator("#keys-list kbd").all_inner_texts())
+        self.press("Enter")
+        self.page.wait_for_selector("dialog[open]", state="hidden")
+        return found
+
+
+def grades(folder: Path) -> list[Any]:
+    return [line for line in ReviewStore(folder / "reviews").read() if line.kind == "grade"]
+
+
+def test_every_key_of_the_grade_view(browser: Any, tmp_path: Path) -> None:
+    run = judge_run(write_run(tmp_path / "runs" / "demo", 2, 6), lambda each: 3)
+    with served(run, overlap=0, repeats=0, reveal=True) as address:
+        ada = Annotator(browser, address)
+        assert ada.listed() == {*"12345", "0", "j", "→", "k", "←", "n", "u", "s", "c", "m", "h", "?"}
+        seen = []
+        for key in "123450":
+            seen.append(ada.text())
+            ada.press(key)
+            ada.saved()
+        assert [line.grade for line in grades(tmp_path)] == [1, 2, 3, 4, 5, None]
+        front = ada.text()
+        ada.press("k", "ArrowLeft")
+        assert ada.text() == seen[4]
+        ada.has("#given", "Your grade: 5")
+        ada.press("j", "ArrowRight")
+        assert ada.text() == front
+        ada.press("n")
+        ada.page.keyboard.type("names 4 limits?")
+        ada.press("Enter", "4")
+        ada.saved()
+        assert (grades(tmp_path)[-1].grade, grades(tmp_path)[-1].note) == (4, "names 4 limits?")
+        ada.press("u")
+        assert ada.text() == front
+        assert ada.page.input_value("#words") == "names 4 limits?", "the note is not lost"
+        ada.press("s")
+        assert ada.text() != front
+        ada.press("k")
+        assert ada.text() == front, "Back shows a skipped passage"
+        ada.press("j")
+        ada.press("h")
+        ada.shown("mark")
+        ada.press("c")
+        ada.shown(".around:visible")
+        ada.saved()
+        ada.press("m")
+        ada.shown(".voices")
+        ada.press("Enter")
+        ada.shown("#work:not([hidden])")
+        ada.press("2")
+        ada.saved()
+        assert grades(tmp_path)[-1].grade == 2
+        assert ada.complaints == []
+
+
+def test_a_grade_after_back_replaces_the_first_and_a_double_press_counts_once(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 4)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        ada.has("#pace", "0 of 4 passages graded")
+        ada.has("#part", "(0 of 4 graded)")
+        ada.press("2", "2")
+        ada.saved()
+        (first,) = grades(tmp_path)
+        ada.has("#part", "(1 of 4 graded)")
+        ada.press("k", "5")
+        ada.saved()
+        assert [(line.grade, line.replaces) for line in grades(tmp_path)] == [(2, None), (5, first.id)]
+        ada.page.reload()
+        ada.shown("#work:not([hidden])")
+        ada.press("k")
+        ada.has("#given", "Your grade: 5")
+        for key in "j341":
+            ada.press(key)
+        ada.saved()
+        ada.has("#ended", "All done")
+        ada.has("#pace", "4 of 4 passages graded")
+        assert "left" not in ada.text("#pace")
+        ada.press("u")
+        ada.shown("#work:not([hidden])")
+        ada.saved()
+        assert ReviewStore(tmp_path / "reviews").read()[-1].kind == "withdrawal"
+        assert ada.complaints == []
+
+
+def test_own_labels_are_filtered_and_opened_again(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 2, 4)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        ada.press("4", "n")
+        ada.page.keyboard.type("an exception")
+        ada.press("Enter", "2", "3")
+        ada.saved()
+        ada.view("My labels", ".label")
+        assert ada.listed() == {"j", "↓", "k", "↑", "Enter", "/", "h", "?"}
+        sync_api.expect(ada.page.locator(".label .grade")).to_have_text(["3", "2", "4"])
+        ada.press("/")
+        ada.page.keyboard.type("exception")
+        sync_api.expect(ada.page.locator(".label .grade")).to_have_text(["2"])
+        ada.page.reload()
+        sync_api.expect(ada.page.locator(".label .grade")).to_have_text(["2"])  # the filter is remembered
+        ada.press("j", "Enter")
+        ada.has("#given", "Your grade: 2")
+        ada.press("5")
+        sync_api.expect(ada.page.locator(".label .grade")).to_have_text(["5"])
+        assert (grades(tmp_path)[-1].grade, grades(tmp_path)[-1].note) == (5, "an exception")
+        assert grades(tmp_path)[-1].replaces == grades(tmp_path)[1].id
+        assert ada.complaints == []
+
+
+def test_notes_and_orders_survive_a_reload_and_a_server_that_is_gone(browser: Any, tmp_path: Path) -> None:
+    run = judge_run(write_run(tmp_path / "runs" / "demo", 1, 5), lambda each: 5)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        ada.press("n")
+        ada.page.keyboard.type("half a sent")
+        ada.page.reload()
+        ada.shown("#noting:not([hidden])")
+        assert ada.page.input_value("#words") == "half a sent"
+        ada.press("1")
+        ada.saved()
+        assert grades(tmp_path)[-1].note == "half a sent"
+        ada.view("Decide", ".voices")
+        assert ada.listed() == {*"12345", "n", "s", "u", "h", "?"}
+        ada.press("n")
+        ada.page.keyboard.type("the limit")
+        ada.page.reload()
+        ada.shown(".voices")
+        assert ada.page.input_value("#why-so") == "the limit"
+        ada.press("2")
+        ada.has("#view h1", "no disputed passage")
+        assert (grades(tmp_path)[-1].settles, grades(tmp_path)[-1].note) == (True, "the limit")
+        ada.press("u")
+        ada.shown(".voices")
+        ada.view("Order", ".row")
+        assert ada.listed() == {*"12345", "=", "↑", "↓", "u", "Enter", "h", "?"}
+        ada.press("3", "1", "=", "2")
+        ada.page.reload()
+        sync_api.expect(ada.page.locator(".placed .row .number")).to_have_text(["3", "1", "2"])
+        ada.press("4", "5")
+    ada.press("Enter")
+    ada.has("#saved", "1 not saved yet")
+    ada.has("#trouble", "kept in this browser")
+    with served(run, port=int(address.split(":")[2].split("/")[0]), overlap=0, repeats=0):
+        ada.has("#view h1", "Nothing left to put in order")
+        assert [line.kind for line in ReviewStore(tmp_path / "reviews").read()].count("order") == 1
+        assert all("ERR_CONNECTION" in each or "ERR_EMPTY" in each for each in ada.complaints)
+
+
+def test_an_answer_that_was_not_sent_is_sent_after_a_reload(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 5)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        ada.page.route("**/api/grade", lambda route: route.abort())
+        ada.press("2", "4")
+        ada.has("#saved", "2 not saved yet")
+        ada.page.unroute("**/api/grade")
+        ada.page.reload()
+        ada.saved()
+        assert [line.grade for line in grades(tmp_path)] == [2, 4]
+        refuse = {"status": 400, "content_type": "application/json", "body": '{"error": "no such thing"}'}
+        ada.page.route("**/api/grade", lambda route: route.fulfill(**refuse))
+        ada.shown("#work:not([hidden])")
+        ada.press("5")
+        ada.has("#refused", "Not stored: grade 5; no such thing")
+        ada.page.reload()
+        ada.has("#refused", "grade 5")
+        ada.page.get_by_role("button", name="Dismiss").focus()
+        ada.press("Enter")
+        sync_api.expect(ada.page.locator("#refused")).to_be_hidden()
+
+
+def test_the_next_annotator_is_asked_for_a_name(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 6)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        ada.press("1")
+        ada.saved()
+        ada.page.reload()
+        ada.shown("#work:not([hidden])")
+        other = ada.context.new_page()
+        other.goto(address)
+        other.wait_for_selector("#hello:not([hidden])")
+        assert "ada" in other.inner_text("#again")
+        sync_api.expect(other.locator("#begin")).to_have_text("Continue as ada")
+        other.keyboard.type("bo")
+        sync_api.expect(other.locator("#begin")).to_have_text("Begin")
+        other.keyboard.press("Enter")
+        other.wait_for_selector("#work:not([hidden])")
+        other.keyboard.press("5")
+        sync_api.expect(other.locator("#saved")).to_have_text("saved")
+        other.get_by_role("button", name="Change annotator").click()
+        other.wait_for_selector("#hello:not([hidden])")
+        assert other.input_value("#name") == ""
+        ada.page.evaluate(
+            "for (const k of Object.keys(sessionStorage)) if (k.endsWith('active')) sessionStorage[k] = 1"
+        )
+        ada.page.reload()
+        ada.shown("#hello:not([hidden])")  # after half an hour without a key
+        assert [(line.who, line.grade) for line in grades(tmp_path)] == [("ada", 1), ("bo", 5)]
+        assert ada.complaints == []
+
+
+def test_a_link_to_a_query(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 6, 3)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address, permissions=["clipboard-read", "clipboard-write"])
+        number = next(each for each in range(6) if f"subject {each}" not in ada.text("#question"))
+        for _ in range(2):  # the same link again
+            ada.page.evaluate(f"location.hash = 'question=q0000{number}'")
+            ada.has("#question", f"subject {number}")
+            assert "#" not in ada.page.url
+            ada.press("s")
+        ada.page.get_by_role("button", name="Copy link").focus()
+        ada.press("Enter")
+        ada.has("#link", "Link copied")
+        assert ada.page.evaluate("navigator.clipboard.readText()").endswith(f"/#question=q0000{number}")
+        ada.page.evaluate("location.hash = 'question=nothing'")
+        ada.has("#trouble", "unknown query 'nothing'")
+        assert all("404" in each for each in ada.complaints)
+
+
+def test_settings_are_remembered(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 4)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        for name in ("System theme", "Light theme"):
+            ada.page.get_by_role("button", name=name).focus()
+            ada.press("Enter")
+        ada.press("h")
+        ada.page.reload()
+        ada.shown("mark")
+        ada.page.get_by_role("button", name="Dark theme").focus()
+        assert ada.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+
+
+def luminance(colour: str) -> float:
+    parts = [int(each) / 255 for each in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    red, green, blue = (each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_grades_are_readable(browser: Any, tmp_path: Path, scheme: str) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 4)
+    with served(run) as address:
+        ada = Annotator(browser, address, color_scheme=scheme)
+        look = "all => all.map(e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor]; })"
+        found = ada.page.eval_on_selector_all("#grades button", look)
+        assert len({ground for _, ground in found}) == 6
+        for ink, ground in found:
+            low, high = sorted((luminance(ink), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 4.5
+        ada.press("Tab")
+        assert ada.page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "3px"
