@@ -177,14 +177,13 @@ def _summarise(result: SweepResult) -> None:
 
 def _show(result: SweepResult, config: str, *, details: bool, digits: int) -> None:
     """Print the summary of a sweep; with --details its headline and then all sections."""
-    from raggs.cli.documents import show_headline, show_summary, show_sweep
+    from raggs.cli.documents import show_summary, show_sweep
     from raggs.cli.screen import open_console
     from raggs.sweeps.layout import lay_out
     from raggs.sweeps.summary import summarise_sweep
 
     summary = summarise_sweep(result.report, config, typed(result.folder))
     if details:
-        show_headline(summary, open_console())
         show_sweep(lay_out(result.report), open_console())
     else:
         show_summary(summary, open_console(), digits)

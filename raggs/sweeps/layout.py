@@ -51,6 +51,7 @@ from raggs.sweeps.models import (
     SystemRow,
     add,
 )
+from raggs.sweeps.summary import recommend
 
 MAX_ROWS = 8  # maximum number of lines of a table on the screen
 
@@ -187,6 +188,7 @@ def _memory(report: SweepReport, full: bool) -> Section | None:
     return Section("Memory", sentences, table_of(shown, "vectors", "bytes", "million", "ten_million", "built_s"))
 
 
+SYSTEMS = "Systems"  # title of the section with all figures; all sections before it are about the choice
 MAX_SYSTEMS = 12  # maximum number of systems on the screen; files contain all systems
 FIGURE = re.compile(r"[ :]*\d")
 MAX_NAMED_RIVALS = 3  # maximum number of systems named that unjudged passages could put before the choice
@@ -201,21 +203,24 @@ SIGNS = {
 
 
 def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
-    """Return the document of a sweep.
+    """Return the document of a sweep: the recommendation, what changes it, and then all figures.
 
     Args:
         full: whether to include all systems and tables. If False, only the front and the best other systems are
             included.
     """
     choice = report.choice
-    sections = [Section("Recommendation", (choice.sentence,))]
-    sections += [Section("What would change the choice", choice.changes)] if choice.changes else []
-    sections += [Section("Limits of the data", (*choice.unknown, *rivals(report), *_unmeasured(report)))]
+    sections = [
+        Section("What changes the choice", (*choice.changes, *choice.unknown, *rivals(report))),
+        Section("Limits of the data", tuple(_unmeasured(report))),
+        _systems(report, full),
+        Section("Rule of the choice", (choice.sentence,)),
+    ]
     sections += [each for each in (cuts_section(report),) if each]
     sections += findings(report, full)
     return ReportDocument(
         f"Sweep {report.name}",
-        _systems(report, full),
+        recommend(report),
         tuple(each for each in sections if each.sentences or each.table),
         (*report.left_out, *report.notes),
     )
@@ -274,7 +279,7 @@ def _systems(report: SweepReport, full: bool) -> Section:
         Legend("[ ]", f"{report.confidence:.0%} interval of the mean"),
         *terms_of(shown, *columns),
     )
-    return Section("Systems", tuple(told), table, terms=terms)
+    return Section(SYSTEMS, tuple(told), table, terms=terms)
 
 
 def _signed(report: SweepReport, full: bool) -> ColumnSpec:

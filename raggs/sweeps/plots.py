@@ -31,7 +31,7 @@ from raggs.evaluation.svg import (
     shortened,
 )
 from raggs.sweeps.comparing import best_first, fold_similar_systems
-from raggs.sweeps.layout import lay_out
+from raggs.sweeps.layout import SYSTEMS, lay_out
 from raggs.sweeps.messages import ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
 
@@ -236,9 +236,9 @@ def report_files(report: SweepReport) -> dict[str, str]:
 
 def _page(report: SweepReport, plots: str) -> str:
     """Return sweep.md, which an audit derives again."""
-    parts = [markdown(lay_out(report, full=True), glossary=False)]
-    parts += [f"\n## Plots\n{plots}"] if plots else []
-    return "".join([*parts, f"\n{GLOSSARY}, or docs/reference/glossary.md\n"])
+    choice, title, rest = markdown(lay_out(report, full=True), glossary=False).partition(f"\n## {SYSTEMS}\n")
+    drawn = f"\n## Plots\n{plots}" if plots else ""
+    return f"{choice}{drawn}{title}{rest}\n{GLOSSARY}, or docs/reference/glossary.md\n"
 
 
 def table_csv(report: SweepReport) -> str:

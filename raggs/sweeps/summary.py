@@ -1,4 +1,4 @@
-"""The default output of `raggs sweep`: the recommendation, the systems on the front, and how stable the choice is."""
+"""The recommendation of a sweep: sentences and the table of the front, for the screen, sweep.md and the report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from raggs.base.document import Cell, Summary, Table, bounded
+from raggs.base.document import Cell, Legend, Section, Summary, Table, bounded
 from raggs.base.text import plural
 from raggs.evaluation.layout import shorten_name
 from raggs.stats.resampling import MIN_CLAIM_QUERIES
@@ -16,9 +16,10 @@ from raggs.sweeps.deciding import BOOTSTRAP_DRAWS, candidate
 from raggs.sweeps.messages import figures_text, ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
 
-MAX_ROWS = 8
+MAX_ROWS = 6  # rows of the front
 MAX_RIVALS = 3  # maximum number of systems named in addition to the recommended one
 MAX_NAME_CHARS = 38
+FRONT_MEANING = "front: no other system is at least as good, fast and cheap, and better in one of these"
 DETAILS = "--details: all systems and measures, main effects, ceilings, memory, definitions"
 FLAGS: Mapping[str, str] = {"latency_ms": "--slo", "usd_per_1k": "--max-usd-per-1k", "quality": "--target"}
 
@@ -49,17 +50,41 @@ def summarise_sweep(report: SweepReport, config: str, folder: str) -> Summary:
         config: the file of the sweep, as it is typed in a command.
         folder: where the sweep is stored, as it is typed in a command.
     """
-    rows = [row for row in best_first(report) if row.name in report.front or row.name == report.choice.winner]
-    nearest = _nearest(report) if report.choice.winner is None else None
+    nearest = _nearest(report)
     return Summary(
-        headline=tuple(_headline(report, nearest)),
-        table=_table(report, rows[:MAX_ROWS]),
-        legend=f"on the front: as good, fast and cheap as any; [ ] {report.confidence:.0%} interval"
-        + (f"; {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""),
+        headline=tuple(_headline(report, nearest, MAX_NAME_CHARS)),
+        table=front_table(report, MAX_NAME_CHARS, *report.quality[1:]),
+        legend=f"{FRONT_MEANING}; [ ] {report.confidence:.0%} interval",
         trust=tuple(_limits(report)),
         next=_next_command(report, config, folder, nearest),
         details=DETAILS,
     )
+
+
+def recommend(report: SweepReport) -> Section:
+    """Return the recommendation: which system, how certain and why, and the table of the front."""
+    reason = list(_reason(report))
+    sentences = (*_headline(report, _nearest(report), None), *reason)
+    terms = (Legend("front", FRONT_MEANING.partition(": ")[2]), Legend("[ ]", f"{report.confidence:.0%} interval"))
+    return Section("Recommendation", sentences, front_table(report), terms=terms)
+
+
+def _reason(report: SweepReport) -> Iterator[str]:
+    """Yield why the rules choose this system."""
+    chosen, name = report.choice, report.choice.winner
+    if name is None:
+        return
+    measure, limits = report.quality[0], chosen.limits
+    held = [f"a p95 of {ms(limits['latency_ms'])}"] if "latency_ms" in limits else []
+    held += [f"{usd(limits['usd_per_1k'])} per 1,000 queries"] if "usd_per_1k" in limits else []
+    within = plural(len(report.systems), "system") + (f" within {' and '.join(held)}" if held else "")
+    if "quality" in limits:
+        reason = f"it is the fastest, then the cheapest, of {within} that reaches {measure} {limits['quality']:.3f}"
+    elif chosen.best in (None, name):
+        reason = f"it has the highest {measure} of {within}"
+    else:
+        reason = f"its {measure} is statistically tied with the highest ({chosen.best}) of {within}"
+    yield f"Why {name}: {reason}.{' It is also the baseline of the sweep.' if name == report.baseline else ''}"
 
 
 def chosen_share(report: SweepReport) -> float | None:
@@ -74,31 +99,38 @@ def is_separated(report: SweepReport) -> bool:
     return share is not None and share >= report.confidence
 
 
-def _headline(report: SweepReport, nearest: tuple[SystemRow, Sequence[BrokenLimit]] | None) -> Iterator[str]:
+def _headline(
+    report: SweepReport, nearest: tuple[SystemRow, Sequence[BrokenLimit]] | None, chars: int | None
+) -> Iterator[str]:
+    def short(name: str) -> str:
+        return _short(name, chars)
+
     name = report.choice.winner
     if name is None:
         yield "No system meets the limits." if report.systems else "No system was measured."
         if nearest is not None:
             row, broken = nearest
             told = " and ".join(f"{each.value} (limit {each.limit})" for each in broken)
-            yield f"Nearest: {_name(row.name)} with {told}. Change {' and '.join(each.flag for each in broken)}."
+            yield f"Nearest: {short(row.name)} with {told}. Change {' and '.join(each.flag for each in broken)}."
         return
     found = candidate(report.system(name), report.quality)
-    figures = "" if found is None else f" ({figures_text(found, report.quality[0])})"
+    figures = (
+        "" if found is None or chars is None else f" ({figures_text(found, report.quality[0])})"
+    )  # else in the table
     if is_separated(report):
         weak = f" (few queries: {report.questions})" if report.questions < MIN_CLAIM_QUERIES else ""
-        yield f"Recommended{weak}: {_name(name)}{figures}."
-        yield from _tied_sentence(report, report.system(name))
+        yield f"Recommended{' for now' if report.choice.inconclusive else weak}: {short(name)}{figures}."
+        yield from _tied_sentence(report, report.system(name), chars)
         return
     share = chosen_share(report)
     others = [each for each in report.choice.tied if each != name]
     often = "" if share is None else f" is chosen in {share:.0%} of {BOOTSTRAP_DRAWS:,} resamples of the queries"
-    yield f"No single best configuration: {_name(name)}{figures}{' or a tied one' if others else ''}{often}."
-    if rivals := [*map(_name, others), *_rivals(report)]:
+    yield f"No single best configuration: {short(name)}{figures}{' or a tied one' if others else ''}{often}."
+    if rivals := [*map(short, others), *_rivals(report, chars)]:
         yield f"Statistically tied: {_listed(rivals)}."
 
 
-def _rivals(report: SweepReport) -> Iterator[str]:
+def _rivals(report: SweepReport, chars: int | None) -> Iterator[str]:
     """Yield the systems that are chosen in nearly all resamples, together with the choice, each with its share of the
     resamples.
     """
@@ -106,10 +138,10 @@ def _rivals(report: SweepReport) -> Iterator[str]:
     for part in report.wins:
         if part.system not in (report.choice.winner, *report.choice.tied) and total < report.confidence:
             total += part.share
-            yield f"{_name(part.system)} ({part.share:.0%})"
+            yield f"{_short(part.system, chars)} ({part.share:.0%})"
 
 
-def _tied_sentence(report: SweepReport, winner: SystemRow) -> Iterator[str]:
+def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) -> Iterator[str]:
     """Yield a sentence on systems that are statistically tied with the recommended one, and whether they are cheaper
     or faster.
     """
@@ -118,7 +150,7 @@ def _tied_sentence(report: SweepReport, winner: SystemRow) -> Iterator[str]:
     faster = [row.name for row in others if row.name not in cheaper and _is_less(row.p95, winner.p95)]
     rest = [row.name for row in others if row.name not in (*cheaper, *faster)]
     parts = [
-        f"{_listed(list(map(_name, names)))}{word}"
+        f"{_listed([_short(name, chars) for name in names])}{word}"
         for names, word in ((cheaper, " (cheaper)"), (faster, " (faster)"), (rest, ""))
         if names
     ]
@@ -131,7 +163,11 @@ def _is_less(one: float | None, other: float | None) -> bool:
 
 
 def _nearest(report: SweepReport) -> tuple[SystemRow, Sequence[BrokenLimit]] | None:
-    """Return the system that misses the limits by the smallest share, and the limits that it misses."""
+    """Return the system that misses the limits by the smallest share, and the limits that it misses; None if a system
+    meets all limits.
+    """
+    if report.choice.winner is not None:
+        return None
     found = [(row, broken) for row in report.systems if (broken := list(_broken_limits(report, row)))]
     known = [(row, broken) for row, broken in found if all(math.isfinite(each.excess) for each in broken)]
     return min(known, key=lambda pair: (max(each.excess for each in pair[1]), pair[0].name)) if known else None
@@ -164,18 +200,28 @@ def _round_up(value: float) -> float:
     return math.ceil(round(value / step, 6)) * step
 
 
-def _table(report: SweepReport, rows: Sequence[SystemRow]) -> Table | None:
-    first, *others = report.quality
+def front_table(report: SweepReport, chars: int | None = None, *others: str) -> Table | None:
+    """Return the systems on the front, the chosen one first and marked, then the best; None if no system was measured.
+
+    Args:
+        chars: maximum length of a name; None: names are not shortened.
+        others: further measures, as last columns.
+    """
+    first, chosen = report.quality[0], report.choice.winner
+    found = [row for row in best_first(report) if row.name in report.front or row.name == chosen]
+    rows = sorted(found, key=lambda row: row.name != chosen)
     timed = any(row.p95 is not None for row in rows)
     priced = any(row.price for row in rows)
-    head = ["on the front", first, *(["p95"] if timed else []), *(["per 1,000"] if priced else []), *others]
+    title = "choice and front" + (f" ({MAX_ROWS} of {len(rows)})" if len(rows) > MAX_ROWS else "")
+    head = [title, first, *(["p95"] if timed else []), *(["per 1,000"] if priced else []), *others]
+    mark = " (recommended)" if is_separated(report) else " (chosen)"
     lines = []
-    for row in rows:
-        score = row.scores[first]
+    for row in rows[:MAX_ROWS]:
+        score, is_chosen = row.scores[first], row.name == chosen
         more = [row.scores[name].mean for name in others]
         lines.append(
             [
-                Cell(_name(row.name)),
+                Cell(_short(row.name, chars) + mark * is_chosen, best=is_chosen),
                 bounded(score.mean, score.low, score.high),
                 *([Cell(None if row.p95 is None else ms(row.p95))] if timed else []),
                 *([Cell(None if row.price is None else usd(row.price))] if priced else []),
@@ -221,8 +267,8 @@ def _next_command(
     return f"raggs report {quote(report.golden.source)} --sweep {folder}"
 
 
-def _name(name: str) -> str:
-    return shorten_name(name, MAX_NAME_CHARS)
+def _short(name: str, chars: int | None) -> str:
+    return name if chars is None else shorten_name(name, chars)
 
 
 def _listed(names: Sequence[str]) -> str:

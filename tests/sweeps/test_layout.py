@@ -14,9 +14,10 @@ from raggs.base.document import Section, fragment
 from raggs.sweeps.comparing import best_first, fold_similar_systems
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
-from raggs.sweeps.layout import CHOSEN_FRONT_SIGN, findings, lay_out, lay_out_plan
+from raggs.sweeps.layout import CHOSEN_FRONT_SIGN, SYSTEMS, findings, lay_out, lay_out_plan
 from raggs.sweeps.models import LatencyPart, LatencySpread, PlanLine, SweepPlan, SweepReport
 from raggs.sweeps.plots import report_files
+from raggs.sweeps.summary import summarise_sweep
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +33,11 @@ def test_systems_that_measured_alike_are_one_line(report: SweepReport) -> None:
         "lexical+k20": "lexical+k10",
         "hybrid+wordllama+k20": "hybrid+wordllama+k10",
     }
-    table = lay_out(report).scores.table
+    table = systems(report).table
     assert table is not None
     assert len(table.rows) == 3
-    assert "3 systems are not listed" in " ".join(lay_out(report).scores.sentences)
-    assert "k 20 like k 10 (3x)" in " ".join(lay_out(report).scores.sentences)
+    assert "3 systems are not listed" in " ".join(systems(report).sentences)
+    assert "k 20 like k 10 (3x)" in " ".join(systems(report).sentences)
 
 
 def test_waits_that_differ_by_more_than_the_jitter_are_not_alike(report: SweepReport) -> None:
@@ -51,12 +52,16 @@ def test_waits_that_differ_by_more_than_the_jitter_are_not_alike(report: SweepRe
 
 
 def test_the_file_shows_every_system_and_the_screen_the_front(report: SweepReport) -> None:
-    full, brief = lay_out(report, full=True).scores.table, lay_out(report).scores.table
+    full, brief = systems(report, full=True).table, systems(report).table
     assert full is not None and brief is not None
     assert len(full.rows) == len(report.systems)
     names = " ".join(row[0].text for row in brief.rows)
     assert str(report.choice.winner) in names
     assert brief.rows[0][0].text.startswith(CHOSEN_FRONT_SIGN)
+
+
+def systems(report: SweepReport, *, full: bool = False) -> Section:
+    return next(each for each in lay_out(report, full=full).sections if each.title == SYSTEMS)
 
 
 def section(report: SweepReport, title: str, *, full: bool = False) -> Section | None:
@@ -133,18 +138,38 @@ def test_frontiers_that_are_all_the_same_are_one_sentence(report: SweepReport) -
 
 
 def test_a_sign_is_explained_only_where_it_is_shown(report: SweepReport) -> None:
-    terms = {term.sign for term in lay_out(report).scores.terms}
+    terms = {term.sign for term in systems(report).terms}
     assert CHOSEN_FRONT_SIGN in terms
     assert "per 1,000" not in terms  # nothing costs anything, and a sentence says so
-    assert any("no system has a cost" in said for said in lay_out(report).scores.sentences)
-    alone = report.model_copy(update={"systems": report.systems[:1], "front": ()})
-    assert not {CHOSEN_FRONT_SIGN, "*"} & {term.sign for term in lay_out(alone).scores.terms}
+    assert any("no system has a cost" in said for said in systems(report).sentences)
+    choice = report.choice.model_copy(update={"winner": report.systems[0].name})
+    alone = report.model_copy(update={"systems": report.systems[:1], "front": (), "choice": choice})
+    assert not {CHOSEN_FRONT_SIGN, "*"} & {term.sign for term in systems(alone).terms}
 
 
-def test_the_choice_comes_first_then_what_is_not_known(report: SweepReport) -> None:
+def test_the_choice_comes_first_then_what_changes_it_then_pictures_then_all_figures(report: SweepReport) -> None:
     titles = [section.title for section in lay_out(report).sections]
-    assert titles[0] == "Recommendation"
-    assert titles.index("Limits of the data") < titles.index("Main effects")
+    assert titles[0] == "What changes the choice"
+    page = report_files(report)["sweep.md"]
+    places = [page.index(f"## {title}\n") for title in ("What changes the choice", "Plots", SYSTEMS, "Main effects")]
+    assert places == sorted(places)
+    lead, winner = lay_out(report).scores, str(report.choice.winner)
+    assert summarise_sweep(report, "c", "f").headline[0].split(" (")[0].split(winner)[0] in lead.sentences[0]
+    assert any(said.startswith(f"Why {winner}: it has the highest ra_nwg@5 of 6 systems") for said in lead.sentences)
+    assert lead.table is not None and lead.table.rows[0][0].best
+    assert [cell.text.partition(" ")[0] for cell, *_ in lead.table.rows if cell.best] == [winner]
+
+
+def test_the_front_of_the_recommendation_has_six_rows_at_most_the_chosen_one_first(report: SweepReport) -> None:
+    rows = tuple(report.systems[0].model_copy(update={"name": f"s{at}"}) for at in range(9))
+    choice = report.choice.model_copy(update={"winner": "s8", "best": "s0"})
+    changed = {"systems": rows, "front": tuple(row.name for row in rows[:8]), "choice": choice, "baseline": "s8"}
+    lead = lay_out(report.model_copy(update=changed)).scores
+    assert lead.table is not None
+    assert lead.table.rows[0][0].text.startswith("s8 (") and len(lead.table.rows) == 6
+    assert lead.table.head[0] == "choice and front (6 of 9)"
+    assert "its ra_nwg@5 is statistically tied with the highest (s0)" in lead.sentences[-1]
+    assert lead.sentences[-1].endswith("It is also the baseline of the sweep.")
 
 
 def test_steps_and_effects_that_change_nothing_are_a_sentence(report: SweepReport) -> None:
@@ -197,7 +222,7 @@ def test_a_long_front_does_not_flood_the_screen(report: SweepReport) -> None:
     names = tuple(row.name for row in rows[::-1])
     choice = report.choice.model_copy(update={"winner": "system-0"})
     crowd = report.model_copy(update={"systems": rows, "front": names, "choice": choice})
-    scores = lay_out(crowd).scores
+    scores = systems(crowd)
     assert scores.table is not None
     shown = [row[0].text.split()[-1] for row in scores.table.rows]
     assert shown == [*(f"system-{at}" for at in range(59, 35, -1)), "system-0"]

@@ -360,20 +360,22 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
     """
     from raggs.stats.resampling import MIN_CLAIM_QUERIES  # imported lazily: most reports contain no sweep
     from raggs.sweeps.layout import rivals
+    from raggs.sweeps.summary import chosen_share, is_separated
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
     named = f"Sweep {sweep.name} ({plural(len(sweep.systems), 'configuration')})"
     if chosen is None:
         answer: Answer = "inconclusive" if sweep.choice.inconclusive else "worse"
         return Recommendation(headline=f"{named}: no configuration is within the limits.", answer=answer, said=said)
-    share = next((part.share for part in sweep.wins if part.system == chosen), None)
-    drawn = (share is None or share >= sweep.confidence) and sweep.questions >= MIN_CLAIM_QUERIES
-    sure = drawn and not sweep.choice.inconclusive
+    share, separated = chosen_share(sweep), is_separated(sweep)
+    sure = separated and sweep.questions >= MIN_CLAIM_QUERIES and not sweep.choice.inconclusive
     itself = ", the baseline of the sweep" if chosen == sweep.baseline else ""
-    often = "" if share is None else f": it is the best in {share:.0%} of resamples of the queries"
-    headline = (
-        f"use {chosen}{itself}{often}." if sure else f"no single best configuration; {chosen}{itself} leads{often}."
-    )
+    who = "it or a tied one" if set(sweep.choice.tied) - {chosen} else "it"
+    often = "" if share is None else f" ({who} is chosen in {share:.0%} of resamples of the queries)"
+    if separated:
+        headline = f"use {chosen}{itself}{'' if sure else ' for now'}{often}."
+    else:
+        headline = f"no single best configuration; {chosen}{itself} leads{often}."
     return Recommendation(headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said)
 
 

@@ -257,9 +257,17 @@ def _bar(found: AnalysisFinding[WaterfallPart]) -> SystemBar:
 
 
 class SweepPart(ReportPart):
-    """One sweep, as in its sweep.md."""
+    """One sweep, in the order of its sweep.md.
+
+    Attributes:
+        document: the recommendation and the front.
+        about: sections on the choice: what changes it, and the limits of the data.
+        rest: all figures, folded.
+    """
 
     document: ReportDocument
+    about: tuple[Section, ...]
+    rest: tuple[Section, ...]
     figures: tuple[SvgFigure, ...]
 
 
@@ -281,11 +289,14 @@ class SweepsSection(ReportSection):
 
 
 def _sweep(report: SweepReport) -> SweepPart:
-    from raggs.sweeps.layout import lay_out  # imported lazily: most reports contain no sweep
+    from raggs.sweeps.layout import SYSTEMS, lay_out  # imported lazily: most reports contain no sweep
     from raggs.sweeps.plots import plots
 
     drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
-    return SweepPart(document=lay_out(report, full=True), figures=drawn)
+    document = round_document(lay_out(report, full=True), SCORE_DIGITS)
+    first = [section.title for section in document.sections].index(SYSTEMS)
+    about, rest = document.sections[:first], document.sections[first:]
+    return SweepPart(document=document, about=about, rest=rest, figures=drawn)
 
 
 VALUE_DIGITS = 4  # decimals of a query's value: one more than shown, so that small differences have a sign
