@@ -103,7 +103,7 @@ def _headline(
     report: SweepReport, nearest: tuple[SystemRow, Sequence[BrokenLimit]] | None, chars: int | None
 ) -> Iterator[str]:
     def short(name: str) -> str:
-        return _short(name, chars)
+        return _shorten(name, chars)
 
     name = report.choice.winner
     if name is None:
@@ -138,7 +138,7 @@ def _rivals(report: SweepReport, chars: int | None) -> Iterator[str]:
     for part in report.wins:
         if part.system not in (report.choice.winner, *report.choice.tied) and total < report.confidence:
             total += part.share
-            yield f"{_short(part.system, chars)} ({part.share:.0%})"
+            yield f"{_shorten(part.system, chars)} ({part.share:.0%})"
 
 
 def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) ->
     faster = [row.name for row in others if row.name not in cheaper and _is_less(row.p95, winner.p95)]
     rest = [row.name for row in others if row.name not in (*cheaper, *faster)]
     parts = [
-        f"{_listed([_short(name, chars) for name in names])}{word}"
+        f"{_listed([_shorten(name, chars) for name in names])}{word}"
         for names, word in ((cheaper, " (cheaper)"), (faster, " (faster)"), (rest, ""))
         if names
     ]
@@ -221,7 +221,7 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
         more = [row.scores[name].mean for name in others]
         lines.append(
             [
-                Cell(_short(row.name, chars) + mark * is_chosen, best=is_chosen),
+                Cell(_shorten(row.name, chars) + mark * is_chosen, best=is_chosen),
                 bounded(score.mean, score.low, score.high),
                 *([Cell(None if row.p95 is None else ms(row.p95))] if timed else []),
                 *([Cell(None if row.price is None else usd(row.price))] if priced else []),
@@ -267,7 +267,7 @@ def _next_command(
     return f"raggs report {quote(report.golden.source)} --sweep {folder}"
 
 
-def _short(name: str, chars: int | None) -> str:
+def _shorten(name: str, chars: int | None) -> str:
     return name if chars is None else shorten_name(name, chars)
 
 

@@ -9,12 +9,13 @@ from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.messages import difference_sentence
-from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart, UnjudgedTopPart
+from raggs.evaluation.models import ComparisonPart, EvalReport, ScorePart, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
 from raggs.reporting.base import JudgeValidation, ReportFacts
 from raggs.reporting.sections.decision import DecisionPart, DecisionSection, Recommendation
 from raggs.stats.judge_agreement import JudgeValidity
-from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow
+from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow, WinPart
+from raggs.sweeps.summary import recommend
 
 
 def box(found: ReportFacts) -> DecisionPart:
@@ -118,6 +119,43 @@ def test_that_no_system_holds_the_limits_is_no_answer_if_unjudged_passages_could
     assert ship.answer == ("inconclusive" if unsure else "worse")
     reason = "Whether s reaches ndcg@4 of 0.600 is inconclusive: 50% of the top 4 of s is unjudged."
     assert ship.said == ("None.", *((reason, "Next: judge them.") if unsure else ()))
+
+
+@pytest.mark.parametrize(
+    ("shares", "inconclusive", "headline"),
+    [
+        (
+            {"s": 0.5, "t": 0.46, "u": 0.04},
+            False,
+            "use s (the baseline of the sweep): it or a tied one is chosen in 96%",
+        ),
+        (
+            {"s": 0.5, "t": 0.46, "u": 0.04},
+            True,
+            "use s (the baseline of the sweep) for now: it or a tied one is chosen",
+        ),
+        (
+            {"t": 0.5, "u": 0.5},
+            False,
+            "no single best configuration; s (the baseline of the sweep) leads: it or a tied",
+        ),
+    ],
+)
+def test_the_decision_on_a_sweep_says_the_same_as_the_sweep(shares, inconclusive: bool, headline: str) -> None:
+    """The share of systems tied with the choice counts, although resamples may choose only one of them."""
+    part = UnjudgedPart(tops=(UnjudgedTopPart(system="u", cutoff=4, share=0.5),), low=0.2, high=0.7, remedy="judge")
+    choice = ChoicePart(winner="s", tied=("s", "t"), sentence=".", inconclusive={"u": part} if inconclusive else {})
+    score = ScorePart(mean=0.5, low=0.4, high=0.6, valid=30)
+    row = SystemRow(name="s", levels={}, fingerprint="s", file="s", k=10, questions=30, scores={"ndcg@4": score})
+    sweep = SweepReport.model_construct(
+        name="a", questions=30, quality=("ndcg@4",), systems=(row,), choice=choice, confidence=0.95, cutoffs=(4,),
+        baseline="s", wins=tuple(WinPart(system=name, share=share) for name, share in shares.items()),
+    )  # fmt: skip
+    found = box(facts(sweeps=(sweep,))).sweeps[-1]
+    assert found.headline.startswith(f"Sweep a (1 configuration): {headline}")
+    told = recommend(sweep).sentences[0]
+    assert told.startswith("Recommended") == found.headline.startswith("Sweep a (1 configuration): use")
+    assert ("for now" in told) == ("for now" in found.headline) == inconclusive
 
 
 def test_one_system_is_compared_with_nothing():

@@ -369,9 +369,9 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
         return Recommendation(headline=f"{named}: no configuration is within the limits.", answer=answer, said=said)
     share, separated = chosen_share(sweep), is_separated(sweep)
     sure = separated and sweep.questions >= MIN_CLAIM_QUERIES and not sweep.choice.inconclusive
-    itself = ", the baseline of the sweep" if chosen == sweep.baseline else ""
+    itself = " (the baseline of the sweep)" if chosen == sweep.baseline else ""
     who = "it or a tied one" if set(sweep.choice.tied) - {chosen} else "it"
-    often = "" if share is None else f" ({who} is chosen in {share:.0%} of resamples of the queries)"
+    often = "" if share is None else f": {who} is chosen in {share:.0%} of resamples of the queries"
     if separated:
         headline = f"use {chosen}{itself}{'' if sure else ' for now'}{often}."
     else:
