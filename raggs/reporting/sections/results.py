@@ -293,7 +293,7 @@ def _sweep(report: SweepReport) -> SweepPart:
     from raggs.sweeps.plots import plots
 
     drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
-    document = round_document(lay_out(report, full=True), SCORE_DIGITS)
+    document = round_document(lay_out(report, full=True), DIGITS)
     first = [section.title for section in document.sections].index(SYSTEMS)
     about, rest = document.sections[:first], document.sections[first:]
     return SweepPart(document=document, about=about, rest=rest, figures=drawn)
