@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SUMMARIES = frozenset(("decision", "losses", "systems"))  # first sections, printed on two pages before an appendix
-MAX_TEXT_BYTES = 1_750_000  # total of all passage texts
+MAX_TEXT_BYTES = 1_600_000  # total of all passage texts
 MAX_PASSAGE_CHARS = 4_000  # per passage
 MAX_REASON_CHARS = 300  # per reason of a judge
 MAX_BYTES_PER_CHAR = 3  # upper bound for nearly all scripts
@@ -64,7 +64,7 @@ class SheetPacking:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of judges, annotators and systems, by number."""
+        """Names of judges and systems, and reasons why a ranking stopped, by number."""
         return tuple(map(escape_controls, self._names))
 
     def passages(self) -> Iterator[tuple[str, str, str, str, int]]:
@@ -98,7 +98,7 @@ class SheetPacking:
 
     def pack(self, sheet: QuestionSheet) -> str:
         """Return the sheet in the format that `questions.js` unpacks."""
-        head: PackedRow = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, sheet.stopped, sheet.pool]
+        head: PackedRow = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, self._name(sheet.stopped), sheet.pool]
         places = {row.id: place for place, row in enumerate(sheet.rows)}
         rows = [_without_empty_end(self._row(row, places)) for row in sheet.rows]
         lists = [[self._name(each.system), each.found or 0, [*map(self._hit, each.hits)]] for each in sheet.lists]
@@ -141,9 +141,14 @@ class SheetPacking:
 
 
 def _rounded(*values: float | None) -> list[float]:
-    """Return the values as the page shows them; whole numbers without decimals, which saves space."""
-    found = (round(value or 0, SHEET_DIGITS) for value in values)
-    return [int(value) if value == int(value) else value for value in found]
+    """Return the values as the page shows them."""
+    return [compact(value or 0, SHEET_DIGITS) for value in values]
+
+
+def compact(value: float, digits: int) -> float:
+    """Return the rounded value; a whole number as an int, which is shorter in JSON."""
+    found = round(value, digits)
+    return int(found) if found == int(found) else found
 
 
 def _without_empty_end(row: PackedRow) -> PackedRow:

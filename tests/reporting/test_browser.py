@@ -243,9 +243,11 @@ def test_a_link_is_copied_or_selected(browser: Any, page: Path) -> None:
 def test_the_theme_is_remembered(browser: Any, page: Path) -> None:
     window = Window(browser, page.as_uri(), offline=True)
     window.page.get_by_label("Theme").select_option("dark")
+    window.page.wait_for_timeout(500)  # Chromium writes the storage later
     window.page.reload()
     assert window.page.locator("html").get_attribute("data-theme") == "dark"
     window.page.get_by_label("Theme").select_option("")
+    window.page.wait_for_timeout(500)
     window.page.reload()
     assert window.page.locator("html").get_attribute("data-theme") is None
     window.context.close()

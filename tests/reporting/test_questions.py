@@ -75,7 +75,7 @@ def test_a_packed_sheet_holds_what_the_question_has(given: ReportFacts) -> None:
     for line, packed in zip(part.lines, part.sheets, strict=True):
         sheet = sheet_of(asked.view(line.id), asked.top, depth=DEEP)
         *head, rows, lists = json.loads(packed)
-        assert head == [sheet.rewrite, sheet.answer, [], sheet.top, sheet.stopped, sheet.pool]
+        assert head == [sheet.rewrite, sheet.answer, [], sheet.top, part.names.index(sheet.stopped), sheet.pool]
         for row, values in zip(sheet.rows, rows, strict=True):
             told = dict(zip(FIELDS, values, strict=False))
             assert part.passages[told["p"]][:2] == (row.id, row.title)

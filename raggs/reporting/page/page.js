@@ -16,8 +16,12 @@ const raggs = {
   plain(text) {
     return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
   },
+  /* 1,000; without the locale data of a browser, whose loading takes long. */
+  whole(number) {
+    return String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+  },
   count(number) {
-    return number.toLocaleString('en') + (number === 1 ? ' query' : ' queries');
+    return raggs.whole(number) + (number === 1 ? ' query' : ' queries');
   },
   make(tag, properties, ...children) {
     const { attributes = {}, ...plain } = properties || {};
@@ -56,7 +60,7 @@ const raggs = {
      narrow screen. Arrow keys, j and k move between the rows. Gives {show(rows): the sorted rows, focus(row),
      move(step)}. */
   table(host, { label, columns, rows, sort = 0, down = true }) {
-    const CHUNK = 60;
+    const CHUNK = 40;
     const looks = ({ figure, minor }) => [figure ? 'figure' : '', minor ? 'minor' : ''].join(' ').trim();
     const body = raggs.make('tbody');
     const end = raggs.make('div', { className: 'end' });
@@ -86,7 +90,7 @@ const raggs = {
       body.replaceChildren();
       drawn = 0;
       more();
-      box.scrollTop = 0;
+      requestAnimationFrame(() => { box.scrollTop = 0; }); // at once, it would cost a layout of the page
     };
     new IntersectionObserver((changes) => { if (changes.some((each) => each.isIntersecting)) more(); }, { root: box, rootMargin: '400px' }).observe(end);
     const focus = (place) => {

@@ -36,11 +36,11 @@
   choices(find('languages'), language, 'language');
   choices(find('kinds'), kind, 'kind');
 
-  const table = raggs.table(find('table'), { label: 'All queries', columns, rows, sort: losses ? 1 : 0, down: losses });
+  const table = raggs.table(find('table'), { label: 'All queries', columns, rows: [], sort: losses ? 1 : 0, down: losses });
   const filter = () => {
     const wanted = plain(search.value).split(/\s+/).filter(Boolean), from = Number(least?.value || 0);
     shown = rows.filter((row) => (!language.value || row.language === language.value) && (!kind.value || row.kind === kind.value) && (!from || lost(row) >= from) && wanted.every((word) => row.words.includes(word)));
-    count.textContent = shown.length === rows.length ? raggs.count(rows.length) : shown.length.toLocaleString('en') + ' of ' + raggs.count(rows.length);
+    count.textContent = shown.length === rows.length ? raggs.count(rows.length) : raggs.whole(shown.length) + ' of ' + raggs.count(rows.length);
     shown = table.show(shown);
     step();
   };
@@ -50,8 +50,8 @@
   /* --- words of the query in a text: without accents, in any case, also with a short ending, but no stop words --- */
   const WORD = /([\p{L}\p{M}\p{N}]+)/u, UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
   const ENDING = 3, STEM = 4; // characters that two forms of a word may differ by, and that they share at least
-  const segmenter = 'Segmenter' in Intl ? new Intl.Segmenter(undefined, { granularity: 'word' }) : null;
-  const words = (text) => text.split(WORD).flatMap((each) => (segmenter && UNSPACED.test(each) ? [...segmenter.segment(each)].map((one) => one.segment) : [each]));
+  const segments = (text) => [...new Intl.Segmenter(undefined, { granularity: 'word' }).segment(text)].map((one) => one.segment);
+  const words = (text) => text.split(WORD).flatMap((each) => (UNSPACED.test(each) && 'Segmenter' in Intl ? segments(each) : [each]));
   const termsOf = (text) => [...new Set(words(text).map(plain).filter((word) => WORD.test(word) && !stops.has(word)))];
   const alike = (one, other) => one === other || (Math.min(one.length, other.length) >= STEM && Math.abs(one.length - other.length) <= ENDING && (one.startsWith(other) || other.startsWith(one)));
   const marked = (text, terms) => words(text).map((each) => {
@@ -68,7 +68,7 @@
       return { id, title, where, text, more, grade: grade || null, by: part.names[by], ...place, twin: twin ? part.passages[twin - 1][0] : null, said, votes, cut, below: below.map((place) => part.passages[packed[place][0]][0]), words: words.map(([who, given, note, decided]) => ({ who, grade: given || null, note, decided: Boolean(decided) })) };
     });
     const hits = (each) => each.map((hit) => (hit < 0 ? part.passages[-1 - hit][0] : hit));
-    return { id: line.id, text: line.text, rewrite, language: line.language, kind: line.kind, answer, facts, top, doubt: line.doubt, stopped, pool, rows: made, lists: lists.map(([name, found, each]) => ({ system: part.names[name], found, hits: hits(each) })) };
+    return { id: line.id, text: line.text, rewrite, language: line.language, kind: line.kind, answer, facts, top, doubt: line.doubt, stopped: part.names[stopped], pool, rows: made, lists: lists.map(([name, found, each]) => ({ system: part.names[name], found, hits: hits(each) })) };
   }
   function scored(line) {
     if (!known(line.scores).length) return '';
@@ -85,7 +85,7 @@
     const box = make('details', {}, make('summary', {}, make('span', { className: 'rank', textContent: rank }), grade(row.grade), title));
     box.addEventListener('toggle', () => {
       if (box.children.length > 1) return;
-      box.append(make('div', { className: 'passage', dir: 'auto' }, ...(row.text ? marked(row.text, terms) : ['No text in this file.']), ...(row.more ? [make('small', { textContent: '… ' + row.more.toLocaleString('en') + ' more characters' })] : [])));
+      box.append(make('div', { className: 'passage', dir: 'auto' }, ...(row.text ? marked(row.text, terms) : ['No text in this file.']), ...(row.more ? [make('small', { textContent: '… ' + raggs.whole(row.more) + ' more characters' })] : [])));
     });
     return make('li', {}, box);
   }

@@ -19,7 +19,7 @@ from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.golden.views import QuestionSheet, QuestionView, kind_of, sheet_of
 from raggs.parts.file_shapes import RELEVANT
 from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons
-from raggs.reporting.page import SheetPacking
+from raggs.reporting.page import SheetPacking, compact
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits per system, for few and many queries
@@ -45,8 +45,8 @@ class QuestionTableRow(ReportPart):
     pool: int
     good: int | None
     doubt: Number
-    scores: tuple[Number, ...]
-    losses: tuple[Number, ...]
+    scores: tuple[int | Number, ...]
+    losses: tuple[int | Number, ...]
 
 
 class PickedQuestion(ReportPart):
@@ -144,7 +144,7 @@ class _Scores:
             good=_count_relevant(view),
             doubt=sheet.doubt,
             scores=tuple(_round_or_none(each.get(view.qid)) for each in self._values),
-            losses=tuple(None if each is None else round(sum(each), VALUE_DIGITS) for each in losses),
+            losses=tuple(None if each is None else compact(sum(each), VALUE_DIGITS) for each in losses),
         )
 
 
@@ -160,7 +160,7 @@ def _count_relevant(view: QuestionView) -> int | None:
 
 
 def _round_or_none(value: Number) -> Number:
-    return None if value is None else round(value, VALUE_DIGITS)
+    return None if value is None else compact(value, VALUE_DIGITS)
 
 
 def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:

@@ -30,6 +30,7 @@ from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
 from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
+from raggs.reporting.page import compact
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "bad", "doubt", "none"]
@@ -315,7 +316,7 @@ class SystemsPart(ReportPart):
     baseline: str | None
     shown: int = Field(description="index of the system that is shown first")
     queries: tuple[str, ...] = Field(description="query ids")
-    values: tuple[tuple[tuple[Number, ...], ...], ...] = Field(description="values by metric, system and query")
+    values: tuple[tuple[tuple[int | Number, ...], ...], ...] = Field(description="values by metric, system and query")
 
 
 class SystemsSection(ReportSection):
@@ -348,7 +349,7 @@ class SystemsSection(ReportSection):
 
 def _values(report: EvalReport, system: str, measure: str, qids: list[str]) -> tuple[Number, ...]:
     found = report.per_query[system].get(measure, {})
-    return tuple(None if (value := found.get(qid)) is None else round(value, VALUE_DIGITS) for qid in qids)
+    return tuple(None if (value := found.get(qid)) is None else compact(value, VALUE_DIGITS) for qid in qids)
 
 
 def _systems_headline(report: EvalReport) -> str:
