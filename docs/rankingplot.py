@@ -9,7 +9,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from raggs.evaluation.svg import Curve, curves
+from raggs.evaluation.svg import SHARE, ChartAxis, Curve, chart
 
 HERE = Path(__file__).parent
 TABLES = HERE.parent / "benchmarks" / "results" / "ranking.md"
@@ -20,7 +20,10 @@ NAMES = {
     "sliding windows": "sliding windows of five",
     "online": "engine online (rag-gs)",
 }
-TITLES = ("calls of five passages", "Kendall's tau among the true top 20")
+AXES = (
+    ChartAxis("calls of five passages", ticks=(0, 20, 40, 80, 160)),
+    ChartAxis("Kendall's tau among the true top 20", SHARE),
+)
 
 
 def plot(tables: str, judge: str = "medium") -> str:
@@ -33,7 +36,7 @@ def plot(tables: str, judge: str = "medium") -> str:
     }
     start = next(float(tau20.split()[0]) for name, _, _, tau20, *_ in cells if name == "grades only")
     lines = [Curve((NAMES[name],), ((0, start), *found[name])) for name in NAMES]
-    return curves("Quality of the top 20 by number of calls, medium judge", lines, TITLES, (0, 20, 40, 80, 160))
+    return chart(f"How many calls does a good top 20 need? ({judge} judge)", AXES, lines=lines)
 
 
 if __name__ == "__main__":

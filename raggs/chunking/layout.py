@@ -30,7 +30,7 @@ from raggs.base.files import write_texts
 from raggs.base.text import plural, shorten
 from raggs.chunking.models import TITLES, ChunkComparisonPart, ChunkReport, ChunkSystemPart, points
 from raggs.evaluation.messages import verdict_word
-from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
+from raggs.evaluation.svg import POSITIVE, SHARE, ChartAxis, Curve, ForestRow, chart, forest
 from raggs.metrics.spans import MEASURES, MIN
 from raggs.stats.comparison import Comparison, compare_many
 from raggs.stats.intervals import Interval
@@ -247,10 +247,8 @@ def _by_corpus(report: ChunkReport) -> Section | None:
     )
 
 
-LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # edges and height of a plot
 SERIES = 12  # maximum number of systems in a plot
 MAX_ROWS = 24
-MAX_LABEL_LETTERS = 85  # maximum characters of a line of text
 SIGNIFICANT_VERDICTS = ("better", "worse")  # verdicts with a significant difference
 
 Point = tuple[float, float, ChunkSystemPart]
@@ -270,31 +268,17 @@ def _recall(report: ChunkReport) -> str | None:
     lines = {name: points for name in _system_names(report)[:SERIES] if (points := _plots_points(report, name))}
     if not lines:
         return None
-    every = [point for points in lines.values() for point in points]
-    heights = [value for _, y, part in every for value in (y, *_interval_ends(part, "recall"))]
-    foot = TOP + HIGH
-    across, up = AxisScale.of([x for x, _, _ in every], LEFT, RIGHT - 26, log=True), AxisScale.of(heights, foot, TOP)
-    drawing = Drawing("Recall by retrieved length", foot + 4.2 * LINE + len(lines) * LINE)
-    scale = ", logarithmic" if across.log else ""
-    drawing.frame(across, up, (f"mean {report.unit} retrieved per question{scale}", "recall"))
-    ends = spread([up.at(points[-1][1]) + 4 for points in lines.values()], 13, TOP, foot)
-    for number, ((name, points), end) in enumerate(zip(lines.items(), ends, strict=True), start=1):
-        _series(drawing, points, (across, up))
-        drawing.line(across.at(points[-1][0]) + 4, up.at(points[-1][1]), RIGHT - 14, end - 4, "link")
-        drawing.text(RIGHT - 11, end, str(number), "strong")
-        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {shortened(name, MAX_LABEL_LETTERS)}")
-    told = f"dots: k = {', '.join(dict.fromkeys(part.cutoff for _, _, part in every))}; bars: 95% intervals of the mean"
-    drawing.text(LEFT, foot + (3.5 + len(lines)) * LINE, told, "soft")
-    return drawing.svg()
-
-
-def _series(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale]) -> None:
-    across, up = scales
-    drawing.path([(across.at(x), up.at(y)) for x, y, _ in points], "series")
-    for x, y, part in points:
-        if ends := _interval_ends(part, "recall"):
-            drawing.line(across.at(x), up.at(ends[0]), across.at(x), up.at(ends[-1]), "doubt")
-        drawing.dot(across.at(x), up.at(y), "front", f"{part.system}, k {part.cutoff}", 3.5)
+    drawn = [
+        Curve((name,), tuple((x, y) for x, y, _ in points), tuple(_interval(part, "recall") for _, _, part in points))
+        for name, points in lines.items()
+    ]
+    cutoffs = dict.fromkeys(part.cutoff for points in lines.values() for _, _, part in points)
+    return chart(
+        "How much text must be retrieved for a given recall?",
+        (ChartAxis(f"mean {report.unit} retrieved per query", POSITIVE, log=True), ChartAxis("recall", SHARE)),
+        lines=drawn,
+        notes=(f"markers: k = {', '.join(cutoffs)}; bars: 95% intervals of the mean",),
+    )
 
 
 def _plots_points(report: ChunkReport, name: str) -> list[Point]:
@@ -322,22 +306,25 @@ def _iou(report: ChunkReport) -> str | None:
     ]
     if not rows:
         return None
-    rows.sort(key=lambda row: -row.value)
-    grey = (
-        f"; grey: not significantly different from {shortened(report.baseline, 24)}"
-        if report.baseline and alike
-        else ""
+    rows.sort(key=lambda row: -(row.value or 0.0))
+    key = {"bar": "significantly different", "unclear": f"not significantly different from {report.baseline}"}
+    return forest(
+        f"Which chunks match the evidence best? IoU at k = {cutoff}",
+        rows[:MAX_ROWS],
+        "mean IoU with 95% interval",
+        changes=False,
+        within=SHARE,
+        key=key,
     )
-    return forest(f"IoU at k = {cutoff}", rows[:MAX_ROWS], f"mean with 95% intervals{grey}", changes=False)
 
 
 def _system_names(report: ChunkReport) -> list[str]:
     return list(dict.fromkeys(part.system for part in report.systems))
 
 
-def _interval_ends(part: ChunkSystemPart, measure: str) -> tuple[float, ...]:
+def _interval(part: ChunkSystemPart, measure: str) -> tuple[float, float] | None:
     found = part.scores[measure]
-    return () if found.low is None or found.high is None else (found.low, found.high)
+    return None if found.low is None or found.high is None else (found.low, found.high)
 
 
 def write_files(report: ChunkReport, folder: Path) -> list[Path]:

@@ -1,39 +1,52 @@
-"""Plots as self-contained SVG, without a plotting library: curves and forest plots.
+"""All plots as self-contained SVG, without a plotting library: charts of lines and points, and forest plots.
 
-The output is deterministic. Texts are escaped, because names come from users. Colours follow the light or dark mode of
-the reader, and no information depends on colour alone.
+The output is deterministic. Texts are escaped, because names come from users. Colours are those of
+`raggs/base/theme.css`, light or dark; shapes and names repeat what colours show. Drawings are narrow, so that text is
+at least 11 pixels high at the width of a phone (343 pixels).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
+from importlib.resources import files
+from unicodedata import east_asian_width
 
-from raggs.base.text import escape_controls
+from raggs.base.text import escape_controls, plural
 from raggs.base.types import Number
 
-WIDTH = 760
-LETTER = 6.3  # approximate width of a letter, in drawing units
-LINE = 17  # distance between lines of text
+WIDTH, EDGE = 440, 14
+SIZE, TITLE_SIZE = 14.2, 16.0  # heights of text, as in figure.css
+LINE = 19.0  # distance between lines of text
+HIGH = 210.0  # height of the area of a chart
+MAX_LINES = 6  # lines with a colour and a marker; the rest are grey
+MAX_END_LABEL = 104.0  # width of a name that still fits at the end of a line
 SCALE_MARGIN = 0.07  # margin of a scale on each side of its values, as a share of its range
 MIN_LOG_TICKS = 3  # minimum number of ticks of a logarithmic scale
 LOG_SCALE_FROM = 20  # minimum ratio of largest to smallest value for a logarithmic scale
+NEAR_LIMIT = 0.35  # share of the data's range by which a limit may stretch the axis
+ANY = (-math.inf, math.inf)  # possible range of values without bounds
+SHARE = (0.0, 1.0)  # possible range of shares and scores
+POSITIVE = (0.0, math.inf)  # possible range of times and costs
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # forbidden in XML 1.0
-STYLE = """
-.page{fill:#fff} text{fill:#222;font:12px system-ui,sans-serif} .title{font-weight:600;font-size:14px}
-.soft{fill:#666} .strong{font-weight:600} .grid{stroke:#e4e4e4} .axis{stroke:#888}
-.limit{stroke:#b3261e;stroke-dasharray:6 4}
-.other{fill:#b5b5b5} .front{fill:#0b6bcb} .frontline{stroke:#0b6bcb;fill:none;stroke-width:1.5}
-.chosen{fill:none;stroke:#c2410c;stroke-width:2.5} .bar{stroke:#0b6bcb;stroke-width:2}
-.doubt{stroke:#999;stroke-width:2}
-.doubtdot{fill:#999} .series{stroke:#0b6bcb;fill:none;stroke-width:1.6} .link{stroke:#bbb;stroke-width:.7}
-@media (prefers-color-scheme:dark){.page{fill:#16181c} text{fill:#e6e6e6} .soft{fill:#a0a0a0} .grid{stroke:#2e3238}
-.axis{stroke:#777} .limit{stroke:#ff8a80} .other{fill:#666} .front{fill:#6cb6ff} .frontline,.bar,.series{stroke:#6cb6ff}
-.chosen{stroke:#ffab70} .doubt{stroke:#777} .doubtdot{fill:#777} .link{stroke:#555}}
-""".strip()
+
+
+@cache
+def style() -> str:
+    """Return the style of a file: figure.css with the light and the dark colours of theme.css."""
+    rules, theme = ((files("raggs.base") / name).read_text(encoding="utf-8") for name in ("figure.css", "theme.css"))
+    rules = re.sub(r"/\*.*?\*/\s*", "", rules, flags=re.DOTALL)
+    light, dark = (dict(re.findall(r"--([\w-]+): ([^;]+);", block)) for block in re.findall(r"{([^{}]*)}", theme)[:2])
+
+    def coloured(colours: Mapping[str, str]) -> str:
+        return re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], rules)
+
+    changed = [line for line, rule in zip(coloured(dark).splitlines(), rules.splitlines(), strict=True) if line != rule]
+    return coloured(light) + "@media (prefers-color-scheme: dark) {\n" + "\n".join(changed) + "\n}"
 
 
 @dataclass(frozen=True)
@@ -53,15 +66,37 @@ class AxisScale:
     log: bool = False
 
     @classmethod
-    def of(cls, values: Iterable[float], start: float, end: float, *, log: bool = False) -> AxisScale:
-        """Return a scale around values; logarithmic if that is allowed and the values span a wide range."""
+    def of(
+        cls,
+        values: Iterable[float],
+        start: float,
+        end: float,
+        *,
+        log: bool = False,
+        within: tuple[float, float] = ANY,
+        limit: Number = None,
+    ) -> AxisScale:
+        """Return a scale around values.
+
+        Args:
+            log: whether the scale may be logarithmic; it is if the values span a wide range.
+            within: possible range of values; the scale does not exceed it.
+            limit: value that the scale includes if that stretches it only a little.
+        """
         found = sorted(values)
         low, high = found[0], found[-1]
-        if log and low > 0 and high / low >= LOG_SCALE_FROM:
+        log = log and low > 0 and high / low >= LOG_SCALE_FROM
+        if limit is not None and (not log or limit > 0):
+            near = [math.log(each) if log else each for each in (low, high, limit)]
+            stretch = NEAR_LIMIT * ((near[1] - near[0]) or abs(near[1]))
+            if near[0] - stretch <= near[2] <= near[1] + stretch:
+                low, high = min(low, limit), max(high, limit)
+        if log:
             room = (high / low) ** SCALE_MARGIN
             return cls(low / room, high * room, start, end, log=True)
         room = (high - low) * SCALE_MARGIN or abs(high) * SCALE_MARGIN or 1.0
-        return cls(low - room, high + room, start, end)
+        least, most = max(low - room, within[0]), min(high + room, within[1])
+        return cls(min(low, least), max(high, most), start, end)
 
     def at(self, value: float) -> float:
         """Return the position of a value."""
@@ -69,7 +104,7 @@ class AxisScale:
         return self.start + (own - low) / (high - low) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Return about five round values between the ends."""
+        """Return two to six round values between the ends."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             for steps in ((1,), (1, 2, 5)):
@@ -77,8 +112,11 @@ class AxisScale:
                 inside = [value for value in found if self.low <= value <= self.high]
                 if len(inside) >= MIN_LOG_TICKS:
                     return inside
-        step = _round_step((self.high - self.low) / 5)
-        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        for parts in (5, 10, 20):
+            step = _round_step((self.high - self.low) / parts)
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            if last > first:
+                break
         return [round(number * step, 10) for number in range(first, last + 1)]
 
 
@@ -87,23 +125,90 @@ def _round_step(raw: float) -> float:
     return power * next(each for each in (1, 2, 2.5, 5, 10) if each * power >= raw * 0.999)
 
 
+# --- text -----------------------------------------------------------------------------------------------------------
+
+EM_WIDTHS = {0.36: " ijlI.,:;'|!`", 0.44: 'tfr()[]{}-/\\"', 1.0: "mwMWOQ@%+=<>~→←↑↓−…"}  # in a wide font
+EM_OF = {letter: wide for wide, letters in EM_WIDTHS.items() for letter in letters}
+
+
+def text_width(words: str, size: float = SIZE) -> float:
+    """Return an upper bound of the width of a text in usual fonts."""
+    return size * sum(EM_OF.get(letter) or _em(letter) for letter in escape_controls(words))
+
+
+def _em(letter: str) -> float:
+    if east_asian_width(letter) in "WF":
+        return 1.0
+    return 0.76 if letter.isupper() else 0.645
+
+
+def fit(words: str, room: float, size: float = SIZE) -> str:
+    """Return a text with its middle replaced by an ellipsis if it is wider than `room`."""
+    words = escape_controls(words)
+    letters = len(words)
+    while letters > 2 and text_width(shortened(words, letters), size) > room:
+        letters -= 1
+    return shortened(words, letters)
+
+
+def wrap(words: str, room: float, size: float = SIZE) -> list[str]:
+    """Return the lines of a text that is at most `room` wide; a longer word is shortened."""
+    lines: list[str] = []
+    for word in escape_controls(words).split():
+        if lines and text_width(f"{lines[-1]} {word}", size) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(fit(word, room, size))
+    return lines or [""]
+
+
+def clean(words: str) -> str:
+    """Return a text escaped for XML, without characters that XML forbids."""
+    return escape(FORBIDDEN.sub("\ufffd", escape_controls(words)), quote=True)
+
+
+def shortened(words: str, letters: int) -> str:
+    """Return the text. If it is too long, its middle is replaced by an ellipsis."""
+    if len(words) <= letters:
+        return words
+    head = (letters - 1) * 2 // 3
+    return f"{words[:head]}…{words[len(words) - (letters - 1 - head) :]}"
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+SHAPES = (
+    "M-4.8 0a4.8 4.8 0 1 0 9.6 0a4.8 4.8 0 1 0-9.6 0z",
+    "M-4.5-4.5h9v9h-9z",
+    "M0-6L5.8 4.4H-5.8z",
+    "M0-6.4L6.4 0L0 6.4L-6.4 0z",
+    "M0 6L5.8-4.4H-5.8z",
+    "M-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
+)  # markers of lines: circle, square, triangle, diamond, reversed triangle, cross
+SYMBOLS = (SHAPES[3], SHAPES[2], SHAPES[1])  # reference values of a forest plot
+Swatch = Callable[[float, float], None]  # draws the sign of an entry of a legend, around the position
+
+
 class Drawing:
-    """A figure that is drawn from top to bottom.
+    """A figure that is drawn from top to bottom. Its height follows from its text.
 
     Args:
-        title: title at the top.
-        height: total height, in units of which the width is `WIDTH`.
+        title: the question that the figure answers, or its finding.
     """
 
-    def __init__(self, title: str, height: float) -> None:
-        self._title, self._height = clean(title), height
-        self._parts: list[str] = []
-        self.text(16, 26, title, "title")
+    def __init__(self, title: str) -> None:
+        self._title, self._parts, self._foot = clean(title), list[str](), 0.0
+        self.top = 24.0  # baseline of the next line of text
+        for line in wrap(title, (WIDTH - 2 * EDGE) / 1.08, TITLE_SIZE):
+            self.text(EDGE, self.top, line, "title")
+            self.top += LINE + 1
 
-    def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> None:
-        """Draw text; `kind` is a class of the style."""
+    def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start", *, whole: str = "") -> None:
+        """Draw text; `kind` is a class of the style, `whole` the full text of a shortened one."""
         end = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{_class(kind)}{end}>{clean(words)}</text>')
+        told = f"<title>{clean(whole)}</title>" if whole and whole != words else ""
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{_class(kind)}{end}>{clean(words)}{told}</text>')
+        self._foot = max(self._foot, y)
 
     def line(self, x: float, y: float, to_x: float, to_y: float, kind: str) -> None:
         """Draw a straight line."""
@@ -118,28 +223,80 @@ class Drawing:
         told = f"<title>{clean(name)}</title>"
         self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"{_class(kind)}>{told}</circle>')
 
+    def shape(self, x: float, y: float, shape: str, kind: str, name: str = "") -> None:
+        """Draw one of `SHAPES` with a tooltip."""
+        told = f"<title>{clean(name)}</title>" if name else ""
+        self._parts.append(f'<path transform="translate({x:.1f} {y:.1f})" d="{shape}"{_class(kind)}>{told}</path>')
+
+    def centred(self, x: float, y: float, words: str, kind: str = "soft") -> float:
+        """Draw lines of text around `x`, inside the drawing; return the baseline of the next line."""
+        for line in wrap(words, WIDTH - 2 * EDGE):
+            half = text_width(line) / 2
+            self.text(min(max(x, EDGE + half), WIDTH - EDGE - half), y, line, kind, "middle")
+            y += LINE
+        return y
+
     def frame(
-        self, across: AxisScale, up: AxisScale, titles: tuple[str, str], at: Sequence[float] | None = None
-    ) -> None:
-        """Draw ticks with values and the titles of both axes; `at` sets the horizontal ticks."""
+        self,
+        across: AxisScale,
+        up: AxisScale,
+        title: str,
+        at: Iterable[float] | None = None,
+        names: Mapping[float, str] | None = None,
+    ) -> float:
+        """Draw ticks with values and the title of the horizontal axis; return the baseline of the next line.
+
+        Args:
+            at: horizontal ticks; labels that would overlap are omitted.
+            names: labels of horizontal ticks.
+        """
         left, right, foot, top = across.start, across.end, up.start, up.end
+        free = 0.0
         for value in across.ticks() if at is None else at:
-            self.line(across.at(value), foot, across.at(value), top, "grid")
-            self.text(across.at(value), foot + LINE, f"{value:,.6g}", "soft", "middle")
+            if not across.low <= value <= across.high:
+                continue
+            words, x = (names or {}).get(value) or f"{value:,.6g}", across.at(value)
+            self.line(x, foot, x, top, "grid")
+            half = text_width(words) / 2
+            if x - half >= free:
+                self.text(x, foot + LINE, words, "soft", "middle")
+                free = x + half + 6
         for value in up.ticks():
             self.line(left, up.at(value), right, up.at(value), "grid")
-            self.text(left - 7, up.at(value) + 4, f"{value:,.6g}", "soft", "end")
+            self.text(left - 7, up.at(value) + 5, f"{value:,.6g}", "soft", "end")
         self.line(left, foot, right, foot, "axis")
-        self.line(left, foot, left, top, "axis")
-        self.text((left + right) / 2, foot + 2.2 * LINE, titles[0], "soft", "middle")
-        self.text(left, top - 8, titles[1], "soft")
+        return self.centred((left + right) / 2, foot + 2.1 * LINE, title)
+
+    def legend(self, entries: Iterable[tuple[Swatch, str]], y: float) -> float:
+        """Draw signs with their names, as many per line as fit; return the baseline of the next line."""
+        x, sign, started = float(EDGE), 30.0, False
+        for swatch, name in entries:
+            words = fit(name, WIDTH - 2 * EDGE - sign)
+            wide = sign + text_width(words)
+            if started and x + wide > WIDTH - EDGE:
+                x, y = float(EDGE), y + LINE
+            swatch(x + 11, y - 5)
+            self.text(x + sign, y, words, whole=name)
+            x, started = x + wide + 12, True
+        return y + LINE if started else y
+
+    def notes(self, notes: Iterable[str], y: float) -> float:
+        """Draw lines of soft text; return the baseline of the next line."""
+        for line in (line for note in notes for line in wrap(note, WIDTH - 2 * EDGE)):
+            self.text(EDGE, y, line, "soft")
+            y += LINE
+        return y
 
     def svg(self) -> str:
         """Return the SVG file."""
-        size = f'viewBox="0 0 {WIDTH} {self._height:g}" width="100%" style="max-width:{WIDTH * 1.25:g}px"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{self._title}">'
-        page = f'<rect width="{WIDTH}" height="{self._height:g}" class="page"/>'
-        return "\n".join([head, f"<style>{STYLE}</style>", page, *self._parts, "</svg>"]) + "\n"
+        size = f'viewBox="0 0 {WIDTH} {self._foot + 12:g}"{_size(self._foot + 12)}'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" {size} role="img" aria-label="{self._title}">'
+        page = f'<rect width="{WIDTH}" height="{self._foot + 12:g}" class="page"/>'
+        return "\n".join([head, f"<style>{style()}</style>", page, *self._parts, "</svg>"]) + "\n"
+
+
+def _size(height: float) -> str:
+    return f' width="{WIDTH}" height="{height:g}"'
 
 
 @dataclass(frozen=True)
@@ -154,22 +311,9 @@ class Plot:
 
 
 def inlined(svg: str) -> str:
-    """Return an SVG element for embedding in a page, whose style sheet then applies to its classes."""
-    head, _, rest = svg.partition(f"<style>{STYLE}</style>\n")
-    return re.sub(r' width="100%" style="[^"]*"', "", head) + rest
-
-
-def clean(words: str) -> str:
-    """Return a text escaped for XML, without characters that XML forbids."""
-    return escape(FORBIDDEN.sub("\ufffd", escape_controls(words)), quote=True)
-
-
-def shortened(words: str, letters: int) -> str:
-    """Return the text. If it is too long, its middle is replaced by an ellipsis."""
-    if len(words) <= letters:
-        return words
-    head = (letters - 1) * 2 // 3
-    return f"{words[:head]}…{words[len(words) - (letters - 1 - head) :]}"
+    """Return an SVG element for embedding in a page, which has the style of figures and sets the size."""
+    head, _, rest = svg.partition(f"<style>{style()}</style>\n")
+    return re.sub(r' width="\d+" height="[\d.]+"', "", head) + rest
 
 
 def _class(kind: str) -> str:
@@ -196,12 +340,14 @@ class Box:
 
 def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -> tuple[float, float] | None:
     """Return and reserve a free position for the label of the point (x, y); None if there is none."""
-    wide, high = len(words) * LETTER * 1.15, 13.0
-    for far in (7, 13, 20, 28):
+    wide, high = text_width(words), 15.0
+    for far in (8, 15, 24, *range(36, 200, 14)):
         for dx, dy in ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0)):
-            left = x + dx * far - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
-            base = y + dy * far + (high if dy > 0 else high / 2 if dy == 0 else 0) - 2
-            box = Box(left, base - high + 3, left + wide, base + 2)
+            left = x + dx * min(far, 60) - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
+            if dy:
+                left = min(max(left, inside.left), inside.right - wide)
+            base = y + dy * far + (high if dy > 0 else high / 2 if dy == 0 else 0) - 3
+            box = Box(left, base - high + 3, left + wide, base + 4)
             held = box.left >= inside.left and box.right <= inside.right and box.top >= inside.top
             if held and box.bottom <= inside.bottom and not any(box.meets(other) for other in taken):
                 taken.append(box)
@@ -226,97 +372,385 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return placed
 
 
-LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300
-MAX_LINE_LETTERS = 100  # maximum number of letters per line of text
-COLOURS = 6  # number of colour classes in the style sheet of a page
+# --- charts of lines and points -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a plot.
+    """One line of a chart.
 
     Attributes:
-        names: names of all systems with this line; only the first name is shown.
+        names: names of all systems with this line.
         points: at least one (x, y), by increasing x.
+        spans: interval of each point, or nothing.
     """
 
     names: tuple[str, ...]
     points: tuple[tuple[float, float], ...]
+    spans: tuple[tuple[float, float] | None, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name in the chart."""
+        return (
+            " = ".join(self.names) if len(self.names) < 3 else f"{self.names[0]} and {len(self.names) - 1} equal ones"
+        )
 
 
-def curves(
-    title: str, lines: Sequence[Curve], titles: tuple[str, str], ticks: Sequence[float], *, coloured: bool = False
+@dataclass(frozen=True)
+class Point:
+    """A point of a chart.
+
+    Attributes:
+        label: text next to the point, drawn if it fits; "" for none.
+        tip: text of the tooltip.
+        front: whether the point is emphasised; others are grey.
+        chosen: whether the point has a ring.
+    """
+
+    x: float
+    y: float
+    label: str
+    tip: str
+    front: bool = True
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class AxisLimit:
+    """A limit on an axis; `text` names it with its value."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class ChartAxis:
+    """One axis of a chart.
+
+    Attributes:
+        title: name of the quantity, with its unit.
+        within: possible range of values.
+        ticks: positions of ticks of a horizontal axis; None: round values.
+        names: labels of ticks of a horizontal axis.
+        limit: value that is marked. If it is far outside the data, an arrow at the edge shows its direction.
+        log: whether a horizontal axis may be logarithmic.
+    """
+
+    title: str
+    within: tuple[float, float] = ANY
+    ticks: Sequence[float] | None = None
+    names: Mapping[float, str] | None = None
+    limit: AxisLimit | None = None
+    log: bool = False
+
+    def scale(self, values: Iterable[float], start: float, end: float) -> AxisScale:
+        """Return the scale around values."""
+        limit = None if self.limit is None else self.limit.value
+        return AxisScale.of(values, start, end, log=self.log, within=self.within, limit=limit)
+
+
+def chart(
+    title: str,
+    axes: tuple[ChartAxis, ChartAxis],
+    *,
+    lines: Sequence[Curve] = (),
+    points: Sequence[Point] = (),
+    steps: Sequence[tuple[float, float]] = (),
+    notes: Sequence[str] = (),
+    key: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the plot as SVG.
+    """Return a chart as SVG; there is at least one line or point.
 
     Args:
-        lines: at least one.
-        titles: of the horizontal and the vertical axis.
-        ticks: of the horizontal axis.
-        coloured: whether lines have the classes ``s0``, ``s1``, ... of a page's style in addition to their numbers.
+        axes: the horizontal and the vertical one.
+        lines: the most important first; after `MAX_LINES`, lines are grey.
+        steps: corners of a line that joins points.
+        notes: text below the chart.
+        key: meaning of ``chosen``, ``front`` and ``other`` points, for the legend.
     """
-    foot = TOP + HIGH
-    across = AxisScale.of(ticks, LEFT, RIGHT - 26)
-    up = AxisScale.of([y for line in lines for _, y in line.points], foot, TOP)
-    drawing = Drawing(title, foot + 3.2 * LINE + len(lines) * LINE)
-    drawing.frame(across, up, titles, ticks)
-    ends = spread([up.at(line.points[-1][1]) + 4 for line in lines], 13, TOP, foot)
-    for number, (line, end) in enumerate(zip(lines, ends, strict=True), start=1):
-        own = f" s{(number - 1) % COLOURS}" if coloured else ""
-        places = [(across.at(x), up.at(y)) for x, y in line.points]
-        drawing.path(places, f"series{own}")
-        for x, y in places:
-            drawing.dot(x, y, f"front{own}", line.names[0], 3.5)
-        drawing.line(places[-1][0] + 4, places[-1][1], RIGHT - 14, end - 4, "link")
-        drawing.text(RIGHT - 11, end, str(number), "strong")
-        alike = f" and {len(line.names) - 1} alike" if len(line.names) > 1 else ""
-        words = f"{number}  {shortened(line.names[0], MAX_LINE_LETTERS - 15)}{alike}"
-        drawing.text(LEFT, foot + (2.4 + number) * LINE, words, f"named{own}" if coloured else "")
+    drawing, lines = Drawing(title), _merged(lines)
+    places = [place for line in lines for place in line.points] + [(each.x, each.y) for each in points]
+    ends = [end for line in lines for span in line.spans if span for end in span]
+    shown = lines[:MAX_LINES]
+    at_end = len(lines) == len(shown) > 0 and not points
+    at_end = at_end and all(text_width(line.name) <= MAX_END_LABEL for line in shown)
+    top = drawing.notes([axes[1].title], drawing.top + 2) - 4
+    up = axes[1].scale([*(y for _, y in places), *ends], top + HIGH, top)
+    left = EDGE + max(text_width(f"{value:,.6g}") for value in up.ticks()) + 7
+    right = WIDTH - EDGE - (30 + max(text_width(line.name) for line in shown) if at_end else 10)
+    across = axes[0].scale([x for x, _ in places], left, right)
+    scale = " (logarithmic)" if across.log else ""
+    y = drawing.frame(across, up, axes[0].title + scale, axes[0].ticks, axes[0].names)
+    taken = _limits(drawing, across, up, (axes[0].limit, axes[1].limit))
+    if len(steps) > 1:
+        drawing.path([(across.at(x), up.at(y)) for x, y in steps], "steps")
+    for line in lines[MAX_LINES:]:
+        drawing.path([(across.at(x), up.at(y)) for x, y in line.points], "rest")
+    for number, line in reversed(list(enumerate(shown))):
+        _line(drawing, line, number, (across, up))
+    _points(drawing, points, (across, up), taken)
+    y += 5
+    if at_end:
+        _end_labels(drawing, shown, (across, up))
+    else:
+        y = drawing.legend(_line_key(drawing, lines), y)
+    y = drawing.legend(_point_key(drawing, key or {}), y)
+    drawing.notes(notes, y)
     return drawing.svg()
 
 
-FOREST_LEFT, FOREST_RIGHT, FOREST_TOP = 300, WIDTH - 24, 66
-ROW_HEIGHT = LINE * 1.3  # distance between rows
-MAX_LABEL_LETTERS = 42  # maximum number of letters of a shown name
+def _merged(lines: Iterable[Curve]) -> list[Curve]:
+    """Return the lines, those with equal points as one."""
+    found: dict[object, Curve] = {}
+    for line in lines:
+        key = (line.points, line.spans)
+        found[key] = Curve((*found[key].names, *line.names), *key) if key in found else line
+    return list(found.values())
+
+
+def _line(drawing: Drawing, line: Curve, number: int, scales: tuple[AxisScale, AxisScale]) -> None:
+    across, up = scales
+    drawing.path([(across.at(x), up.at(y)) for x, y in line.points], f"series s{number}")
+    for (x, _), span in zip(line.points, line.spans, strict=False):
+        if span:
+            drawing.line(across.at(x), up.at(span[0]), across.at(x), up.at(span[1]), f"span s{number}")
+    for x, y in line.points:
+        tip = f"{', '.join(line.names)}: {x:,.6g}, {y:,.4g}"
+        drawing.shape(across.at(x), up.at(y), SHAPES[number], f"mark s{number}", tip)
+
+
+def _end_labels(drawing: Drawing, lines: Sequence[Curve], scales: tuple[AxisScale, AxisScale]) -> None:
+    across, up = scales
+    ends = spread([up.at(line.points[-1][1]) + 5 for line in lines], LINE - 2, up.end + 5, up.start)
+    for number, (line, end) in enumerate(zip(lines, ends, strict=True)):
+        x, y = line.points[-1]
+        drawing.line(across.at(x) + 6, up.at(y), across.end + 6, end - 5, "link")
+        drawing.shape(across.end + 12, end - 5, SHAPES[number], f"mark s{number}")
+        drawing.text(across.end + 22, end, line.name, "halo", whole=", ".join(line.names))
+
+
+def _line_key(drawing: Drawing, lines: Sequence[Curve]) -> Iterable[tuple[Swatch, str]]:
+    def swatch(number: int) -> Swatch:
+        def draw(x: float, y: float) -> None:
+            drawing.line(x - 11, y, x + 11, y, f"series s{number}")
+            drawing.shape(x, y, SHAPES[number], f"mark s{number}")
+
+        return draw
+
+    for number, line in enumerate(lines[:MAX_LINES]):
+        yield swatch(number), line.name
+    if rest := lines[MAX_LINES:]:
+        names = ", ".join(line.name for line in rest)
+        yield lambda x, y: drawing.line(x - 11, y, x + 11, y, "rest"), f"{plural(len(rest), 'other')}: {names}"
+
+
+def _point_key(drawing: Drawing, key: Mapping[str, str]) -> Iterable[tuple[Swatch, str]]:
+    for kind, words in key.items():
+        yield (lambda x, y, kind=kind: _dot(drawing, x, y, kind)), words  # type: ignore[misc]
+
+
+def _dot(drawing: Drawing, x: float, y: float, kind: str, tip: str = "") -> None:
+    if kind == "other":
+        drawing.dot(x, y, "other", tip, 3.5)
+        return
+    drawing.dot(x, y, "dot", tip, 5)
+    if kind == "chosen":
+        drawing.dot(x, y, "chosen", tip, 9)
+
+
+def _limits(
+    drawing: Drawing, across: AxisScale, up: AxisScale, limits: tuple[AxisLimit | None, AxisLimit | None]
+) -> list[Box]:
+    """Draw the limits, and return the boxes of their texts."""
+    taken: list[Box] = []
+
+    def label(x: float, y: float, words: str, anchor: str) -> None:
+        wide = text_width(words)
+        left = x - wide if anchor == "end" else x
+        taken.append(Box(left, y - 13, left + wide, y + 4))
+        drawing.text(x, y, words, "soft halo", anchor)
+
+    (limit, target), foot = limits, up.start - 8
+    if limit is not None and limit.value > across.high:
+        label(across.end, foot, f"{limit.text} →", "end")
+    elif limit is not None and limit.value < across.low:
+        label(across.start + 6, foot, f"← {limit.text}", "start")
+    elif limit is not None:
+        x = across.at(limit.value)
+        drawing.line(x, up.start, x, up.end, "limit")
+        late = x > (across.start + across.end) / 2
+        label(x - 6 if late else x + 6, foot, limit.text, "end" if late else "start")
+    if target is not None and target.value > up.high:
+        label(across.end, up.end + 14, f"↑ {target.text}", "end")
+    elif target is not None and target.value < up.low:
+        label(across.end, up.start - (28 if taken else 8), f"↓ {target.text}", "end")
+    elif target is not None:
+        y = up.at(target.value)
+        drawing.line(across.start, y, across.end, y, "limit")
+        label(across.end, y + 15 if y - 18 < up.end else y - 6, target.text, "end")
+    return taken
+
+
+def _points(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale], taken: list[Box]) -> None:
+    across, up = scales
+    taken += [Box(across.at(p.x) - 6, up.at(p.y) - 6, across.at(p.x) + 6, up.at(p.y) + 6) for p in points]
+    inside = Box(across.start + 2, up.end - 8, WIDTH - EDGE, up.start - 2)
+    for each in sorted(points, key=lambda point: (point.front, point.chosen)):
+        kind = "chosen" if each.chosen else "front" if each.front else "other"
+        _dot(drawing, across.at(each.x), up.at(each.y), kind, each.tip)
+    for each in sorted(points, key=lambda point: not point.chosen):
+        words, x, y = fit(each.label, 0.8 * (WIDTH - across.start)), across.at(each.x), up.at(each.y)
+        if words and (place := place_label(x, y, words, taken, inside)) is not None:
+            near = min(max(x, place[0]), place[0] + text_width(words))
+            edge = min(max(y, place[1] - 12), place[1] + 4)
+            if math.hypot(near - x, edge - y) > 13:
+                drawing.line(x, y, near, edge, "link")
+            drawing.text(*place, words, "strong halo" if each.chosen else "halo", whole=each.tip)
+
+
+# --- forest plots ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A row: a value with its interval, and whether it is significant."""
+    """A row: a value with its interval.
+
+    Attributes:
+        value: None if undefined.
+        clear: whether the value is significant.
+        failed: whether the value violates a limit.
+        references: values of others by name.
+    """
 
     name: str
-    value: float
+    value: Number
     low: Number
     high: Number
     clear: bool = True
+    failed: bool = False
+    references: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """Class of the style."""
+        return "failed" if self.failed else "bar" if self.clear else "unclear"
+
+    def values(self) -> list[float]:
+        """Return all numbers of the row."""
+        return [each for each in (self.value, self.low, self.high, *self.references.values()) if each is not None]
 
 
-def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -> str:
-    """Return the plot as SVG.
+DOTS = {"bar": "dot", "unclear": "unclear-dot", "failed": "failed-dot"}
+KINDS = {"bar": "significant", "unclear": "not significant", "failed": "limit exceeded"}
+
+
+def forest(
+    title: str,
+    rows: Sequence[ForestRow],
+    told: str,
+    *,
+    changes: bool,
+    zero: str = "no change",
+    sides: tuple[str, str] = ("worse", "better"),
+    within: tuple[float, float] = ANY,
+    key: Mapping[str, str] = KINDS,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return a forest plot as SVG: a value with its interval per row.
 
     Args:
         rows: at least one.
         told: label of the scale.
         changes: whether values are differences, so that zero is marked and signs are shown.
+        zero: meaning of zero.
+        sides: meaning of negative and positive differences.
+        within: possible range of values.
+        key: meaning of blue, grey and failed rows.
     """
-    foot = FOREST_TOP + len(rows) * ROW_HEIGHT + 8
-    ends = [value for row in rows for value in (row.value, row.low, row.high) if value is not None]
-    across = AxisScale.of([*ends, 0.0] if changes else ends, FOREST_LEFT, FOREST_RIGHT)
-    drawing = Drawing(title, foot + 3.4 * LINE)
+    drawing = Drawing(title)
+    ends = [value for row in rows for value in row.values()]
+    across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, EDGE + 2, WIDTH - EDGE - 2, within=within)
+    digits = 3 if max(map(abs, ends), default=0) < 10 else 1
+    top = drawing.top + (LINE - 6 if changes else -10)
+    texts, foot, places = [], top, []
+    for row in rows:
+        words = _value_text(row, digits, "+" if changes else "")
+        lines = _label_lines(row.name, text_width(words))
+        places.append(foot)
+        foot += len(lines) * LINE + 22
+        texts.append((lines, words))
     for value in across.ticks():
-        drawing.line(across.at(value), foot, across.at(value), FOREST_TOP, "grid")
-        words = (f"{value:+,.4g}" if value else "0") if changes else f"{value:,.4g}"
-        drawing.text(across.at(value), foot + LINE, words, "soft", "middle")
+        drawing.line(across.at(value), foot, across.at(value), top, "grid")
     if changes:
-        drawing.line(across.at(0), foot, across.at(0), FOREST_TOP, "axis")
-    for number, row in enumerate(rows):
-        _row(drawing, row, across, FOREST_TOP + (number + 0.8) * ROW_HEIGHT)
-    drawing.text((FOREST_LEFT + FOREST_RIGHT) / 2, foot + 2.2 * LINE, told, "soft", "middle")
+        drawing.line(across.at(0), foot, across.at(0), top, "axis")
+        drawing.centred(across.at(0), top - 5, f"0 = {zero}")
+    for row, (lines, words), start in zip(rows, texts, places, strict=True):
+        for number, line in enumerate(lines, start=1):
+            if line:
+                drawing.text(EDGE, start + number * LINE - 2, line, "halo", whole=row.name)
+        base = start + len(lines) * LINE
+        drawing.text(WIDTH - EDGE, base - 2, words, "halo", "end")
+        _row(drawing, row, across, base + 9)
+    drawing.line(across.start, foot, across.end, foot, "axis")
+    free = 0.0
+    for value in across.ticks():
+        words = (f"{value:+,.4g}" if value else "0") if changes else f"{value:,.4g}"
+        half = text_width(words) / 2
+        x = min(max(across.at(value), EDGE + half), WIDTH - EDGE - half)
+        if x - half >= free:
+            drawing.text(x, foot + LINE - 2, words, "soft", "middle")
+            free = x + half + 6
+    y = foot + 2.1 * LINE
+    if changes:
+        drawing.text(EDGE, y, f"← {sides[0]}", "strong")
+        drawing.text(WIDTH - EDGE, y, f"{sides[1]} →", "strong", "end")
+        y += LINE
+    y = drawing.centred(WIDTH / 2, y, told) + 3
+    y = drawing.legend(_row_key(drawing, rows, key), y)
+    drawing.notes(notes, y)
     return drawing.svg()
 
 
+def _value_text(row: ForestRow, digits: int, sign: str) -> str:
+    if row.value is None:
+        return "undefined"
+    if row.low is None or row.high is None:
+        return f"{row.value:{sign}.{digits}f}"
+    return f"{row.value:{sign}.{digits}f} [{row.low:{sign}.{digits}f}, {row.high:{sign}.{digits}f}]"
+
+
+def _label_lines(name: str, taken: float) -> list[str]:
+    """Return the lines of a row's name; next to the last line, `taken` is free for the value."""
+    room = WIDTH - 2 * EDGE
+    if text_width(name) <= room - taken - 10:
+        return [escape_controls(name)]
+    first, *rest = wrap(name, room)
+    return [first, fit(" ".join(rest), room - taken - 10)] if rest else [first, ""]
+
+
 def _row(drawing: Drawing, row: ForestRow, across: AxisScale, y: float) -> None:
-    drawing.text(288, y + 4, shortened(row.name, MAX_LABEL_LETTERS), "", "end")
     if row.low is not None and row.high is not None:
-        drawing.line(across.at(row.low), y, across.at(row.high), y, "bar" if row.clear else "doubt")
-    drawing.dot(across.at(row.value), y, "front" if row.clear else "doubtdot", row.name)
+        drawing.line(across.at(row.low), y, across.at(row.high), y, row.kind)
+    for number, (name, value) in enumerate(row.references.items()):
+        drawing.shape(across.at(value), y, SYMBOLS[number % len(SYMBOLS)], "reference", f"{name}: {value:,.4g}")
+    if row.value is not None:
+        drawing.dot(across.at(row.value), y, DOTS[row.kind], row.name, 5)
+
+
+def _row_key(drawing: Drawing, rows: Sequence[ForestRow], key: Mapping[str, str]) -> Iterable[tuple[Swatch, str]]:
+    def swatch(kind: str) -> Swatch:
+        def draw(x: float, y: float) -> None:
+            drawing.line(x - 11, y, x + 11, y, kind)
+            drawing.dot(x, y, DOTS[kind], key[kind], 5)
+
+        return draw
+
+    def symbol(number: int) -> Swatch:
+        return lambda x, y: drawing.shape(x, y, SYMBOLS[number % len(SYMBOLS)], "reference")
+
+    kinds = {row.kind for row in rows}
+    if kinds != {"bar"}:
+        yield from ((swatch(kind), words) for kind, words in key.items() if kind in kinds)
+    for number, name in enumerate(dict.fromkeys(name for row in rows for name in row.references)):
+        yield symbol(number), name

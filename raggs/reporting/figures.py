@@ -11,7 +11,7 @@ from raggs.base.types import Number
 from raggs.evaluation.analyses.robustness import DepthAnalysis
 from raggs.evaluation.messages import interval_words
 from raggs.evaluation.models import EvalReport, ReportPart
-from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
+from raggs.evaluation.svg import SHARE, ChartAxis, Curve, ForestRow, chart, forest, inlined
 
 
 class SvgFigure(ReportPart):
@@ -35,8 +35,9 @@ def _means(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
     scores = [(each.name, each.scores[measure]) for each in report.systems]
     rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in scores if part.mean is not None]
     if rows:
-        words = f"{measure} of each system"
-        yield SvgFigure(words=words, svg=inlined(forest(words, rows, f"mean, {interval_words(report)}", changes=False)))
+        words = f"How good is each system? Mean {measure}"
+        told = f"mean {measure}, {interval_words(report)}"
+        yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=False, within=SHARE)))
 
 
 def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
@@ -47,9 +48,10 @@ def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
         if part.measure == measure and part.difference is not None
     ]
     if rows:
-        words = f"{measure} per query, compared with {report.comparisons[0].baseline}"
-        told = f"mean paired difference, {report.confidence:.0%} interval; grey: not significant"
-        yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=True)))
+        baseline = report.comparisons[0].baseline
+        words = f"Which system differs from {baseline} in {measure}?"
+        told = f"mean difference of {measure} per query, {report.confidence:.0%} interval"
+        yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=True, zero=f"equal to {baseline}")))
 
 
 def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
@@ -58,9 +60,11 @@ def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
         Curve((system,), points) for system, part in found if len(points := _defined_points(part.means.items())) > 1
     ]
     if lines:
-        words = f"{found[0].part.measure} by cutoff"
+        measure = found[0].part.measure
+        words = f"How does {measure} grow with the passages in the prompt?"
         ticks = sorted({x for line in lines for x, _ in line.points})
-        drawn = curves(words, lines, ("k, passages in the prompt", found[0].part.measure), ticks, coloured=True)
+        axes = (ChartAxis("k, passages in the prompt", ticks=ticks, log=True), ChartAxis(measure, SHARE))
+        drawn = chart(words, axes, lines=lines)
         yield SvgFigure(words=words, svg=inlined(drawn))
 
 
@@ -68,13 +72,15 @@ def _recall(report: EvalReport) -> Iterator[SvgFigure]:
     """Yield the curve of the share of queries with at least a given recall."""
     lines = [(each.name, each.robustness[-1]) for each in report.systems if each.robustness]
     if lines:
-        words = f"share of queries with at least the given {lines[0][1].measure}"
+        measure = lines[0][1].measure
+        words = f"How many queries reach each {measure}?"
         named = [
             Curve((name,), _defined_points((float(at), each) for at, each in part.shares.items()))
             for name, part in lines
         ]
         ticks = sorted({x for line in named for x, _ in line.points})
-        drawn = curves(words, named, (lines[0][1].measure, "share of queries"), ticks, coloured=True)
+        axes = (ChartAxis(measure, SHARE, ticks), ChartAxis(f"share of queries with at least that {measure}", SHARE))
+        drawn = chart(words, axes, lines=named)
         yield SvgFigure(words=words, svg=inlined(drawn))
 
 

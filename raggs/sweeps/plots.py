@@ -14,21 +14,15 @@ from raggs.base.document import GLOSSARY, csv_text, frame_of, markdown
 from raggs.base.types import Number
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import (
-    HIGH,
-    LEFT,
-    LINE,
-    MAX_LINE_LETTERS,
-    RIGHT,
-    TOP,
-    AxisScale,
-    Box,
+    POSITIVE,
+    SHARE,
+    AxisLimit,
+    ChartAxis,
     Curve,
-    Drawing,
     ForestRow,
-    curves,
+    Point,
+    chart,
     forest,
-    place_label,
-    shortened,
 )
 from raggs.sweeps.comparing import best_first, fold_similar_systems
 from raggs.sweeps.layout import SYSTEMS, lay_out
@@ -38,11 +32,13 @@ from raggs.sweeps.models import SweepReport, SystemRow
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-KEYED = 12  # systems that are named below a plot
-SERIES = 8  # lines of a plot over k
+NAMED = 6  # systems of the frontier that are named in a plot
 BARS = 24  # effects
-COLOURS = "blue: the front, over deciding measures, latency and cost; grey: the others"
-Point = tuple[SystemRow, float, float]
+KEY = {
+    "chosen": "chosen",
+    "front": "on the frontier of quality, latency and cost",
+    "other": "other systems",
+}
 Figure = Callable[[SystemRow], Number]
 
 
@@ -51,9 +47,15 @@ def plots(report: SweepReport) -> dict[str, tuple[str, str]]:
     measure = report.quality[0]
     found = {
         "front.svg": (f"{measure} and latency of each system", _front(report, _limited(report), "ms")),
-        "front-cost.svg": (f"{measure} and price of each system", _front(report, _price, "usd")),
-        "quality-over-k.svg": (f"{measure} over candidates", _over_k(report, _quality(measure), measure)),
-        "latency-over-k.svg": ("latency over candidates", _over_k(report, _median_latency, "p50 in ms")),
+        "front-cost.svg": (f"{measure} and cost of each system", _front(report, _price, "usd")),
+        "quality-over-k.svg": (
+            f"{measure} by number of candidates",
+            _over_k(report, _quality(measure), "Do more candidates improve the quality?", measure),
+        ),
+        "latency-over-k.svg": (
+            "latency by number of candidates",
+            _over_k(report, _median_latency, "How much latency do more candidates add?", "median latency in ms"),
+        ),
         "effects.svg": (f"main effects on {measure}", _effects(report)),
     }
     return {name: (words, svg) for name, (words, svg) in found.items() if svg is not None}
@@ -84,100 +86,77 @@ def _quality(measure: str) -> Figure:
 
 
 def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
-    """Plot quality over latency or cost, with the front joined, the choice ringed and the limits dashed."""
+    """Plot quality over latency or cost, with the front joined and named, the choice ringed and the limits marked."""
     measure, ordered = report.quality[0], best_first(report)
     folded, quality = fold_similar_systems(report, ordered), _quality(report.quality[0])
     rows = [row for row in ordered if row.name not in folded]
-    points = [(row, x, y) for row in rows if (x := figure(row)) is not None and (y := quality(row)) is not None]
-    if not points or (unit == "usd" and len({x for _, x, _ in points}) < 2):
+    found = [(row, x, y) for row in rows if (x := figure(row)) is not None and (y := quality(row)) is not None]
+    if not found or (unit == "usd" and len({x for _, x, _ in found}) < 2):
         return None
-    keyed = [point for point in points if _is_labelled(report, point[0])][:KEYED]
-    foot = TOP + HIGH
-    waits, limits = unit == "ms", report.choice.limits
-    limit = limits.get("latency_ms" if waits else "usd_per_1k")
-    across = AxisScale.of([x for _, x, _ in points] + ([limit] if limit else []), LEFT, RIGHT, log=True)
-    up = AxisScale.of([y for _, _, y in points] + [limits[key] for key in ("quality",) if key in limits], foot, TOP)
-    drawing = Drawing(f"{measure} over {'waiting' if waits else 'price'}", foot + 3.2 * LINE + (len(keyed) + 1) * LINE)
-    scale = ", logarithmic" if across.log else ""
-    wait = f"{'p50' if limit is None else 'p95'} in ms before generation"
-    title = wait if waits else "USD for 1,000 questions"
-    drawing.frame(across, up, (title + scale, measure))
-    _limits(drawing, across, up, limit, limits.get("quality"))
-    _front_line(drawing, [(across.at(x), up.at(y)) for row, x, y in points if row.name in report.front])
-    _points(drawing, report, points, keyed, (across, up))
-    _key(drawing, report, keyed, (foot + 3.4 * LINE, ms if waits else usd))
-    return drawing.svg()
+    timed, limits = unit == "ms", report.choice.limits
+    said, limit, target = (
+        ms if timed else usd,
+        limits.get("latency_ms" if timed else "usd_per_1k"),
+        limits.get("quality"),
+    )
+    front = [row.name for row, _, _ in found if row.name in report.front]
+    named = sorted(front, key=lambda name: name != report.choice.winner)[:NAMED]
+    points = [
+        Point(
+            x,
+            y,
+            row.name if row.name in named or row.name == report.choice.winner else "",
+            f"{row.name}: {y:.3f}, {said(x)}",
+            row.name in report.front or row.name == report.choice.winner,
+            row.name == report.choice.winner,
+        )
+        for row, x, y in found
+    ]
+    latency = f"{'median' if limit is None else 'p95'} latency before generation in ms"
+    across = ChartAxis(
+        latency if timed else "USD per 1,000 queries",
+        log=True,
+        limit=None if limit is None else AxisLimit(limit, f"limit {said(limit)}"),
+        within=POSITIVE,
+    )
+    up = ChartAxis(
+        measure, SHARE, limit=None if target is None else AxisLimit(target, f"required quality {target:.4g}")
+    )
+    more = len(front) - len(named)
+    return chart(
+        f"Which system is best at each {'latency' if timed else 'cost'}?",
+        (across, up),
+        points=points,
+        steps=_front_line([(x, y) for row, x, y in found if row.name in report.front]),
+        key={kind: words for kind, words in KEY.items() if kind in {_kind(point) for point in points}},
+        notes=(f"{more} more on the frontier without a name",) if more > 0 else (),
+    )
 
 
-def _is_labelled(report: SweepReport, row: SystemRow) -> bool:
-    return row.name in report.front or row.name == report.choice.winner
+def _kind(point: Point) -> str:
+    return "chosen" if point.chosen else "front" if point.front else "other"
 
 
-def _limits(drawing: Drawing, across: AxisScale, up: AxisScale, limit: float | None, target: float | None) -> None:
-    if limit is not None:
-        drawing.line(across.at(limit), up.start, across.at(limit), up.end, "limit")
-        drawing.text(across.at(limit) - 5, up.end + 12, "limit", "soft", "end")
-    if target is not None:
-        drawing.line(across.start, up.at(target), across.end, up.at(target), "limit")
-        drawing.text(across.end - 5, up.at(target) - 5, "quality to be reached", "soft", "end")
-
-
-def _front_line(drawing: Drawing, places: Sequence[tuple[float, float]]) -> None:
-    """Draw the frontier as steps from the fastest or cheapest system to the best."""
+def _front_line(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the frontier as steps from the fastest or cheapest system to the best."""
     best: list[tuple[float, float]] = []
-    for x, y in sorted(places):
-        if not best or y < best[-1][1]:
+    for x, y in sorted(places, key=lambda place: (place[0], -place[1])):
+        if not best or y > best[-1][1]:
             best.append((x, y))
-    if len(best) > 1:
-        corners = [corner for one, other in pairwise(best) for corner in ((other[0], one[1]), other)]
-        drawing.path([best[0], *corners], "frontline")
-
-
-def _points(
-    drawing: Drawing,
-    report: SweepReport,
-    points: Sequence[Point],
-    keyed: Sequence[Point],
-    scales: tuple[AxisScale, AxisScale],
-) -> None:
-    across, up = scales
-    taken = [Box(across.at(x) - 4, up.at(y) - 4, across.at(x) + 4, up.at(y) + 4) for _, x, y in points]
-    inside = Box(across.start, up.end, across.end, up.start)
-    for row, x, y in reversed(points):
-        on = row.name in report.front
-        drawing.dot(across.at(x), up.at(y), "front" if on else "other", row.name, 5 if on else 4)
-        if row.name == report.choice.winner:
-            drawing.dot(across.at(x), up.at(y), "chosen", row.name, 9)
-    for number, (_, x, y) in enumerate(keyed, start=1):
-        if place := place_label(across.at(x), up.at(y), str(number), taken, inside):
-            drawing.text(*place, str(number), "strong")
-
-
-def _key(
-    drawing: Drawing, report: SweepReport, keyed: Sequence[Point], where: tuple[float, Callable[[float], str]]
-) -> None:
-    """Return the names of the numbered systems."""
-    top, said = where
-    for number, (row, x, y) in enumerate(keyed, start=1):
-        chosen = row.name == report.choice.winner
-        what = " (the choice, ringed)" if chosen else ""
-        words = f"{number}  {shortened(row.name, MAX_LINE_LETTERS - 40)}: {y:.3f}, {said(x)}{what}"
-        drawing.text(LEFT, top + (number - 1) * LINE, words, "strong" if chosen else "")
-    more = sum(row.name in report.front for row in report.systems) - len(keyed)
-    beyond = f"; {more} more on it" if len(keyed) == KEYED and more > 0 else ""
-    drawing.text(LEFT, top + len(keyed) * LINE, COLOURS + beyond, "soft")
+    return best[:1] + [corner for one, other in pairwise(best) for corner in ((other[0], one[1]), other)]
 
 
 # --- over k ---------------------------------------------------------------------------------------------------
 
 
-def _over_k(report: SweepReport, figure: Figure, title: str) -> str | None:
+def _over_k(report: SweepReport, figure: Figure, title: str, quantity: str) -> str | None:
     """Plot one line per family of systems that differ only in k; equal lines are drawn once."""
-    lines = _series(report, figure)[:SERIES]
+    lines = _series(report, figure)
     if not lines:
         return None
     ks = sorted({k for line in lines for k, _ in line.points})
-    return curves(f"{title} over candidates", lines, ("k, candidates", title), ks)
+    up = ChartAxis(quantity, SHARE if quantity == report.quality[0] else POSITIVE)
+    return chart(title, (ChartAxis("k, number of candidates", ticks=ks, log=True), up), lines=lines)
 
 
 def _series(report: SweepReport, figure: Figure) -> list[Curve]:
@@ -215,8 +194,8 @@ def _effects(report: SweepReport) -> str | None:
     ][:BARS]
     if not rows:
         return None
-    told = f"mean change with {report.confidence:.0%} intervals; grey: may be chance"
-    return forest(f"Main effects on {report.quality[0]}", rows, told, changes=True)
+    told = f"mean change of {report.quality[0]}, {report.confidence:.0%} interval"
+    return forest("Which setting changes the quality?", rows, told, changes=True)
 
 
 UNKNOWN_SCORE = ScorePart(mean=None, low=None, high=None, valid=0)

@@ -78,22 +78,23 @@ def test_recall_is_drawn_over_what_is_read_through_the_cutoffs_with_intervals() 
             system("large", "10", 0.95, 8000),
         )
     )["recall-over-length.svg"][1]
-    assert [each.get("d", "").count("L") for each in marks(drawn, "series")] == [1, 1]
-    assert len(marks(drawn, "front")) == 4 and len(marks(drawn, "doubt")) == 4
-    first = [float(mark.get("cx", "0")) for mark in marks(drawn, "front")[:2]]
+    small = marks(drawn, "series s0")
+    assert [each.get("d", "").count("L") for each in (*small, *marks(drawn, "series s1"))] == [1, 1]
+    assert len(marks(drawn, "mark s0")) == 3 and len(marks(drawn, "span s0")) == 2, "two points and the label"
+    first = [float(place.split()[0]) for place in small[0].get("d", "").removeprefix("M").split("L")]
     assert first == sorted(first), "the least first, however the report has them"
-    assert {"1  small", "2  large"} <= set(texts(drawn))
-    assert "mean characters retrieved per question" in texts(drawn)
+    assert {"small", "large"} <= set(texts(drawn))
+    assert "mean characters retrieved per query" in texts(drawn)
 
 
 def test_what_cannot_be_told_from_the_baseline_is_grey() -> None:
     rows = (system("small", "5", 0.6, 9, 0.1), system("same", "5", 0.6, 9, 0.11), system("best", "5", 0.6, 9, 0.2))
     told = (against("same", "inconclusive"), against("best", "better"))
     drawn = plots(report(*rows, comparisons=told))["iou.svg"][1]
-    assert len(marks(drawn, "front")) == 2 and len(marks(drawn, "doubtdot")) == 1
-    assert texts(drawn)[0] == "IoU at k = 5"
+    assert len(marks(drawn, "bar")) == 3 and len(marks(drawn, "unclear")) == 2, "rows and the legend"
+    assert "IoU at k = 5" in " ".join(texts(drawn)[:2])
     assert [text for text in texts(drawn) if text in ("small", "same", "best")] == ["best", "same", "small"]
-    assert "mean with 95% intervals; grey: not significantly different from small" in texts(drawn)
+    assert "not significantly different from small" in texts(drawn)
 
 
 def test_without_a_value_there_is_no_line() -> None:

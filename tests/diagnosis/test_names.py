@@ -100,7 +100,7 @@ def test_files_hold_tables_and_a_figure_a_language(measured: DiagnosisResult) ->
     assert "edit_distance_near_miss" in text and "-100.0 [-100.0, -100.0]" in text
     assert "| perturber | wordllama, en | wordllama, fr |" in text
     figure = (measured.folder / "names-fr.svg").read_text()
-    assert "gibberish_name" in figure and "published values" in figure
+    assert "gibberish_name" in figure and "voyage-3.5, published" in figure
     assert found_in(measured.report) == measured.found
     assert json.loads((measured.folder / "names.json").read_text())["found"]["cleaned"] is True
 

@@ -71,7 +71,7 @@ class Tiny(Diagnosis[TinyFound]):
         return (Section("Sums", (), Table(("embedder", "text", "sum"), rows)),)
 
     def plots(self, found: TinyFound) -> Mapping[str, str]:
-        drawing = Drawing("sums", 100)
+        drawing = Drawing("sums")
         for at, row in enumerate(row for each in found.rows.values() for row in each):
             drawing.text(10, 20 * at, f"{row.total:.3f}")
         return {"sums": drawing.svg()}

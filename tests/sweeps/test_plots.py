@@ -73,16 +73,19 @@ def test_a_price_is_plotted_only_where_it_differs(report: SweepReport) -> None:
 
 
 def test_the_choice_is_ringed_and_limits_are_drawn(report: SweepReport) -> None:
-    limits = {"latency_ms": 250.0, "usd_per_1k": 2.5, "quality": 0.5}
+    limits = {"latency_ms": 250.0, "usd_per_1k": 2.5, "quality": 0.1}
     told = priced(report, [0.1, 0.2, 1, 2, 3, 4])
     told = told.model_copy(update={"choice": told.choice.model_copy(update={"limits": limits})})
     for name in ("front.svg", "front-cost.svg"):
         root = ET.fromstring(plots(told)[name][1])
         kinds = [element.get("class") for element in root.iter()]
-        assert kinds.count("chosen") == 1
-        assert kinds.count("limit") == 2
+        assert kinds.count("chosen") == 2, "the point and its entry of the legend"
+        assert kinds.count("limit") == 1, "the required quality is far below all systems, so an arrow shows it"
+        texts = [element.text for element in root.iter() if element.tag == f"{SVG}text"]
+        assert "↓ required quality 0.1" in texts
+        assert ("limit 250 ms" if name == "front.svg" else "limit $2.50") in texts
         ring = next(element for element in root.iter() if element.get("class") == "chosen")
-        assert ring.findtext(f"{SVG}title") == told.choice.winner
+        assert (ring.findtext(f"{SVG}title") or "").startswith(f"{told.choice.winner}: ")
 
 
 def test_nothing_measured_draws_nothing(report: SweepReport) -> None:

@@ -33,7 +33,7 @@ from raggs.diagnosis.depth.measuring import (
     verdict,
 )
 from raggs.diagnosis.models import KeyFigure
-from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing
+from raggs.evaluation.svg import SHARE, ChartAxis, Curve, Point, chart
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import REGISTRY
@@ -41,7 +41,6 @@ from raggs.parts.retrievers.depth import REQUIRED_SOURCES, RoutedDepth
 from raggs.runs.forecast import rewritten
 from raggs.stages.embed import EmbedConfig
 
-LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
 ROUTED, SHALLOW, DEEP = "routed", "shallow", "deep"
 
 
@@ -123,27 +122,19 @@ def _plot(found: DepthFindings) -> str:
     places = {each.policy: (each.share or 0.0, each.far.mean or 0.0) for each in found.policies}
     ends = [places[SHALLOW], places[DEEP]]
     lines = {"random": ends, "oracle": list(found.oracle), "steps of the fit": list(found.path)}
-    foot = TOP + HIGH
-    across, up = (
-        AxisScale.of([0.0, 1.0], LEFT, RIGHT),
-        AxisScale.of([y for line in lines.values() for _, y in line], foot, TOP),
-    )
-    drawing = Drawing(f"{found.far} by share of queries searched deeper", foot + 5.6 * LINE)
-    drawing.frame(across, up, ("share of queries searched deeper", found.far))
-    for number, (name, points) in enumerate(lines.items(), start=1):
-        spots = [(across.at(x), up.at(y)) for x, y in points]
-        if len(spots) > 1:
-            drawing.path(spots, "series")
-        (x, y), (to_x, to_y) = spots[(len(spots) - 1) // 2], spots[len(spots) // 2]
-        drawing.text((x + to_x) / 2 + 4, (y + to_y) / 2 - 6, str(number), "strong")
-        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {name}")
     marks = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all", ROUTED: ROUTED}
-    for policy, words in marks.items():
-        x, y = across.at(places[policy][0]), up.at(places[policy][1])
-        drawing.dot(x, y, "front", words)
-        down = -10 if policy == ROUTED else 16
-        drawing.text(x + (-8 if policy == DEEP else 8), y + down, words, "strong", "end" if policy == DEEP else "start")
-    return drawing.svg()
+    points = [
+        Point(
+            *places[policy], words, f"{words}: {places[policy][0]:.0%}, {places[policy][1]:.3f}", True, policy == ROUTED
+        )
+        for policy, words in marks.items()
+    ]
+    return chart(
+        "How much does a deeper search of some queries improve the quality?",
+        (ChartAxis("share of queries searched deeper", SHARE), ChartAxis(found.far, SHARE)),
+        lines=[Curve((name,), tuple(line)) for name, line in lines.items() if line],
+        points=points,
+    )
 
 
 HEAD = "# {name}: {deep} candidates for some queries, {base} for the others, as measured by `raggs diagnose depth`.\n"

@@ -57,7 +57,7 @@ from raggs.diagnosis.index.models import (
     TunedPart,
 )
 from raggs.diagnosis.models import KeyFigure
-from raggs.evaluation.svg import Curve, curves
+from raggs.evaluation.svg import POSITIVE, SHARE, ChartAxis, Curve, chart
 from raggs.parts import indexes
 from raggs.stats.index_loss import robustness
 
@@ -179,7 +179,7 @@ def _mean(name: str, part: PointPart) -> float:
 
 
 def _over_recall(
-    title: str, points: Sequence[PointPart], what: str, k: int, value: Callable[[PointPart], float]
+    title: str, points: Sequence[PointPart], up: ChartAxis, k: int, value: Callable[[PointPart], float]
 ) -> str:
     recalls = [(part, part.values["recall"].mean or 0.0) for part in points]
     drawn = [(part, recall) for part, recall in recalls if recall >= MIN_PLOTTED_RECALL]
@@ -188,7 +188,7 @@ def _over_recall(
         for name in dict.fromkeys(part.index for part in points)
         if (line := [(recall, value(part)) for part, recall in drawn if part.index == name])
     ]
-    return curves(title, lines, (f"mean recall@{k}", what), TICKS, coloured=True) if lines else ""
+    return chart(title, (ChartAxis(f"mean recall@{k}", SHARE, TICKS), up), lines=lines) if lines else ""
 
 
 def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int) -> str:
@@ -204,10 +204,9 @@ def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int)
         for part in matched
         if part.level == level
     ]
-    title = f"Share of queries with a recall of at least delta, at a mean recall@{k} of {level:g}: {matched[0].origin}"
-    return curves(
-        title, lines, ("delta", "share of queries with a recall of at least delta"), sorted(deltas), coloured=True
-    )
+    title = f"How many queries reach each recall@{k} at a mean of {level:g}? ({matched[0].origin})"
+    up = ChartAxis(f"share of queries with a recall@{k} of at least delta", SHARE)
+    return chart(title, (ChartAxis("delta", SHARE, sorted(deltas)), up), lines=lines)
 
 
 EXACT = "flat"
@@ -384,12 +383,17 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             points = [part for part in found.points if (part.k, part.origin) == (k, origin)]
             end = f"{k}-{origin.split()[0]}"
             for delta in dict.fromkeys(wanted):
-                title, name = f"Queries with a recall@{k} of at least {delta:g}, {origin}", robustness(delta)
-                reached = partial(_mean, name)
-                drawn[f"r{delta:g}-{end}"] = _over_recall(title, points, name, k, reached)
+                title = f"How many queries reach a recall@{k} of {delta:g}? ({origin})"
+                up = ChartAxis(f"share of queries with a recall@{k} of at least {delta:g}", SHARE)
+                reached = partial(_mean, robustness(delta))
+                drawn[f"r{delta:g}-{end}"] = _over_recall(title, points, up, k, reached)
             matched = [part for part in found.matched if (part.k, part.origin) == (k, origin) and part.bracketed]
             drawn[f"deltas-{end}"] = _over_delta(matched, found.deltas, k)
-            drawn[f"qps-{end}"] = _over_recall(f"Queries per second, {origin}", points, "qps", k, lambda part: part.qps)
+            title, up = (
+                f"How fast is each index at each recall? ({origin})",
+                ChartAxis("queries per second", POSITIVE),
+            )
+            drawn[f"qps-{end}"] = _over_recall(title, points, up, k, lambda part: part.qps)
         return {name: svg for name, svg in drawn.items() if svg}
 
 

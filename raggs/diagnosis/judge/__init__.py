@@ -42,13 +42,12 @@ from raggs.diagnosis.judge.measuring import (
     pools_of,
 )
 from raggs.diagnosis.models import KeyFigure
-from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest
+from raggs.evaluation.svg import SHARE, AxisLimit, ChartAxis, Curve, ForestRow, chart, forest
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.judges import Judge
 from raggs.runs.forecast import follow
 from raggs.stages.replay import Batch
 
-LEFT, RIGHT, TOP, FOOT = 60, WIDTH - 24, 78, 320
 COIN = 0.5
 NO_WHOLE_ORDER = "no order of a whole pool"
 
@@ -173,30 +172,20 @@ def _number(part: PoolsPart) -> str:
 
 def _by_place(found: JudgeFindings) -> str:
     """Return the plot of how often neighbours keep their order, by rank."""
-    drawing = Drawing(f"{found.judge}: neighbouring pairs that keep their order", FOOT + 3.4 * LINE)
-    across, up = AxisScale(0, len(found.places), LEFT, RIGHT), AxisScale(0.4, 1.02, FOOT, TOP)
-    for value in up.ticks():
-        drawing.line(LEFT, up.at(value), RIGHT, up.at(value), "grid")
-        drawing.text(LEFT - 7, up.at(value) + 4, f"{value:g}", "soft", "end")
-    drawing.line(LEFT, up.at(COIN), RIGHT, up.at(COIN), "limit")
-    for at, part in enumerate(found.places):
-        drawing.text(across.at(at + 0.5), FOOT + LINE, part.places, "soft", "middle")
-        _mark(drawing, across.at(at + 0.4), up, part.again, ("bar", "front", "one prompt, repeated"))
-        _mark(drawing, across.at(at + 0.6), up, part.ranked, ("doubt", "doubtdot", "rank stage"))
-    drawing.text((LEFT + RIGHT) / 2, FOOT + 2.2 * LINE, "position in the order", "soft", "middle")
-    drawing.text(
-        LEFT, TOP - 26, "blue: one prompt, repeated · grey: rank stage, repeated · dashes: random guessing", "soft"
-    )
-    return drawing.svg()
-
-
-def _mark(drawing: Drawing, x: float, up: AxisScale, part: PoolsPart, kinds: tuple[str, str, str]) -> None:
-    line, dot, name = kinds
-    if part.mean is None:
-        return
-    if part.low is not None and part.high is not None:
-        drawing.line(x, up.at(part.low), x, up.at(part.high), line)
-    drawing.dot(x, up.at(part.mean), dot, f"{name}: {part.mean:.3f}")
+    kinds: Mapping[str, list[PoolsPart]] = {
+        "one prompt, repeated": [part.again for part in found.places],
+        "rank stage, repeated": [part.ranked for part in found.places],
+    }
+    lines = []
+    for shift, (name, parts) in zip((-0.07, 0.07), kinds.items(), strict=True):
+        known = [(at + shift, part.mean, part) for at, part in enumerate(parts) if part.mean is not None]
+        spans = tuple(None if part.low is None or part.high is None else (part.low, part.high) for *_, part in known)
+        if known:
+            lines.append(Curve((name,), tuple((at, mean) for at, mean, _ in known), spans))
+    names = {float(at): part.places for at, part in enumerate(found.places)}
+    across = ChartAxis("position in the order", ticks=list(names), names=names)
+    up = ChartAxis("share of pairs that keep their order", SHARE, limit=AxisLimit(COIN, f"random guessing {COIN:g}"))
+    return chart(f"Where do neighbouring pairs keep their order? ({found.judge})", (across, up), lines=lines)
 
 
 async def count_asks(
@@ -373,7 +362,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         if rows:
             told = "share of reversed pairs, 95% interval over pools"
             drawn["disagreement"] = forest(
-                f"{found.judge}: repeated orders of the same passages", rows, told, changes=False
+                f"How often does the order of a pair change? ({found.judge})", rows, told, changes=False, within=SHARE
             )
         if any(part.again.mean is not None or part.ranked.mean is not None for part in found.places):
             drawn["places"] = _by_place(found)

@@ -48,7 +48,7 @@ from raggs.diagnosis.names.scoring import (
     perturb_golden,
     rehearse_golden,
 )
-from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, AxisScale, Box, Drawing, place_label, shortened
+from raggs.evaluation.svg import ChartAxis, ForestRow, Point, chart, forest
 from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber
 from raggs.stats.name_margins import LEAST_BASE, Margins, margin_change, margins, mean_of, ratio
@@ -150,59 +150,38 @@ def published(language: str, perturber: str) -> dict[str, float]:
     return {name: values[ORDER.index(perturber)] for name, values in CHANGES.get(language, {}).items()}
 
 
-START, END, HEAD = 300, WIDTH - 24, 52
-BAR = 15.0  # height of one scorer's bar in the plot
-GAP = 10.0  # gap between perturbers in the plot
-MAX_LABEL_LETTERS = 40
-KEY = (
-    "blue bars: measured here; dashed: limit exceeded",
-    "grey dots: text-embedding-3-large, rings: voyage-3.5, published values",
-)
+KEY = {"bar": "within the limit", "unclear": "limit not decided", "failed": "limit exceeded"}
 
 
 # --- changes of the margin ------------------------------------------------------------------------------------
 
 
 def _bars(subjects: Sequence[SubjectPart]) -> str:
-    language, rows = subjects[0].language, [part.perturber for part in subjects[0].ablations]
-    step = len(subjects) * BAR + GAP
-    foot = HEAD + len(rows) * step
-    parts = [part.percent for subject in subjects for part in subject.ablations]
-    ends = [each for part in parts for each in (part.value, part.low, part.high) if each is not None]
-    targets = {name: published(language, name) for name in rows}
-    ends += [value for target in targets.values() for value in target.values()]
-    across = AxisScale.of([*ends, 0.0], START, END)
-    drawing = Drawing(f"Change of the name margin in percent, {language}", foot + 4.6 * LINE)
-    for value in across.ticks():
-        drawing.line(across.at(value), foot, across.at(value), HEAD - 8, "grid")
-        drawing.text(across.at(value), foot + LINE, f"{value:+,.4g}" if value else "0", "soft", "middle")
-    drawing.line(across.at(0), foot, across.at(0), HEAD - 8, "axis")
-    for row, name in enumerate(rows):
-        y = HEAD + row * step
-        for at, subject in enumerate(subjects):
-            label = f"{name}: {subject.scorer}" if at == 0 else subject.scorer
-            part = subject.ablations[row]
-            _bar(drawing, across, y + at * BAR + BAR / 2, part, label if len(subjects) > 1 else name)
-        for place, (model, value) in enumerate(targets[name].items()):
-            kind = "other" if model == LARGE else "chosen"
-            told = f"{model}: {value:+.1f}%, published"
-            drawing.dot(across.at(value), y + place * 6 + step / 2 - 8, kind, told, 3)
-    for row, line in enumerate(KEY):
-        drawing.text(16, foot + (2.4 + row) * LINE, line, "soft")
-    return drawing.svg()
-
-
-def _bar(drawing: Drawing, across: AxisScale, y: float, part: AblationPart, label: str) -> None:
-    drawing.text(START - 10, y + 4, shortened(label, MAX_LABEL_LETTERS), "", "end")
-    value, low, high = part.percent.value, part.percent.low, part.percent.high
-    if value is None:
-        return
-    kind = "bar" if part.holds is not False else "limit"
-    for shift in (-3.0, -1.0, 1.0, 3.0):
-        drawing.line(across.at(0), y + shift, across.at(value), y + shift, kind)
-    drawing.dot(across.at(value), y, "front", f"{label}: {value:+.1f}%", 3.5)
-    if low is not None and high is not None:
-        drawing.line(across.at(low), y, across.at(high), y, "axis")
+    language, names = subjects[0].language, [part.perturber for part in subjects[0].ablations]
+    rows = []
+    for number, name in enumerate(names):
+        for subject in subjects:
+            part = subject.ablations[number]
+            percent = part.percent
+            rows.append(
+                ForestRow(
+                    f"{name}, {subject.scorer}" if len(subjects) > 1 else name,
+                    percent.value,
+                    percent.low,
+                    percent.high,
+                    part.holds is not None,
+                    part.holds is False,
+                    {f"{model}, published": value for model, value in published(language, name).items()},
+                )
+            )
+    return forest(
+        f"How does each change of a name shift the name margin? ({language})",
+        rows,
+        "change of the name margin in percent",
+        changes=True,
+        sides=("smaller margin", "larger margin"),
+        key=KEY,
+    )
 
 
 # --- margin against recall ------------------------------------------------------------------------------------
@@ -214,19 +193,14 @@ def _margin_plot(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
         for each in changes
         if each.margin is not None and each.difference is not None
     ]
-    foot = TOP + HIGH
-    across = AxisScale.of([*(x for _, x, _ in points), 0.0], LEFT, RIGHT)
-    up = AxisScale.of([*(y for _, _, y in points), 0.0], foot, TOP)
-    drawing = Drawing(f"Name margin and {measure}", foot + 3.4 * LINE)
-    drawing.frame(across, up, ("change of the name margin in percent", f"change of {measure}"))
-    taken = [Box(across.at(x) - 5, up.at(y) - 5, across.at(x) + 5, up.at(y) + 5) for _, x, y in points]
-    for each, x, y in points:
-        told = f"{each.embedder}, {each.perturber}: {x:+.1f}%, {y:+.3f}"
-        drawing.dot(across.at(x), up.at(y), "front", told)
-        room = Box(LEFT, TOP, WIDTH, foot)
-        if (place := place_label(across.at(x), up.at(y), each.perturber, taken, room)) is not None:
-            drawing.text(*place, each.perturber, "soft")
-    return drawing.svg()
+    return chart(
+        f"Does a smaller name margin lower {measure}?",
+        (ChartAxis("change of the name margin in percent"), ChartAxis(f"change of {measure}", (-1.0, 1.0))),
+        points=[
+            Point(x, y, each.perturber, f"{each.embedder}, {each.perturber}: {x:+.1f}%, {y:+.3f}")
+            for each, x, y in points
+        ],
+    )
 
 
 ADVICE = {

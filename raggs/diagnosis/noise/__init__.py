@@ -49,7 +49,7 @@ from raggs.diagnosis.noise.measuring import (
     golden_questions,
     own_questions,
 )
-from raggs.evaluation.svg import Curve, ForestRow, curves, forest
+from raggs.evaluation.svg import ChartAxis, Curve, ForestRow, chart, forest
 
 LARGE, SMALL_MODEL = "large model, published", "small model, published"
 TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
@@ -154,8 +154,12 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
         )
         for language, rewriter in lines
     ]
-    title = f"Cosine of queries to their ideal texts by noise level, {name}"
-    return curves(title, drawn, ("noise level", "mean cosine"), [float(level) for level in levels])
+    title = f"How far does noise move queries from their ideal texts? {name}"
+    axes = (
+        ChartAxis("noise level", ticks=[float(level) for level in levels]),
+        ChartAxis("mean cosine of the query and its ideal text", (-1.0, 1.0)),
+    )
+    return chart(title, axes, lines=drawn)
 
 
 def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -172,8 +176,8 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
         )
         for part in shown
     ]
-    title = f"{measure}: change through noise of level {level}"
-    return forest(title, rows, f"change of {measure}; grey: not significant", changes=True)
+    title = f"How much does noise of level {level} change {measure}?"
+    return forest(title, rows, f"mean change of {measure}, with its interval", changes=True)
 
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:

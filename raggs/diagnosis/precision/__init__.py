@@ -40,7 +40,7 @@ from raggs.diagnosis.precision.measuring import (
     lists_of_file,
     reranked,
 )
-from raggs.evaluation.svg import Curve, curves
+from raggs.evaluation.svg import MAX_LINES, ChartAxis, Curve, chart
 from raggs.golden.sources import NamedSystem, open_systems, split_name
 from raggs.metrics.names import parse_measure
 from raggs.parts.rerankers.local import LocalConfig
@@ -126,8 +126,7 @@ def _points_in_text(value: Number) -> str:
 
 
 PLOTTED_CUTOFFS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
-TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
-MAX_CURVES = 8  # maximum number of lines in a plot
+TICKED = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 NON_WORD_PATTERN = re.compile(r"\W+")  # characters not used in file names
 Line = tuple[str, Sequence[Number]]
 
@@ -147,8 +146,8 @@ def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list
     return [None if value is None or other is None else round(100 * (value - other), 4) for value, other in pairs]
 
 
-def _draw(title: str, lines: Sequence[Line]) -> str | None:
-    """Return a plot of lines over the cutoff; identical lines are merged."""
+def _draw(title: str, quantity: str, lines: Sequence[Line]) -> str | None:
+    """Return a plot of lines over the cutoff; identical lines are merged, and those far from zero are in colour."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for name, values in lines:
         points = [(float(k), values[k - 1]) for k in PLOTTED_CUTOFFS if k <= len(values)]
@@ -159,8 +158,10 @@ def _draw(title: str, lines: Sequence[Line]) -> str | None:
         return None
     deepest = max(points[-1][0] for points in alike)
     ticks = [float(k) for k in TICKED if k <= deepest]
-    shown = [Curve(tuple(names), points) for points, names in list(alike.items())[:MAX_CURVES]]
-    return curves(title, shown, ("cutoff k", "points"), ticks)
+    shown = [Curve(tuple(names), points) for points, names in alike.items()]
+    far = sorted(shown, key=lambda line: -max(abs(y) for _, y in line.points))[:MAX_LINES]
+    shown.sort(key=lambda line: line not in far)
+    return chart(title, (ChartAxis("cutoff k", ticks=ticks, log=True), ChartAxis(quantity)), lines=shown)
 
 
 FULL_PRECISION = PrecisionSettings()
@@ -309,7 +310,11 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         drawn: dict[str, str] = {}
         for place, full in enumerate(parts[0].curves if parts else ()):
             lines = [line for part in parts[1:] for line in _difference_lines(part, part.curves[place], full)]
-            if svg := _draw(f"{full.measure}@k of {parts[0].name} minus the value in f32, by precision", lines):
+            if svg := _draw(
+                f"How far does low precision move {full.measure}@k of {parts[0].name}?",
+                f"difference of {full.measure}@k from f32, in hundredths",
+                lines,
+            ):
                 drawn[NON_WORD_PATTERN.sub("-", full.measure).strip("-")] = svg
         wide = [
             (f"{part.precision}, {curve.measure}", _subtract_values(curve.most, curve.least))
@@ -317,7 +322,13 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
             if part.dtype == "bf16"
             for curve in part.curves
         ]
-        if parts and (svg := _draw(f"Range over orders of ties, {parts[0].name}", wide)):
+        if parts and (
+            svg := _draw(
+                f"How far can the order of ties move the scores of {parts[0].name}?",
+                "largest minus smallest, in hundredths",
+                wide,
+            )
+        ):
             drawn["range"] = svg
         return drawn
 

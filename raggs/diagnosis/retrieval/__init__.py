@@ -352,9 +352,14 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
             kept = sorted(sorted(parts, key=_certainty_key)[:PLOTTED], key=lambda part: part.difference)
             rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
             if rows:
-                title = f"{system.name}: {found.measure} of queries that …, compared with all others"
-                told = f"difference of {found.measure}; grey: not significant"
-                drawn["traits" if position == 1 else f"traits-{position}"] = forest(title, rows, told, changes=True)
+                drawn["traits" if position == 1 else f"traits-{position}"] = forest(
+                    f"Which queries are hard for {system.name}? Queries that …",
+                    rows,
+                    f"{found.measure} of these queries minus {found.measure} of the others",
+                    changes=True,
+                    zero="no difference",
+                    sides=("harder", "easier"),
+                )
         return drawn
 
     def _judgments(self, bench: Bench) -> Judgments:
