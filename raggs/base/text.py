@@ -190,6 +190,50 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
+FIGURE_TEXT_SIZE = 14.2  # height of text in a figure, as in figure.css
+EM_WIDTHS = {0.36: " ijlI.,:;'|!`", 0.44: 'tfr()[]{}-/\\"', 1.0: "mwMWOQ@%+=<>~→←↑↓−…"}  # in a wide font
+EM_OF = {letter: wide for wide, letters in EM_WIDTHS.items() for letter in letters}
+
+
+def text_width(words: str, size: float = FIGURE_TEXT_SIZE) -> float:
+    """Return an upper bound of the width of a text in usual fonts."""
+    return size * sum(EM_OF.get(letter) or _em(letter) for letter in escape_controls(words))
+
+
+def _em(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 1.0
+    return 0.76 if letter.isupper() else 0.645
+
+
+def fit(words: str, room: float, size: float = FIGURE_TEXT_SIZE) -> str:
+    """Return a text with its middle replaced by an ellipsis if it is wider than `room`."""
+    words = escape_controls(words)
+    letters = len(words)
+    while letters > 2 and text_width(shortened(words, letters), size) > room:
+        letters -= 1
+    return shortened(words, letters)
+
+
+def wrap(words: str, room: float, size: float = FIGURE_TEXT_SIZE) -> list[str]:
+    """Return the lines of a text that is at most `room` wide; a longer word is shortened."""
+    lines: list[str] = []
+    for word in escape_controls(words).split():
+        if lines and text_width(f"{lines[-1]} {word}", size) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(fit(word, room, size))
+    return lines or [""]
+
+
+def shortened(words: str, letters: int) -> str:
+    """Return the text. If it is too long, its middle is replaced by an ellipsis."""
+    if len(words) <= letters:
+        return words
+    head = (letters - 1) * 2 // 3
+    return f"{words[:head]}…{words[len(words) - (letters - 1 - head) :]}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to `name`, or None if none is.
 

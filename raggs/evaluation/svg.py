@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
-from unicodedata import east_asian_width
 
-from raggs.base.text import escape_controls, plural
+from raggs.base.text import escape_controls, fit, plural, text_width, wrap
 from raggs.base.types import Number
 
-WIDTH, EDGE = 440, 14
-SIZE, TITLE_SIZE = 14.2, 16.0  # heights of text, as in figure.css
+WIDTH, MARGIN = 440, 14
+TITLE_SIZE = 16.0  # height of the title, as in figure.css
 LINE = 19.0  # distance between lines of text
 HIGH = 210.0  # height of the area of a chart
 MAX_LINES = 6  # lines with a colour and a marker; the rest are grey
@@ -127,52 +126,10 @@ def _round_step(raw: float) -> float:
 
 # --- text -----------------------------------------------------------------------------------------------------------
 
-EM_WIDTHS = {0.36: " ijlI.,:;'|!`", 0.44: 'tfr()[]{}-/\\"', 1.0: "mwMWOQ@%+=<>~→←↑↓−…"}  # in a wide font
-EM_OF = {letter: wide for wide, letters in EM_WIDTHS.items() for letter in letters}
-
-
-def text_width(words: str, size: float = SIZE) -> float:
-    """Return an upper bound of the width of a text in usual fonts."""
-    return size * sum(EM_OF.get(letter) or _em(letter) for letter in escape_controls(words))
-
-
-def _em(letter: str) -> float:
-    if east_asian_width(letter) in "WF":
-        return 1.0
-    return 0.76 if letter.isupper() else 0.645
-
-
-def fit(words: str, room: float, size: float = SIZE) -> str:
-    """Return a text with its middle replaced by an ellipsis if it is wider than `room`."""
-    words = escape_controls(words)
-    letters = len(words)
-    while letters > 2 and text_width(shortened(words, letters), size) > room:
-        letters -= 1
-    return shortened(words, letters)
-
-
-def wrap(words: str, room: float, size: float = SIZE) -> list[str]:
-    """Return the lines of a text that is at most `room` wide; a longer word is shortened."""
-    lines: list[str] = []
-    for word in escape_controls(words).split():
-        if lines and text_width(f"{lines[-1]} {word}", size) <= room:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(fit(word, room, size))
-    return lines or [""]
-
 
 def clean(words: str) -> str:
     """Return a text escaped for XML, without characters that XML forbids."""
     return escape(FORBIDDEN.sub("\ufffd", escape_controls(words)), quote=True)
-
-
-def shortened(words: str, letters: int) -> str:
-    """Return the text. If it is too long, its middle is replaced by an ellipsis."""
-    if len(words) <= letters:
-        return words
-    head = (letters - 1) * 2 // 3
-    return f"{words[:head]}…{words[len(words) - (letters - 1 - head) :]}"
 
 
 # --- drawings -------------------------------------------------------------------------------------------------------
@@ -199,8 +156,8 @@ class Drawing:
     def __init__(self, title: str) -> None:
         self._title, self._parts, self._foot = clean(title), list[str](), 0.0
         self.top = 24.0  # baseline of the next line of text
-        for line in wrap(title, (WIDTH - 2 * EDGE) / 1.08, TITLE_SIZE):
-            self.text(EDGE, self.top, line, "title")
+        for line in wrap(title, (WIDTH - 2 * MARGIN) / 1.08, TITLE_SIZE):
+            self.text(MARGIN, self.top, line, "title")
             self.top += LINE + 1
 
     def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start", *, whole: str = "") -> None:
@@ -230,9 +187,9 @@ class Drawing:
 
     def centred(self, x: float, y: float, words: str, kind: str = "soft") -> float:
         """Draw lines of text around `x`, inside the drawing; return the baseline of the next line."""
-        for line in wrap(words, WIDTH - 2 * EDGE):
+        for line in wrap(words, WIDTH - 2 * MARGIN):
             half = text_width(line) / 2
-            self.text(min(max(x, EDGE + half), WIDTH - EDGE - half), y, line, kind, "middle")
+            self.text(min(max(x, MARGIN + half), WIDTH - MARGIN - half), y, line, kind, "middle")
             y += LINE
         return y
 
@@ -269,12 +226,12 @@ class Drawing:
 
     def legend(self, entries: Iterable[tuple[Swatch, str]], y: float) -> float:
         """Draw signs with their names, as many per line as fit; return the baseline of the next line."""
-        x, sign, started = float(EDGE), 30.0, False
+        x, sign, started = float(MARGIN), 30.0, False
         for swatch, name in entries:
-            words = fit(name, WIDTH - 2 * EDGE - sign)
+            words = fit(name, WIDTH - 2 * MARGIN - sign)
             wide = sign + text_width(words)
-            if started and x + wide > WIDTH - EDGE:
-                x, y = float(EDGE), y + LINE
+            if started and x + wide > WIDTH - MARGIN:
+                x, y = float(MARGIN), y + LINE
             swatch(x + 11, y - 5)
             self.text(x + sign, y, words, whole=name)
             x, started = x + wide + 12, True
@@ -282,8 +239,8 @@ class Drawing:
 
     def notes(self, notes: Iterable[str], y: float) -> float:
         """Draw lines of soft text; return the baseline of the next line."""
-        for line in (line for note in notes for line in wrap(note, WIDTH - 2 * EDGE)):
-            self.text(EDGE, y, line, "soft")
+        for line in (line for note in notes for line in wrap(note, WIDTH - 2 * MARGIN)):
+            self.text(MARGIN, y, line, "soft")
             y += LINE
         return y
 
@@ -469,7 +426,7 @@ def chart(
         notes: text below the chart.
         key: meaning of ``chosen``, ``front`` and ``other`` points, for the legend.
     """
-    drawing, lines = Drawing(title), _merged(lines)
+    drawing, lines = Drawing(title), _merge_equal(lines)
     places = [place for line in lines for place in line.points] + [(each.x, each.y) for each in points]
     ends = [end for line in lines for span in line.spans if span for end in span]
     shown = lines[:MAX_LINES]
@@ -477,8 +434,8 @@ def chart(
     at_end = at_end and all(text_width(line.name) <= MAX_END_LABEL for line in shown)
     top = drawing.notes([axes[1].title], drawing.top + 2) - 4
     up = axes[1].scale([*(y for _, y in places), *ends], top + HIGH, top)
-    left = EDGE + max(text_width(f"{value:,.6g}") for value in up.ticks()) + 7
-    right = WIDTH - EDGE - (30 + max(text_width(line.name) for line in shown) if at_end else 10)
+    left = MARGIN + max(text_width(f"{value:,.6g}") for value in up.ticks()) + 7
+    right = WIDTH - MARGIN - (30 + max(text_width(line.name) for line in shown) if at_end else 10)
     across = axes[0].scale([x for x, _ in places], left, right)
     scale = " (logarithmic)" if across.log else ""
     y = drawing.frame(across, up, axes[0].title + scale, axes[0].ticks, axes[0].names)
@@ -500,7 +457,7 @@ def chart(
     return drawing.svg()
 
 
-def _merged(lines: Iterable[Curve]) -> list[Curve]:
+def _merge_equal(lines: Iterable[Curve]) -> list[Curve]:
     """Return the lines, those with equal points as one."""
     found: dict[object, Curve] = {}
     for line in lines:
@@ -595,7 +552,7 @@ def _limits(
 def _points(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale], taken: list[Box]) -> None:
     across, up = scales
     taken += [Box(across.at(p.x) - 6, up.at(p.y) - 6, across.at(p.x) + 6, up.at(p.y) + 6) for p in points]
-    inside = Box(across.start + 2, up.end - 8, WIDTH - EDGE, up.start - 2)
+    inside = Box(across.start + 2, up.end - 8, WIDTH - MARGIN, up.start - 2)
     for each in sorted(points, key=lambda point: (point.front, point.chosen)):
         kind = "chosen" if each.chosen else "front" if each.front else "other"
         _dot(drawing, across.at(each.x), up.at(each.y), kind, each.tip)
@@ -670,7 +627,7 @@ def forest(
     """
     drawing = Drawing(title)
     ends = [value for row in rows for value in row.values()]
-    across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, EDGE + 2, WIDTH - EDGE - 2, within=within)
+    across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, MARGIN + 2, WIDTH - MARGIN - 2, within=within)
     digits = 3 if max(map(abs, ends), default=0) < 10 else 1
     top = drawing.top + (LINE - 6 if changes else -10)
     texts, foot, places = [], top, []
@@ -688,23 +645,23 @@ def forest(
     for row, (lines, words), start in zip(rows, texts, places, strict=True):
         for number, line in enumerate(lines, start=1):
             if line:
-                drawing.text(EDGE, start + number * LINE - 2, line, "halo", whole=row.name)
+                drawing.text(MARGIN, start + number * LINE - 2, line, "halo", whole=row.name)
         base = start + len(lines) * LINE
-        drawing.text(WIDTH - EDGE, base - 2, words, "halo", "end")
+        drawing.text(WIDTH - MARGIN, base - 2, words, "halo", "end")
         _row(drawing, row, across, base + 9)
     drawing.line(across.start, foot, across.end, foot, "axis")
     free = 0.0
     for value in across.ticks():
         words = (f"{value:+,.4g}" if value else "0") if changes else f"{value:,.4g}"
         half = text_width(words) / 2
-        x = min(max(across.at(value), EDGE + half), WIDTH - EDGE - half)
+        x = min(max(across.at(value), MARGIN + half), WIDTH - MARGIN - half)
         if x - half >= free:
             drawing.text(x, foot + LINE - 2, words, "soft", "middle")
             free = x + half + 6
     y = foot + 2.1 * LINE
     if changes:
-        drawing.text(EDGE, y, f"← {sides[0]}", "strong")
-        drawing.text(WIDTH - EDGE, y, f"{sides[1]} →", "strong", "end")
+        drawing.text(MARGIN, y, f"← {sides[0]}", "strong")
+        drawing.text(WIDTH - MARGIN, y, f"{sides[1]} →", "strong", "end")
         y += LINE
     y = drawing.centred(WIDTH / 2, y, told) + 3
     y = drawing.legend(_row_key(drawing, rows, key), y)
@@ -722,7 +679,7 @@ def _value_text(row: ForestRow, digits: int, sign: str) -> str:
 
 def _label_lines(name: str, taken: float) -> list[str]:
     """Return the lines of a row's name; next to the last line, `taken` is free for the value."""
-    room = WIDTH - 2 * EDGE
+    room = WIDTH - 2 * MARGIN
     if text_width(name) <= room - taken - 10:
         return [escape_controls(name)]
     first, *rest = wrap(name, room)

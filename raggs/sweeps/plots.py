@@ -32,7 +32,7 @@ from raggs.sweeps.models import SweepReport, SystemRow
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NAMED = 6  # systems of the frontier that are named in a plot
+MAX_NAMED = 6  # systems of the frontier that are named in a plot
 BARS = 24  # effects
 KEY = {
     "chosen": "chosen",
@@ -100,7 +100,7 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
         limits.get("quality"),
     )
     front = [row.name for row, _, _ in found if row.name in report.front]
-    named = sorted(front, key=lambda name: name != report.choice.winner)[:NAMED]
+    named = sorted(front, key=lambda name: name != report.choice.winner)[:MAX_NAMED]
     points = [
         Point(
             x,
