@@ -22,7 +22,7 @@ def test_the_blocks_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.
         exec(compile(block, f"{PAGE}: block {number}", "exec"), names)
     said = capsys.readouterr().out
     assert "['embed', 'retrieve', 'merge', 'judge', 'prune', 'rank']" in said
-    assert "it returned None (NoneType), which is no list" in said
+    assert "the function returned None (NoneType), not a list" in said
     assert (tmp_path / "eval" / "eval.json").is_file()
 
 

@@ -89,19 +89,20 @@ class _ModelSettings(Settings):
 
 
 class _KeyDestinations(Settings):
-    """Settings that contain addresses: `llm`, and the models of parts that flags name."""
+    """Settings with addresses: the `llm` section, and the models in parts that the command line names."""
 
     llm: LLMSettings
     asked: tuple[_ModelSettings, ...]
 
 
 def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve = approve_nothing) -> None:
-    """Check the models of parts that command-line flags name, like `permit`.
+    """Raise an error if a key of a part's model would be sent to a new address that the user has not approved.
 
-    Only addresses in `llm` can be new. An address in a part's own settings was given by the user.
+    This is `permit` for parts that the command line names. Only addresses in `llm` can be new: the user typed the
+    address in a part's own settings.
 
     Raises:
-        PrerequisiteError: as `permit`.
+        PrerequisiteError: an address is new and was not approved.
     """
     found = [value for part in parts for at, value in leaves(part.model_dump(mode="json")) if at[-1:] == ("model",)]
     models = tuple(_ModelSettings(model=value) for value in found if isinstance(value, str))
@@ -157,7 +158,9 @@ def settings_file() -> Path:
 
 
 def _keys(model: str) -> Iterator[str]:
-    """Yield the variables that may hold a key for the model: its own, and others of its provider."""
+    """Yield the variables that may hold a key for the model: the model's own variable, then others of the same
+    provider.
+    """
     own = key_variable(model)
     if own is None:
         return

@@ -1,9 +1,9 @@
-"""Answers that a model generates from the passages of each system, and whether they are correct: for Acc|Hit.
+"""Generation of answers from the passages of each system, and the check of these answers, for the measure Acc|Hit.
 
-Acc|Hit counts the queries whose whole evidence is in a system's top K, so only those are answered. One call answers
-from the texts of the top K, and a second call compares that answer with the reference answer. Both are cached where the
-golden run keeps its answers, and booked in a ledger in the folder of the evaluation. The result is a file that
-`--correct` reads.
+Acc|Hit counts only the queries whose whole evidence is in a system's top K, so only these queries are answered. One
+call answers from the texts of the top K. A second call compares that answer with the reference answer. The results of
+both calls are cached in the answer cache of the golden run. Their cost is recorded in a ledger in the folder of the
+evaluation. The generated answers are written to a file that `--correct` reads.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ MODEL_PREFIX = "litellm:"
 ANSWER_TOKENS, VERDICT_TOKENS = 150, 60
 MAX_CHARACTERS = 10_000  # per answer
 MAX_REASON = 1000  # characters
-PLACEHOLDER_ANSWER = "word " * ANSWER_TOKENS  # stands for an answer that a dry run does not have
-ESTIMATED = f"an answer is taken to have {ANSWER_TOKENS} tokens, and a verdict {VERDICT_TOKENS}"
+PLACEHOLDER_ANSWER = "word " * ANSWER_TOKENS  # used in a dry run in place of a generated answer
+ESTIMATED = f"assumed length: {ANSWER_TOKENS} tokens per answer, {VERDICT_TOKENS} per verdict"
 ANSWER, CORRECT = "answer@1", "correct@1"
 
 
@@ -89,7 +89,9 @@ def parse_model(spec: str) -> str:
 
 @dataclass(frozen=True)
 class GeneratedAnswers:
-    """The written file, the number of answers, and their cost; `failed` counts those without an answer or a verdict."""
+    """The written file, the number of answers, and their cost; `failed` counts queries without an answer or a
+    verdict.
+    """
 
     file: Path
     total: int
@@ -98,7 +100,7 @@ class GeneratedAnswers:
     usd: float
 
     def __str__(self) -> str:
-        failed = f", {self.failed:,} missing since a call failed" if self.failed else ""
+        failed = f", {self.failed:,} missing because a call failed" if self.failed else ""
         return (
             f"{self.file}: {plural(self.total, 'answer')}, {self.correct:,} correct{failed}; ${self.usd:.4f} spent now"
         )
@@ -127,11 +129,12 @@ def generate_answers(
     """Generate an answer for each query that Acc|Hit counts, and write answers.jsonl. Works in notebooks.
 
     Args:
-        result: the evaluation, without known answers.
+        result: the evaluation, made without a file of answers.
         approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        UsageError: the golden set is not a run of raggs, or its lists cannot be answered from.
+        UsageError: the golden set is not a run of raggs, or the evaluation changes the systems' lists (`--project`,
+            `--condensed`).
         DataError: no judged query has a reference answer.
         BudgetError: the limit is reached; paid answers are cached.
         RaggsError: a key is missing, or a provider refused a call.
@@ -173,13 +176,13 @@ def generate_answers(
 def evaluate_with(result: EvalResult, answers: GeneratedAnswers) -> EvalResult:
     """Evaluate again with the generated answers, as if they were given by `--correct`."""
     if result.request is None:
-        raise TypeError("the result names no request")
+        raise TypeError("the evaluation result has no request, so it cannot be evaluated again")
     analyses = replace(result.request.analyses, correct=answers.file)
     return evaluate(replace(result.request, analyses=analyses))
 
 
 def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostEstimate, ...]:
-    """Return the cost of `generate_answers`: one line for answers and one for their verdicts. No model is called.
+    """Return the cost of `generate_answers`: one estimate for the answers, one for their verdicts. No model is called.
 
     Raises:
         RaggsError: the request is invalid; see `generate_answers`.
@@ -197,10 +200,11 @@ def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostE
 
 
 def settings_of(result: EvalResult) -> RunConfig:
-    """Return the configuration of the golden run, which holds the `llm` settings.
+    """Return the configuration of the golden run, which contains the `llm` settings.
 
     Raises:
-        UsageError: the golden set is not a run of raggs, or its lists cannot be answered from.
+        UsageError: the golden set is not a run of raggs, or the evaluation changes the systems' lists (`--project`,
+            `--condensed`).
     """
     return _run_of(result)
 
@@ -209,13 +213,13 @@ def _run_of(result: EvalResult) -> RunConfig:
     subject = result.request.subject if result.request else None
     if not isinstance(subject, JudgedFiles) or not isinstance(result.golden, RunGolden):
         raise UsageError(
-            "--answers needs the texts of passages, which only a run of raggs knows",
-            remedy="name a run directory by --golden, or give the answers in a file: --correct FILE",
+            "--answers needs the texts of passages, which only a run of raggs has",
+            remedy="pass a run directory to --golden, or a file of answers to --correct",
         )
     if subject.projection is not None or result.report.condensed:
         raise UsageError(
-            "--answers reads the lists as systems return them, over the corpus of the golden set",
-            remedy="leave --project and --condensed out, or give the answers in a file: --correct FILE",
+            "--answers needs the systems' unchanged lists over the corpus of the golden set",
+            remedy="omit --project and --condensed, or pass a file of answers to --correct",
         )
     return stored_config(result.golden.run.folder)
 
@@ -228,7 +232,7 @@ def _jobs(result: EvalResult) -> list[_Job]:
     """
     study = result.gates.study
     if study is None or result.golden is None:
-        raise TypeError("samples have no passages to answer from")
+        raise TypeError("an evaluation of samples has no passage texts, so no answers can be generated")
     judged = study.judgments.qrels.qids
     known = {query.qid: query for query in result.golden.queries() if (query.answer or "").strip()}
     if not known.keys() & set(judged):

@@ -86,7 +86,7 @@ def _relative_path(path: Path, cache: Cache) -> str:
     return str(path.relative_to(cache.folder.parent))
 
 
-# Checks that need more than the run directory.
+# What an audit reports as not checked, because the run directory alone is not enough.
 UNCHECKED = (
     "whether the corpus and the queries changed after the run",
     "whether the recorded answers and vectors are those of the model",
@@ -131,9 +131,10 @@ class Audit:
 
 
 def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = None) -> Audit:
-    """Check the seal, hashes and records of a run, and everything that can be derived again.
+    """Check a run's seal, hashes and records, and compute again what needs no model.
 
-    For a golden set in files, check its grades. An eval.json is evaluated again from the files that it names.
+    For a golden set in files, only the grades are checked. For an eval.json, the systems are evaluated again from the
+    files that it names.
 
     Args:
         lock: golden.lock that the golden set must match.
@@ -193,7 +194,7 @@ def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | Non
 
 
 def _restoring(folder: Path, cures: Collection[FindingRemedy]) -> str:
-    """Return the command that restores the changed files; if no run can restore them, name another remedy."""
+    """Return a remedy for changed files: the command that writes them again, or a restore from a copy."""
     try:
         run = open_run(folder)
         plan = RunState(run.store, run.pipeline).plan()

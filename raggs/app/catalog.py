@@ -335,13 +335,13 @@ def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
 
 @cache
 def glossary_entries() -> Mapping[str, GlossaryEntry]:
-    """Return the entries by each of their terms, in lower case and in the order of the page."""
+    """Return the glossary's entries by term and synonym, in lower case and in the order of the page."""
     return _entries_of(GLOSSARY_FILE)
 
 
 @cache
 def heading_entries() -> Mapping[str, GlossaryEntry]:
-    """Return the entries of headings of tables that are not terms, by each heading in lower case."""
+    """Return the entries of `headings.md` by heading, in lower case."""
     return _entries_of(HEADINGS_FILE)
 
 
@@ -356,7 +356,7 @@ def _entries_of(file: Path) -> Mapping[str, GlossaryEntry]:
 
 
 def _link_target(link: re.Match[str]) -> str:
-    """Return the page's path from the root of the repository; the link is relative to the page of the glossary."""
+    """Return the path of the linked page from the root of the repository; links are relative to docs/reference."""
     return normpath("docs/reference/" + link[2].partition("#")[0])
 
 
@@ -365,7 +365,7 @@ def _normalised_word(word: str) -> str:
 
 
 def _measure(word: str) -> GlossaryEntry | None:
-    """Return the metric of that name; also "N-Recall4+" for n_recall4 and "hit rate" for hit_rate."""
+    """Return the metric with that name. Other spellings are accepted, such as "N-Recall4+" or "hit rate"."""
     for name in (word, re.sub(r"[\s-]+", "_", word.strip().rstrip("+"))):
         try:
             return _measure_of(parse_measure(name if "@" in name else f"{name}@10"))
@@ -383,7 +383,9 @@ def _measure_of(named: MeasureSpec) -> GlossaryEntry:
 
 
 def _settings(word: str) -> Iterator[GlossaryEntry]:
-    """Yield the section with that name; otherwise the key, or all keys of a run that end with the word."""
+    """Yield the section of the configuration with that name. If there is none, yield all keys that end with the
+    word.
+    """
     (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
     keys = [*runs, *of_sweeps]
     if word in named:
@@ -400,13 +402,13 @@ def _settings(word: str) -> Iterator[GlossaryEntry]:
 
 
 def _is(word: str, name: str) -> bool:
-    """Return whether the word names this key; `<name>` in a key matches any name."""
+    """Return whether the word is this key; `<name>` in the key matches any text."""
     return re.fullmatch(".+".join(map(re.escape, re.split("<.+?>", name))), word) is not None
 
 
 @cache
 def _all_keys() -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """Return the keys of a run, and the keys that only a sweep has."""
+    """Return the keys of a run, and the keys that exist only in the configuration of a sweep."""
     of_sweeps = (key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields)
     return tuple(run_keys()), tuple(of_sweeps)
 
@@ -425,7 +427,9 @@ def _prompts(word: str) -> Iterator[GlossaryEntry]:
 
 
 def _below_parts(path: str) -> Iterator[GlossaryEntry]:
-    """Yield what a key means that `--set` takes below a part, such as judge.judge.model, or below a map of any keys."""
+    """Yield entries for a key inside a part, such as judge.judge.model, or inside a mapping whose keys the user
+    chooses.
+    """
     runs, of_sweeps = _all_keys()
     steps = path.split(".")
     for key in (*runs, *of_sweeps):
@@ -442,35 +446,35 @@ def _below_parts(path: str) -> Iterator[GlossaryEntry]:
 
 
 def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[GlossaryEntry]:
-    """Yield the meanings of a key below a part of a registry; each names the types that have it."""
-    rest = below[1:] if below[0].isdecimal() else below  # a place in a list
+    """Yield one entry per meaning of a key inside a part; each entry names the types of parts that have the key."""
+    rest = below[1:] if below[0].isdecimal() else below  # index in a list of parts
     registry = next(each for each in REGISTRIES.values() if each.group == group)
     if rest in ([], ["type"]):
-        yield GlossaryEntry((path,), f"{path}: which of the {group}: {', '.join(registry.builtin)}.")
+        yield GlossaryEntry((path,), f"{path}: one of the {group}: {', '.join(registry.builtin)}.")
         return
     types: dict[str, list[str]] = {}
     for name in registry.builtin:
         for key in _keys_of_part(registry.load(name)):
             steps = key.name.split(".")
             if rest == steps:
-                types.setdefault(_setting(replace(key, name=path), "In the YAML file, or by --set"), []).append(name)
+                types.setdefault(_setting(replace(key, name=path), "In the YAML file, or with --set"), []).append(name)
             elif rest[: len(steps)] == steps and key.group is not None:
                 yield from _of_parts(path, key.group, rest[len(steps) :])
             elif rest[: len(steps)] == steps and MAP.match(key.form):
-                types.setdefault(f"{rest[-1]} is a key that you choose in {_setting(key, 'Next to type')}", []).append(
-                    name
-                )
+                types.setdefault(
+                    f"{rest[-1]} is a key that you choose in {_setting(key, 'In the section with type')}", []
+                ).append(name)
     for text, names in types.items():
         yield GlossaryEntry((path,), f"{text} For type: {' or '.join(names)}.")
 
 
 def _settings_of_parts(word: str) -> Iterator[GlossaryEntry]:
-    """The keys of that name which parts have; all parts are imported."""
+    """Yield the settings of parts with that name. All built-in parts are imported, which is slow."""
     for registry in REGISTRIES.values():
         for name in registry.builtin:
             for key in _keys_ending_in(_keys_of_part(registry.load(name)), word):
                 yield GlossaryEntry(
-                    (f"{name}.{key.name}",), _setting(key, f"Next to type: {name}, one of the {registry.group}")
+                    (f"{name}.{key.name}",), _setting(key, f"In the section with type: {name} ({registry.group})")
                 )
 
 
@@ -490,7 +494,7 @@ def _setting(key: Key, how: str) -> str:
 
 
 def _list_next_keys(keys: Iterable[Key], above: str) -> str:
-    """The keys one step below; below names of the user's, those of one of them."""
+    """Return a clause that lists the keys one level below a key; empty if there are none."""
     below = dict.fromkeys(
         key.name for key in keys if above in (place := key.name.rpartition(".")[0], place.removesuffix(".<name>"))
     )

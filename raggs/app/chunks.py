@@ -71,7 +71,8 @@ def show_cuts(
 
     Args:
         config: the configuration; only its corpus, workspace, budget and model settings are used.
-        file: path of one file, absolute, relative to the folder, or the end of it; None for all files.
+        file: path of the only file to chunk: absolute, relative to the folder, or only the last parts of the path. None
+            to chunk all files.
         listen: progress callback.
         page: file to write the chunks to as an HTML page with all texts; None for no page.
 
@@ -97,7 +98,7 @@ def show_cuts(
 LEDGER = "chunks.ledger.jsonl"  # in the workspace, because several runs share its chunks
 STAGE = "chunks"
 ANSWER = 30  # assumed tokens per answer
-CUT_EARLY = f"each window is assumed to end at {GUESSED_BOUNDARY_SHARE:.0%} of its length, where the next one starts"
+CUT_EARLY = f"assumed: each chunk ends at {GUESSED_BOUNDARY_SHARE:.0%} of its window, where the next window starts"
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class CutForecast:
 
 
 def in_words(estimates: Sequence[CostEstimate], cap: float | None, why: str = CUT_EARLY) -> Iterator[str]:
-    """Yield the estimates as sentences.
+    """Yield one sentence per estimate, then the assumptions and the maximum cost.
 
     Args:
         estimates: one estimate per model and task.
@@ -128,7 +129,7 @@ def in_words(estimates: Sequence[CostEstimate], cap: float | None, why: str = CU
     """
     for line in estimates:
         about, usd = "" if line.exact else "about ", line.usd
-        price = "an unknown price" if usd is None else f"{about}{usd:,.4f} USD"
+        price = "price unknown" if usd is None else f"{about}{usd:,.4f} USD"
         yield (
             f"{line.who}, {line.stage}: {about}{plural(line.calls, 'call')}, {line.input_tokens:,} tokens in, "
             f"{line.output_tokens:,} out, {price}; {line.cached:,} cached"
@@ -151,7 +152,7 @@ def make_paid_cuts(
 ) -> ChunkingResult:
     """Chunk the documents of a corpus that are not chunked yet. This also works in notebooks.
 
-    The budget applies to the workspace: the cost of earlier chunking in its ledger counts.
+    The budget covers all chunking in the workspace, including the cost of earlier invocations.
 
     Args:
         config: the configuration.
@@ -310,7 +311,9 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
     cutters, embeddings = _chunkers(request, workspace), _embeddings(request, workspace, listen)
     cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, embeddings)
     if request.baseline is not None and request.baseline not in names:
-        raise UsageError(f"no system is called {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
+        raise UsageError(
+            f"--baseline: no system has the name {request.baseline!r}", remedy=did_you_mean(request.baseline, names)
+        )
     documents = read_documents(request.corpus)
     numbered = open_questions(request.questions, listen)
     lines, asked_for = {qid: line for qid, (line, _) in numbered.items()}, {qid: q for qid, (_, q) in numbered.items()}
@@ -374,7 +377,7 @@ def _report_progress(listen: Listener, what: str, total: int, done: int) -> None
 def _chunk_documents(
     chunker: Chunker, documents: Documents, made: ChunkingResult | None, compat: bool, tell: Callable[[int], None]
 ) -> ChunkedDocuments:
-    """Return the chunks; the time includes that of the model."""
+    """Chunk the documents. For a paid chunker, the reported time includes the model's time for its earlier calls."""
     found = chunk_documents(chunker, documents, compat=compat, tell=tell)
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
@@ -393,7 +396,7 @@ def _embedding(name: str, embedder: Embedder, workspace: Workspace, listen: List
 
 
 def open_questions(path: Path, listen: Listener = ignore_event) -> Mapping[str, tuple[int, Query]]:
-    """Return line number and question by question id.
+    """Return each question with its line number, by question id.
 
     Raises:
         UsageError: the file name has no extension that identifies the format.
@@ -403,10 +406,15 @@ def open_questions(path: Path, listen: Listener = ignore_event) -> Mapping[str, 
 
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:
-    """Return the cutoffs: positive integers and "min"."""
-    words = split_names([each.lower() for each in given], "cutoff", "write 5, or min, or several: min,5,10")
+    """Parse cutoffs: each is a positive integer or "min"."""
+    words = split_names(
+        [each.lower() for each in given], "cutoff", "write a positive number, min, or several with commas: min,5,10"
+    )
     if wrong := next((word for word in words if word != MIN and not (word.isdecimal() and int(word) > 0)), None):
-        raise UsageError(f"-k {wrong}: not a number of chunks", remedy="write 5, or min, or several: min,5,10")
+        raise UsageError(
+            f"-k {wrong}: neither a number of chunks nor min",
+            remedy="write a positive number, min, or several with commas: min,5,10",
+        )
     return tuple(MIN if word == MIN else int(word) for word in words)
 
 
@@ -425,7 +433,7 @@ def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...
 
 
 def _count(request: ChunkRequest, workspace: Workspace, llm: DryRunLLM) -> None:
-    """Chunk and embed with models that only count their calls."""
+    """Chunk and embed with models that send no requests and only count calls and tokens."""
     documents, asked = read_documents(request.corpus), open_questions(request.questions)
     embedders = [workspace.embedder(spec, llm) for spec in request.embedder_specs().values()]
     paid, guessed = [each for each in embedders if each.models], False
@@ -458,7 +466,7 @@ def _texts(chunker: Chunker, documents: Documents) -> list[str]:
 
 
 def _estimated_chunk_texts(chunker: PaidChunker, documents: Documents, workspace: Workspace) -> list[str]:
-    """Return the texts of the stored chunks; for other documents, those of assumed chunks."""
+    """Return the texts of the stored chunks. For documents that are not chunked yet, use chunks of assumed length."""
     texts = []
     with workspace.rehearsal() as llm:
         for document in (each.body for each in documents.whole):
@@ -498,7 +506,7 @@ def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = i
         UsageError: a file name has no known extension, or `to` is the file of the questions.
         RaggsError: a document, a question or an excerpt is invalid, or `to` cannot be written.
     """
-    format_of(to)  # before the work
+    format_of(to)  # reports an unknown extension before any document is read
     numbered, documents = open_questions(questions, listen), read_documents(corpus)
     if to.exists() and to.samefile(questions):
         raise UsageError(f"{to} is the file of the questions", remedy="name another file with --to")
@@ -516,8 +524,10 @@ def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = i
 
 
 def _with_places(query: Query, documents: Documents, places: Iterator[tuple[int, int, int]]) -> Query:
-    """Return the question with the next of `places` as offsets of its references; documents keep the names in the
-    question.
+    """Return the question with the located offsets of its references.
+
+    Args:
+        places: document number, start and end of each reference; the next ones belong to this question.
     """
     return query.model_copy(
         update={"references": tuple(_at(query, each, documents, places) for each in query.references)}

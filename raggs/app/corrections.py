@@ -1,10 +1,10 @@
 """Human grades of randomly drawn passages of a run, which are used to correct scores.
 
-A grade counts only if the annotator had not seen a model's grade and the probability of the draw is known. It is known
-for draws that were graded completely (`raggs.parts.reviews.Draw`). Without a recorded draw, reviews that store a
-probability count. Near-duplicates get the grade and the probability of their representative, which annotators grade.
-A run whose own grades include human labels cannot be corrected. Its grades agree with the labels on exactly these
-passages, which says nothing about the judge's errors on the others.
+A grade counts only if it is blind and if the probability of drawing the passage is known. This probability is recorded
+with a draw (`raggs.parts.reviews.Draw`), and counts once all passages of the draw are labelled. Without a recorded
+draw, grades with a stored probability count. Annotators grade the representative of near-duplicates; the others get its
+grade and its probability. A run whose own grades include human labels cannot be corrected: its grades agree with the
+labels on exactly these passages, so they do not show the judge's errors on the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Item = tuple[str, str]  # query id and passage id
 
 @dataclass(frozen=True)
 class DrawnLabels:
-    """Grades by query id and passage id, fully graded questions, and notes on grades that do not count."""
+    """Human grades by query id and passage id, queries with all passages graded, and notes on grades that do not
+    count.
+    """
 
     labels: Mapping[Item, DrawnLabel]
     whole: WholeQuestions = field(default_factory=WholeQuestions)
@@ -72,7 +74,7 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
     """Return the human grades of randomly drawn passages of a run.
 
     Args:
-        folder: folder of the reviews [default: `reviews` next to the run directories].
+        folder: folder of the labels [default: `reviews` next to the run directories].
 
     Raises:
         DataError: no graded passage of the run was drawn at random, no draw was graded completely, or the run's own
@@ -91,32 +93,32 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
     whole = found.whole({} if by_question is None else by_question.chance)
     if not labels and not whole.grades:
         if left := max(unread, open_):
-            said_ = f"the random part is not completely labelled: {plural(left, 'passage')} left"
+            said_ = f"the random part of the plan is not completely labelled: {plural(left, 'passage')} left"
             raise DataError(said_, where=store.path, remedy=FINISH)
         raise DataError(
             "no passage of this run was drawn at random and labelled blind", where=store.path, remedy=REMEDY
         )
     _check_judged(run, {*labels, *whole.grades})
     notes = [
-        f"{plural(each, 'passage')} of a random part are not labelled, so that part does not count yet"
+        f"{plural(each, 'passage')} of a random draw not labelled yet, so none of its labels count"
         for each in (unread, open_)
         if each
     ]
     if by_passage and 0 < by_passage.among < len(pool.asked):
         new = plural(len(pool.asked) - by_passage.among, "passage")
         notes.append(
-            f"{new} entered the pools after the draw and could not be drawn: raggs review plan extends the draw"
+            f"{new} entered the pools after the random draw; to include them in the draw, run raggs review plan again"
         )
     return DrawnLabels(labels, whole, (*notes, *found.notes))
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """Keys under which the passages of a run are reviewed, and the query of each key; representatives only.
+    """Review keys of a run's passages. Near-duplicates share the key of their representative.
 
     Attributes:
-        keys: for each item, also for near-duplicates, the key of the passage that is graded for it.
-        asked: query id by key.
+        keys: by query id and passage id, the review key of the passage or of its representative.
+        asked: query id by review key.
     """
 
     keys: Mapping[Item, Key]
@@ -136,7 +138,7 @@ class _Pool:
         return cls(keys, {key: qid for (qid, _), key in keys.items()})
 
     def read_whole(self, read: set[Key]) -> set[Key]:
-        """Return the keys of questions of which every passage was graded."""
+        """Return the keys of the questions whose passages are all graded."""
         open_ = {key[0] for key in self.asked if key not in read}
         return {key for key in self.asked if key[0] not in open_}
 
@@ -153,11 +155,14 @@ class _DrawnGrades:
         self.notes: list[str] = []
 
     def labels(self, chance: Mapping[Key, float]) -> dict[Item, DrawnLabel]:
-        """Return the labels of drawn passages; passages without a grade count like others with the same probability."""
+        """Return the labels of drawn passages, with probabilities corrected for `cannot tell` answers.
+
+        A drawn passage without a grade is assumed to be like graded passages that had the same probability.
+        """
         grades = self._grades(chance)
         if unsure := len(chance) - len(grades):
             self.notes.append(
-                f"{plural(unsure, 'drawn passage')} without a grade (`cannot tell`): treated like the others"
+                f"{plural(unsure, 'drawn passage')} without a grade (`cannot tell`): assumed to be like the graded ones"
             )
         drawn, told = Counter(chance.values()), Counter(chance[key] for key in grades)
         return {
@@ -170,7 +175,7 @@ class _DrawnGrades:
         """Return the grades of fully graded questions; a passage without a human grade keeps the judge's grade."""
         grades = self._grades(chance)
         if unsure := len(chance) - len(grades):
-            said = f"{plural(unsure, 'passage')} of drawn queries without a grade: the judge's grade is used"
+            said = f"{plural(unsure, 'passage')} of drawn queries without a human grade: the judge's grade is used"
             self.notes.append(said)
         by_query = {key[0]: odds for key, odds in chance.items()}
         items = {item: key for item, key in self._pool.keys.items() if key[0] in by_query}
@@ -189,7 +194,7 @@ def _of_run(draws: list[Draw], pool: _Pool) -> bool:
 
 
 def _stated_chances(held: CurrentReviews, asked: Mapping[Key, str]) -> dict[Key, float]:
-    """Return the probabilities that are stored in reviews."""
+    """Return the probability that is stored with the labels of each passage, if there is one."""
     return {key: odds for key in asked if (odds := chance_of(held, key)) is not None}
 
 

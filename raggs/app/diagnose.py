@@ -76,15 +76,16 @@ class DiagnoseRequest:
     Attributes:
         kind: a name from `raggs list diagnoses`.
         config: configuration of a run: loaded, a mapping, or the path of its file; None for no run.
-        settings: settings of the kind; omitted ones have their defaults.
+        settings: settings of the kind; omitted settings have their defaults.
         golden: run directory or file of labels; None for the golden set of the configured run, if it exists.
-        embedders, rerankers: in the syntax of the command line, e.g. ``onnx:models/minilm``. Empty for those of the
-            configuration; without a configuration, for wordllama and no reranker.
+        embedders, rerankers: parts in the syntax of the command line, e.g. ``onnx:models/minilm``. If empty, the parts
+            of the configuration are used; without a configuration, wordllama and no reranker.
         out: folder for the reports; None for ``diagnose`` in the run directory, or in the working directory if there is
             no run.
         seed: random seed.
         allow_mixed: whether to continue if a provider answers with another snapshot of a model than before.
-        max_usd: budget in USD for all diagnoses written to one folder; None for that of the configuration, else `CAP`.
+        max_usd: budget in USD for all diagnoses written to one folder; None for the budget of the configuration, or
+            `CAP` if there is no configuration.
     """
 
     kind: str
@@ -147,20 +148,20 @@ class DiagnoseRequest:
 
     @property
     def llm(self) -> LLMSettings:
-        """Settings of model calls: those of the configuration, else those of the run that produced the golden set."""
+        """Settings of model calls, from the configuration or else from the run that produced the golden set."""
         stored = None if self.golden is None or self.run is not None else llm_of(self.golden)
         found = stored or LLMSettings() if self.run is None else self.run.llm
         return found.mixing() if self.allow_mixed else found
 
     @property
     def budget(self) -> BudgetSettings:
-        """Budget of the configuration, or the default, with `max_usd` applied."""
+        """Budget of the configuration, or `CAP` without a configuration; `max_usd` overrides the limit in USD."""
         budget = BudgetSettings(max_usd=CAP) if self.run is None else self.run.budget
         return budget if self.max_usd is None else budget.model_copy(update={"max_usd": self.max_usd})
 
     @property
     def workspace(self) -> Path:
-        """Folder with the caches: the workspace of the run if there is one."""
+        """Folder with the caches: the workspace of the run, or the folder of the reports if there is no run."""
         if self.run is not None:
             return self.run.workspace
         of_run = self.golden is not None and RunStore(self.golden).exists
@@ -353,7 +354,7 @@ def opened_inputs(request: DiagnoseRequest, listen: Listener, *, rehearses: bool
 
 
 def _require_keys(kind: Diagnosis[DiagnosisFindings], bench: Bench) -> None:
-    """Raise if an API key is missing. If any answers are cached, the check is skipped, because they may suffice."""
+    """Raise an error if an API key is missing, unless answers are cached: the cached ones may suffice."""
     if not bench.workspace.has_answers:
         require_keys(kind.models(bench), bench.workspace.settings)
 
@@ -394,9 +395,9 @@ class DiagnosisOverview:
     Attributes:
         name, title: name of the kind, and the question that it answers.
         needs, takes: required and optional inputs.
-        lacks: reason why it cannot run with the given inputs, and the remedy; empty if it can run.
+        lacks: reason why the diagnosis cannot run with the given inputs, and the remedy; empty if it can run.
         time: run time with local embedders.
-        models: paid models that it would call.
+        models: paid models that the diagnosis would call.
     """
 
     name: str
@@ -409,11 +410,11 @@ class DiagnosisOverview:
 
     @property
     def ready(self) -> bool:
-        """Whether it can run with the given inputs."""
+        """Whether the diagnosis can run with the given inputs."""
         return not self.lacks
 
     def hindrance(self, *, quick: bool) -> str:
-        """Return the reason why `diagnose_all` skips it; empty if it runs."""
+        """Return the reason why `diagnose_all` skips this diagnosis; empty if the diagnosis runs."""
         alone = f"raggs diagnose {self.name}"
         if self.lacks or self.models:
             return self.lacks or f"calls paid models ({', '.join(self.models)}): {alone}"
@@ -427,7 +428,7 @@ class DiagnosisOverview:
 
 @dataclass(frozen=True)
 class DiagnosisRounds:
-    """Results of several diagnoses: the finished ones, and the reasons of the skipped and failed ones by kind."""
+    """Results of finished diagnoses, and the reasons for skipped and failed diagnoses by kind."""
 
     done: tuple[DiagnosisResult, ...]
     skipped: dict[str, str]
@@ -444,7 +445,7 @@ def outlooks(request: DiagnoseRequest) -> tuple[DiagnosisOverview, ...]:
         return run_in_thread(lambda _: outlooks(request), ignore_event)
     with opened_inputs(request, ignore_event) as bench:
         if request.golden is not None:
-            _ = bench.judgments  # report an error once, not for each kind
+            _ = bench.judgments  # reports an invalid golden set once, not once per kind
         return tuple(_outlook(name, request, bench) for name in REGISTRY)
 
 
@@ -497,7 +498,7 @@ def diagnose_all(
 
 
 def lines(found: tuple[DiagnosisOverview, ...]) -> Iterator[tuple[str, str]]:
-    """Yield prefix and text of each line of the list of kinds."""
+    """Yield the lines of the list of kinds: the fixed columns, then the text that may be wrapped."""
     width = max((len(each.name) for each in found), default=0)
     for each in found:
         state = "ready" if each.ready else "lacks"

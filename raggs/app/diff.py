@@ -1,10 +1,10 @@
 """Comparison of two golden sets, or of two runs.
 
-`diff` compares the labels of two golden sets and scores the same systems under each, as `raggs eval` does. The
-document lists verdicts that flip, then score changes, then causes. Nothing is written or judged.
+`diff` compares the labels of two golden sets, and scores the same systems with each set, as `raggs eval` does. The
+document lists the verdicts that flip, then the changed scores, then the causes. No file is written, and no passage is
+judged.
 
-`compare_runs` compares the configurations of two runs, setting by setting, and their costs. It reads only the two run
-directories.
+`compare_runs` compares the settings and the costs of two runs. It reads only the two run directories.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _read(path: Path) -> GoldenSide:
 def _no_common_query_error(old: GoldenSide, new: GoldenSide) -> DataError:
     here, there = (", ".join(list(side.grades)[:MAX_SHOWN_IDS]) for side in (new, old))
     return DataError(
-        f"has no query in common with {old.part.source}, by id or by text: {here} here, {there} there",
+        f"has no query in common with {old.part.source}, by id or by text: this set has {here}, the other {there}",
         where=new.part.source,
         remedy="use the same query ids in both sets",
     )
@@ -167,7 +167,7 @@ def _notes(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Iterator[str
 
 
 def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[DecisionsPart | None, tuple[str, ...]]:
-    """Return the verdicts on the systems under both sets, and warnings on their comparability."""
+    """Compare the verdicts on the same systems with the old and the new set, and warn if they are not comparable."""
     given = _systems(request.runs, old, new)
     if not given.old:
         return None, given.warnings
@@ -189,7 +189,9 @@ def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[
 
 def _unlisted(name: str, hits: Hits) -> str:
     missing = int((~hits.returned).sum())
-    return f"{name} has no list for {plural(missing, 'judged query')}: each scores 0" if missing else ""
+    return (
+        f"{name} has no list for {plural(missing, 'judged query')}; a query without a list scores 0" if missing else ""
+    )
 
 
 def _measures(names: Sequence[str], old: GoldenSide, new: GoldenSide) -> list[MeasureSpec]:
@@ -205,7 +207,9 @@ def _columns(study: Study) -> dict[str, ScoreColumn]:
 
 
 def _column(study: Study, named: MeasureSpec) -> ScoreColumn:
-    """Return the values of one measure, and the bounds that unjudged passages set for each pair of systems."""
+    """Return the values of one measure, and for each pair of systems the range of its difference over unjudged
+    passages.
+    """
     values = {name: each.column(named.name) for name, each in study.values.items()}
     bounds = {pair: ends_between(named, *map(study.shown, pair)) for pair in combinations(values, 2)}
     ends = {pair: each for pair, each in bounds.items() if each is not None}
@@ -215,7 +219,7 @@ def _column(study: Study, named: MeasureSpec) -> ScoreColumn:
 
 @dataclass(frozen=True)
 class _ScoredSets:
-    """Systems as each set scores them, equal in number and names, with notes and warnings on their lists."""
+    """The systems to score with each set, and notes and warnings about their lists. Both sides have the same names."""
 
     old: list[NamedSystem]
     new: list[NamedSystem]
@@ -235,7 +239,7 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
         return _ScoredSets([], [], (), ("no verdicts: neither set is a run; name systems with --run FILE",))
     if not all(held):
         systems = list((held[0] or held[1]).values())
-        return _ScoredSets(systems, systems, ("systems: the retrievers of the only run",))
+        return _ScoredSets(systems, systems, ("systems: the retrievers of the run (the other set is not a run)",))
     names = [name for name in held[0] if name in held[1]]
     if not names:
         return _ScoredSets([], [], (), ("the runs have no retriever in common; name systems with --run FILE",))
@@ -243,18 +247,20 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
 
 
 def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
-    """Return the retrievers of two runs, with the lists of NEW, and those of OLD for queries that only OLD has."""
+    """Return the retrievers of two runs with one list per query: the list of NEW, or of OLD if NEW lacks the query."""
     if old[0].origin.other_corpus(new[0].origin):
-        said = "the runs search different corpora: with each set, a retriever is scored by the lists of that run"
+        said = "the runs search different corpora: each set scores the lists of its own run"
         return _ScoredSets(old, new, (), (said,))
     joined = [replace(after, run=_joined_run(before.run, after.run)) for before, after in zip(old, new, strict=True)]
     alike = old[0].origin.retrieved == new[0].origin.retrieved
     said = "" if alike else ", because the runs retrieved different lists"
-    return _ScoredSets(joined, joined, (f"systems: the retrievers of both runs, with the lists of NEW{said}",))
+    return _ScoredSets(
+        joined, joined, (f"systems: the retrievers of both runs; the lists of NEW are scored with both sets{said}",)
+    )
 
 
 def _joined_run(old: Run, new: Run) -> Run:
-    """Return the lists of `new`, and those of `old` for the queries that it lacks."""
+    """Return the lists of `new`, and for queries that `new` lacks, the lists of `old`."""
     held = set(new.qids)
     if held.issuperset(old.qids):
         return new
@@ -268,12 +274,12 @@ def _joined_run(old: Run, new: Run) -> Run:
 
 
 MAX_NAMED_MOVERS = 3  # queries named per flip
-MAX_LISTED = 10  # queries, and ids in a sentence
+MAX_LISTED = 10  # maximum number of queries, or of ids in a sentence
 VALUE = 32  # characters of a setting's value
 ORDER_LEGENDS = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 identical, 0 random"),
     Legend("expected", "overlap of the shared passages if the orders differed only by their stated uncertainty"),
-    Legend("change", "beyond: less overlap than the stated uncertainty explains"),
+    Legend("change", "beyond: the orders overlap less than their stated uncertainty explains"),
 )
 
 
@@ -312,7 +318,7 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
 
 
 def _verdict_text(verdict: Verdict, unjudged: str | None) -> str:
-    """Return a verdict; for an inconclusive one, add whether queries are too few or passages unjudged."""
+    """Return a verdict as text. For an inconclusive verdict, add the cause: too few queries or unjudged passages."""
     if verdict == "inconclusive":
         return f"{verdict} (too few queries)"
     return f"{verdict_word(verdict)} ({unjudged})" if unjudged else verdict_word(verdict)
@@ -410,7 +416,7 @@ def _lists(part: ContentPart) -> tuple[Sequence[object], ...]:
 
 def _change_sentences(name: str, part: ContentPart) -> Iterator[str]:
     if not part.known:
-        yield f"texts of {name} are unknown in one set: only ids are compared"
+        yield f"one set has no texts of {name}: only ids are compared"
     for what, found in (("added", part.added), ("removed", part.removed), ("changed", part.changed)):
         if found:
             yield f"{name} {what}{_list_clause([_change_text(each) for each in found])}"
@@ -425,7 +431,7 @@ def _change_text(each: str | ChangedPart) -> str:
 
 
 def _list_clause(names: Sequence[str]) -> str:
-    """Return `: a, b, … and 3 more`; empty without names."""
+    """Return a clause such as `: a, b, … and 3 more`; empty if there are no names."""
     more = f", … and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
     return f": {', '.join(names[:MAX_LISTED])}{more}" if names else ""
 
@@ -509,7 +515,7 @@ def write_diff(report: DiffReport, folder: Path) -> list[Path]:
     return write_texts(folder, {"diff.json": diff_json(report) + "\n", "diff.md": markdown(lay_out_diff(report))})
 
 
-MAX_REASONS = 6  # reasons of a stage in a sentence; the JSON has all
+MAX_REASONS = 6  # maximum number of reasons per stage in a sentence; the JSON output has all
 
 
 def compare_runs(first: Path, second: Path) -> RunsReport:
@@ -570,11 +576,13 @@ def _stage(part: StageDiffPart) -> tuple[str, ...]:
 
 
 def _compare_why(report: RunsReport) -> Iterator[str]:
-    """Yield a clause on each stage whose result differs, with the causes that differ, as in `raggs why`."""
+    """Yield one clause per stage with another result, with the changed inputs and settings, as in `raggs why`."""
     for part in report.stages:
         if part.result == "other":
             more = f"; and {len(part.reasons) - MAX_REASONS} more" if len(part.reasons) > MAX_REASONS else ""
-            reasons = "; ".join(part.reasons[:MAX_REASONS]) or "different bytes from the same inputs"
+            reasons = (
+                "; ".join(part.reasons[:MAX_REASONS]) or "the result differs, although inputs and settings are equal"
+            )
             yield f"{part.stage}: {reasons}{more}"
 
 

@@ -15,10 +15,10 @@ from raggs.evaluation.diff_sets import DecisionsPart, DiffReport, EstimatePart, 
 from raggs.evaluation.layout import shorten_name
 from raggs.evaluation.messages import verdict_word
 
-MAX_FLIPS = 3  # verdicts with a sentence of their own
+MAX_FLIPS = 3  # number of flipped verdicts that get a sentence each
 MAX_ROWS = 8
 MAX_VALUE_CHARS = 16
-MAX_NAMED = 6  # settings and stages in a sentence
+MAX_NAMED = 6  # maximum number of settings or stages in a sentence
 DIFF_DETAILS = "--details: all measures, grades, orders, queries, coverage, cost and settings"
 RUNS_DETAILS = "--details: all settings in full, reasons, calls and cost per stage"
 
@@ -93,7 +93,7 @@ def _counts(report: DiffReport) -> Table | None:
 
 
 def _changes(report: DiffReport) -> Iterator[str]:
-    """One sentence each on grades, orders and content."""
+    """Yield one sentence each on changed grades, orders and content."""
     old, new, grades, orders = report.old, report.new, report.grades, report.orders
     if report.same:
         yield "Both sets contain the same judgments."
@@ -144,7 +144,8 @@ def summarise_runs(report: RunsReport) -> Summary:
     )
 
 
-SIDES = ((True, "added"), (False, "removed"))  # whether the side is A, and the change with which it has no value
+# whether the side is A, and the kind of change in which this side lacks the setting
+SIDES = ((True, "added"), (False, "removed"))
 
 
 def _short_value(value: JsonValue, absent: bool) -> Cell:

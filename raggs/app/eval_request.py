@@ -27,10 +27,10 @@ class ProjectionRequest:
     """How grades are projected onto other chunks.
 
     Attributes:
-        corpora: ``[SYSTEM=]PATH`` each: the configuration or run directory whose corpus the system searched. A path
-            without a name applies to all systems that are not named. The name `golden` stands for the corpus of labels
-            in a file.
-        rule: rule by which a chunk gets a grade.
+        corpora: entries ``[SYSTEM=]PATH``: the configuration or run directory whose corpus the system searched. A path
+            without a system applies to all systems without an entry. For labels in a file, the system `golden` stands
+            for the judged corpus.
+        rule: how the grade of a chunk is computed from the judged passages.
     """
 
     corpora: tuple[str, ...] = ()
@@ -43,8 +43,8 @@ class JudgedFiles:
 
     Attributes:
         golden: a run directory or a file of labels.
-        runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
-        projection: how grades are projected onto systems with other chunks; None if they are not.
+        runs: entries ``[NAME=]PATH``: a file of lists, or a run directory for its retrievers.
+        projection: how grades are projected onto systems with other chunks; None for no projection.
         columns: names of columns in tables of labels or lists, by role, e.g. ``{"grade": "score"}``.
     """
 
@@ -64,7 +64,7 @@ class JudgedSystems:
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """Files with samples and their expected passages, and with a system's output for them."""
+    """A file of samples with their expected passages, and a file of the passages that a system returned for them."""
 
     samples: Path
     outputs: Path
@@ -76,11 +76,11 @@ class MeasureRequest:
 
     Attributes:
         names: measures, with or without a cutoff [default: the usual measures].
-        cutoffs: cutoffs of measures that are named without one; empty for the default.
+        cutoffs: cutoffs of measures without a cutoff in their name; empty for the default.
         ties: order of passages with equal scores.
         condensed: whether unjudged passages are removed from the lists.
         facets: file of ``doc_id<TAB>facet`` lines.
-        default_k: cutoff if neither a name, nor `cutoffs`, nor a sample sets one; None for the usual one.
+        default_k: cutoff that applies if the name, `cutoffs` and the sample give none; None for the usual default.
     """
 
     names: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class EvalRequest:
     """An evaluation request.
 
     Attributes:
-        subject: systems, and the labels or samples to score them against.
+        subject: the systems to score, and the labels or samples that define the scores.
         measures, scale, analyses, gates: options; see their classes.
         confidence: confidence level of intervals and tests, between 0 and 1.
         seed: random seed of the bootstrap.
@@ -151,10 +151,10 @@ ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.que
 
 
 def with_sources(report: EvalReport, request: EvalRequest, folder: Path) -> EvalReport:
-    """Return the report with its input files and options, with paths relative to `folder`.
+    """Add the input files and options to a report, so that an audit can evaluate them again.
 
     Args:
-        folder: folder of eval.json.
+        folder: folder of eval.json; stored paths are relative to it.
     """
     inputs = tuple(_input(role, name, path, folder) for role, name, path in _named_inputs(request))
     if not inputs:
@@ -169,7 +169,7 @@ def _hash(options: OptionsPart) -> str:
 
 
 def _named_inputs(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
-    """Yield role, name and path of each input file and folder; nothing for lists in memory."""
+    """Yield role, name and path of each input file or folder; nothing if the lists are in memory."""
     subject = request.subject
     if isinstance(subject, SampleFiles):
         yield from (("samples", "", subject.samples), ("outputs", "", subject.outputs))
@@ -190,7 +190,7 @@ def _named_inputs(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
 
 
 def _input(role: str, name: str, path: Path, folder: Path) -> InputPart:
-    # do not resolve the last part: the name of a link may be the system's name
+    # The last part of the path is not resolved: a link's own name may be the system's name.
     whole = path.parent.resolve() / path.name
     try:
         place = os.path.relpath(whole, folder.resolve())

@@ -1,8 +1,7 @@
 """Evaluation of systems against a golden set: report, gates and worst queries.
 
-The request holds typed options and paths and reads no file. The files are opened here, in an order that reports wrong
-paths before the expensive work. The worst queries have the lowest values, or the largest losses against an earlier
-result.
+A request only contains typed options and paths; its files are opened in this module. Wrong paths are reported before
+the slow work starts. The worst queries have the lowest values, or the largest losses compared with an earlier result.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def worst_of(
     """
     name = measure or report.measures[0]
     if name not in report.measures:
-        raise UsageError(f"{name} was not measured", remedy=did_you_mean(name, report.measures))
+        raise UsageError(f"{name} is not a measure of this report", remedy=did_you_mean(name, report.measures))
     sign = 1.0 if report.higher_is_better[name] else -1.0
     found = [(sign * (each.value - (each.before or 0.0)), each) for each in _values(report, before, name)]
     found.sort(key=lambda pair: (pair[0], pair[1].qid, pair[1].system))
@@ -113,7 +112,7 @@ def _values(report: EvalReport, before: EvalReport | None, measure: str) -> Iter
 
 
 def _earlier_values(report: EvalReport, before: EvalReport | None, system: str) -> Mapping[str, Mapping[str, Number]]:
-    """Return the earlier values of a system. With one system in both reports, names need not match."""
+    """Return a system's earlier values. If both reports have only one system, its name may differ."""
     if before is None or report.golden.digest != before.golden.digest:
         return {}
     alone = len(report.per_query) == len(before.per_query) == 1
@@ -310,15 +309,20 @@ def _corrections(subject: JudgedFiles | JudgedSystems, asked: AnalysisRequest) -
     from raggs.app.corrections import corrections_of  # Imported lazily: most evaluations read no reviews.
 
     if isinstance(subject, JudgedSystems):
-        raise UsageError("reviews correct what files hold", remedy="evaluate JudgedFiles, or raggs eval --reviews")
+        raise UsageError(
+            "scores of data in memory cannot be corrected with human labels",
+            remedy="evaluate JudgedFiles, or raggs eval --reviews",
+        )
     return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)
 
 
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> EvalReport:
     if request.analyses.reviews is not None:
-        raise UsageError("people graded passages of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
+        raise UsageError(
+            "scores of samples cannot be corrected with human labels", remedy="--reviews needs --golden RUN_DIRECTORY"
+        )
     if request.gates.lock is not None:
-        raise UsageError("a golden.lock means a golden set", remedy="--lock needs --golden")
+        raise UsageError("samples have no golden set that a golden.lock could match", remedy="--lock needs --golden")
     from raggs.evaluation.samples import DEFAULT_K, merged_by_cutoff, open_samples
 
     read = open_samples(subject.samples, subject.outputs)
@@ -366,8 +370,9 @@ class _DefaultMeasures:
     Attributes:
         names: names of measures.
         k: default cutoff.
-        always: whether measures that need no cutoff get it too. The reciprocal rank is excepted: a first hit below the
-            cutoff counts, unless the request names mrr@k, or names mrr and a cutoff for all measures.
+        always: whether measures that need no cutoff are also computed at the default cutoff. Reciprocal rank is an
+            exception: it stays without a cutoff, unless the request names mrr@k, or names mrr and a cutoff for all
+            measures.
     """
 
     names: tuple[str, ...]

@@ -33,11 +33,11 @@ from raggs.parts.run_files import as_id, as_real, describe_value, run_of
 from raggs.runs.events import ignore_event, in_loop, run_in_thread
 
 Search = Callable[[str, int], object]
-LIST_REMEDY = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'
+LIST_REMEDY = 'return a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'
 
 
 def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
-    """Return functions by the names that reports use; a single function keeps its own name.
+    """Return search functions by name. A single function gets its own name, or "search" if that is unusable.
 
     Raises:
         UsageError: a value is not callable.
@@ -45,17 +45,18 @@ def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
     named = dict(search) if isinstance(search, Mapping) else {_name(search): search}
     for name, function in named.items():
         if not callable(function):
-            said = f"system {name!r} is {describe_value(function)}, which cannot be called"
-            raise UsageError(said, remedy="give a function of a question and k")
+            said = f"system {name!r} is {describe_value(function)}, not a function"
+            raise UsageError(said, remedy="pass a function that takes a question and k")
     return {str(name): function for name, function in named.items()}
 
 
 def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str], depth: int) -> NamedSystem:
-    """Call a search function for questions of a golden set and return its lists; an async one is awaited per question.
+    """Call a search function once per question and return its lists as a system. An async function is awaited each
+    time.
 
     Args:
         qids: ids of the questions.
-        depth: number of passages to request; additional passages are kept.
+        depth: number of passages to request; if the function returns more, all are kept.
 
     Raises:
         UsageError: texts of questions are missing.
@@ -74,8 +75,8 @@ def _texts(golden: GoldenSet, qids: Sequence[str]) -> dict[str, str]:
     known = {query.qid: query.text for query in golden.queries()}
     if missing := [qid for qid in qids if qid not in known]:
         raise UsageError(
-            f"{golden.source} does not hold the text of {plural(len(missing), 'judged question')}, {missing[0]} first",
-            remedy='give them: queries={"q1": "How ...?"}, or a file of questions beside the labels',
+            f"{golden.source}: no text of {plural(len(missing), 'judged question')}, such as {missing[0]}",
+            remedy='pass the texts as queries={"q1": "How ...?"}, or add a file of questions next to the labels',
         )
     return {qid: known[qid] for qid in qids}
 
@@ -107,32 +108,37 @@ def _search_one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, flo
     with wrap_user_errors(name, about):
         found = ask()
         if isinstance(found, Iterable) and not isinstance(found, Mapping | Set | str | bytes):
-            found = list(found)  # a generator runs the user's code
+            found = list(found)  # errors of a generator must be caught here, too
     return _scores_from_list(found, f"{name}, {about}")
 
 
 def _scores_from_list(found: object, at: str) -> dict[str, float]:
     if inspect.iscoroutine(found):
         found.close()
-        raise DataError(f"{at}: it returned a coroutine", remedy="give the coroutine function itself, or await in it")
+        raise DataError(
+            f"{at}: the function returned a coroutine",
+            remedy="pass the async function itself, not a function that calls it",
+        )
     if isinstance(found, Mapping):
         pairs = sorted(((key, as_real(value, at)) for key, value in found.items()), key=lambda pair: -pair[1])
         return _check_unique([(as_id(key, at), score) for key, score in pairs], at)
     if not isinstance(found, list):
-        raise DataError(f"{at}: it returned {describe_value(found)}, which is no list", remedy=LIST_REMEDY)
+        raise DataError(f"{at}: the function returned {describe_value(found)}, not a list", remedy=LIST_REMEDY)
     paired = [isinstance(each, tuple | list) and len(each) == 2 for each in found]
     if not any(paired):
         return _check_unique([(as_id(each, at), -float(place)) for place, each in enumerate(found)], at)
     if not all(paired):
-        raise DataError(f"{at}: it returned ids with scores and without, {describe_value(found)}", remedy=LIST_REMEDY)
+        raise DataError(f"{at}: some ids have scores and others do not: {describe_value(found)}", remedy=LIST_REMEDY)
     return _falling([(as_id(each[0], at), as_real(each[1], at)) for each in found], at)
 
 
 def _falling(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
     for (_, better), (doc_id, score) in pairwise(pairs):
         if score > better:
-            said = f"{at}: passage {doc_id} has the score {score:g} below one of {better:g}"
-            raise DataError(said, remedy="higher is better: turn distances round, or give ids alone, best first")
+            said = f"{at}: passage {doc_id} with score {score:g} comes after a passage with the lower score {better:g}"
+            raise DataError(
+                said, remedy="return higher scores for better passages (negate distances), or only ids, best first"
+            )
     return _check_unique(pairs, at)
 
 
@@ -140,7 +146,7 @@ def _check_unique(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, floa
     found: dict[str, float] = {}
     for doc_id, score in pairs:
         if doc_id in found:
-            raise DataError(f"{at}: it returned passage {doc_id} twice", remedy="return each passage once")
+            raise DataError(f"{at}: the function returned passage {doc_id} twice", remedy="return each passage once")
         found[doc_id] = score
     return found
 
@@ -150,7 +156,7 @@ def _name(search: object) -> str:
     return name if isinstance(name, str) and name.isidentifier() and name != "partial" else "search"
 
 
-DEPTH = 100  # passages that a function is called for
+DEPTH = 100  # default number of passages to request from a function
 
 
 @dataclass(frozen=True)
@@ -158,14 +164,14 @@ class EvalInputs:
     """A golden set and systems, given as Python objects.
 
     Attributes:
-        golden: a run directory, a file of labels, an open set, or the judgments: ``{qid: {doc_id: grade}}``, or rows or
-            a table with query, passage and grade.
+        golden: a run directory, a file of labels, an open set, or the judgments. Judgments are a mapping
+            ``{qid: {doc_id: grade}}``, or rows or a table with the columns query, passage and grade.
         search: a function of a question's text and k, or several functions by name. It returns the ids of passages,
             best first, or pairs of id and score, or a mapping of ids to scores.
         runs: lists by name: a path, ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}``, rows or a table. Paths
-            without names are accepted, too, as by ``raggs eval --run``.
-        queries: texts of the questions by id, as rows or as a table; needed if the golden set does not hold them.
-        depth: number of passages to request from a function; at least the greatest cutoff.
+            without names are also accepted, in the syntax of ``raggs eval --run``.
+        queries: texts of the questions by id, as rows or as a table; needed if the golden set does not contain them.
+        depth: number of passages to request from a function; raised to the largest cutoff if it is smaller.
     """
 
     golden: object
@@ -189,17 +195,19 @@ class EvalInputs:
             systems += [system_of(name, each, golden, qids, self.depth) for name, each in functions.items()]
         names = [system.name for system in systems]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise UsageError(f"two systems are called {twice}", remedy="name them apart")
+            raise UsageError(f"two systems have the name {twice}", remedy="give each system its own name")
         if not systems:
-            raise UsageError("no system to evaluate", remedy="give search=a function, or runs={name: lists}")
+            raise UsageError(
+                "no system to evaluate", remedy="pass a function as search, or lists as runs={name: lists}"
+            )
         return JudgedSystems(golden, tuple(systems))
 
 
 def open_given(golden: object, queries: object = None) -> GoldenSet:
-    """Return a golden set from a path, from judgments in memory or from an open set, with texts of questions if given.
+    """Open a golden set from a path or from judgments in memory, and add the texts of questions if they are given.
 
     Raises:
-        RaggsError: it cannot be read.
+        RaggsError: the golden set or the questions cannot be read.
     """
     if isinstance(golden, GoldenSet):
         found = golden
@@ -270,9 +278,9 @@ def evaluate_given(given: EvalInputs, asked: EvalOptions, confidence: float = 0.
         RaggsError: as `evaluate`.
     """
     if not 0 < confidence < 1:
-        raise UsageError(f"a confidence of {confidence:g}", remedy="inside 0 to 1, e.g. 0.95")
+        raise UsageError(f"confidence {confidence:g} is not between 0 and 1", remedy="use, for example, 0.95")
     if given.depth < 1:
-        raise UsageError(f"a depth of {given.depth}", remedy="1 or more passages")
+        raise UsageError(f"depth {given.depth} is less than 1", remedy="request at least one passage")
     deep = replace(given, depth=max(given.depth, *_cutoffs(asked.measures, asked.gates)))
     lists = deep.opened(asked.scale.ends)
     return evaluate_request(

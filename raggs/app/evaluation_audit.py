@@ -1,6 +1,6 @@
-"""Audit of an eval.json: raggs evaluates the recorded files with the recorded options again and compares the results.
+"""Audit of an eval.json: evaluate the recorded files again with the recorded options, and compare the results.
 
-Paths are relative to the folder of eval.json, so that you can move it together with its files.
+Recorded paths are relative to the folder of eval.json, so you can move that folder together with the files.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from raggs.metrics.spans import ProjectionRule
 from raggs.runs.manifests.models import AuditFinding
 from raggs.runs.manifests.store import RunStore
 
-UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
-MAX_NAMED_QUERIES = 3  # queries named per measure whose values differ
-RELATIVE_TOLERANCE = 1e-9  # rounding may differ between processors
-# fields of the report that are not compared, or are checked separately
+UNCHECKED = ("whether the systems really returned the lists in the files",)
+MAX_NAMED_QUERIES = 3  # maximum number of queries per measure that a finding names
+RELATIVE_TOLERANCE = 1e-9  # different processors may round differently
+# fields of the report that the audit ignores or checks in another way
 SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})
 FIELDS_COMPARED_IN_DETAIL = frozenset(
     {"golden", "systems", "comparisons", "per_query"}
-)  # fields of the report that are compared separately
-MISSING_FILE = "is not there, so nothing of it can be compared"
+)  # fields of the report that are compared part by part
+MISSING_FILE = "is missing, so its contents cannot be checked"
 
 
 def is_evaluation(path: Path) -> bool:
-    """Return whether a path is an eval.json, or a folder that holds one and nothing else that can be audited."""
+    """Return whether a path is an eval.json, or a folder with an eval.json and neither a run nor labels."""
     file = _file(path)
     if path.is_dir() and (RunStore(path).exists or labels_in(path) is not None):
         return False
@@ -72,10 +72,10 @@ def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
     values = sum(len(column) for measures in report.per_query.values() for column in measures.values())
     found = list(_pages(report, file.parent))
     if report.sources is None:
-        said = "names no files: it was made of lists in memory, or by an earlier version of raggs"
+        said = "names no input files: the lists were in memory, or an earlier version of raggs wrote it"
         return [*found, AuditFinding(file.name, None, said)], values, UNCHECKED
     if report.sources.options_sha256 != _hash(report.sources.options):
-        found.append(AuditFinding(file.name, None, "options are not those that it was made with, by their sha256"))
+        found.append(AuditFinding(file.name, None, "options changed after the evaluation: their sha256 differs"))
     changed, missing = _files(report.sources, file.parent)
     found += changed
     if missing:
@@ -90,7 +90,11 @@ def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
             UNCHECKED,
         )
     found += [AuditFinding(file.name, None, said) for said in _differences(report, fresh)]
-    other = () if report.raggs == __version__ else (f"by raggs {report.raggs}, which wrote it: this is {__version__}",)
+    other = (
+        ()
+        if report.raggs == __version__
+        else (f"whether raggs {report.raggs}, which wrote the file, computes the same values as {__version__}",)
+    )
     return found, values, (*UNCHECKED, *other)
 
 
@@ -118,7 +122,7 @@ def _files(sources: SourcesPart, folder: Path) -> tuple[list[AuditFinding], list
             elif sha256 is None and not file.is_dir():
                 missing.append(AuditFinding(shown, None, f"was a pipe, which cannot be read again ({what})"))
             elif sha256 is not None and hash_file(file) != sha256:
-                changed.append(AuditFinding(shown, None, f"is not the file that was evaluated, by its sha256 ({what})"))
+                changed.append(AuditFinding(shown, None, f"changed after the evaluation: its sha256 differs ({what})"))
     return changed, missing
 
 
@@ -168,7 +172,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
     theirs = {system.name: system for system in fresh.systems}
     for system in stored.systems:
         if (again := theirs.pop(system.name, None)) is None:
-            yield f"system {system.name}: is not a system of the files"
+            yield f"system {system.name}: is not in the recorded files"
         else:
             yield from _system(system, again, stored, fresh)
     yield from (f"system {name}: is missing" for name in theirs)
@@ -177,7 +181,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
         against = f"comparison of {part.system} with {part.baseline} on {part.measure}"
         found = pairs.pop((part.system, part.measure), None)
         if found is None:
-            yield f"{against}: is not found when the files are evaluated again"
+            yield f"{against}: is missing when the files are evaluated again"
             continue
         yield from (f"{against}: {name} is {said}" for name, said in _fields(part, found, {"unjudged"}))
         if (part.unjudged and part.unjudged.tops) != (found.unjudged and found.unjudged.tops):
@@ -213,7 +217,7 @@ def _values(ours: Mapping[str, Number], theirs: Mapping[str, Number]) -> Iterato
     for qid in differing[:MAX_NAMED_QUERIES]:
         yield f"query {qid}: value is {_both_values(ours.get(qid), theirs.get(qid))}"
     if len(differing) > MAX_NAMED_QUERIES:
-        yield f"{len(differing) - MAX_NAMED_QUERIES} more queries: their values differ, too"
+        yield f"the values of {len(differing) - MAX_NAMED_QUERIES} more queries differ"
 
 
 def _fields(

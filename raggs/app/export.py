@@ -57,30 +57,30 @@ def export_run(
     force: bool = False,
     hear: ProgressListener = ignore_progress,
 ) -> ExportResult:
-    """Write a run's golden set as `format_` into `folder`. A failed export leaves no files there.
+    """Write a run's golden set in the format `format_` to `folder`. A failed export leaves no files there.
 
     Args:
-        grades: numbers that labels are written as (see `GradeFormat`).
-        binary_at: lowest grade that a binary label counts as 1.
-        corpus: for formats with a corpus, either all passages, if they are in the workspace's cache, or the pooled
+        grades: how labels are written: as gains, as grades or as 0 and 1 (see `GradeFormat`).
+        binary_at: lowest grade that is written as 1 in a binary export.
+        corpus: for formats with a corpus: all passages (only if the workspace's cache has them), or only the pooled
             ones.
         split: name of the split, for formats with splits.
-        force: whether the folder may hold other files.
+        force: whether to write into a folder that contains other files.
         hear: called with notices on data that the export lacks.
 
     Raises:
-        UsageError: the format is unknown, the binary scale has only one class, the split is not a valid name, or the
-            folder holds other files. Also if the format needs a ranking and the run omits it.
+        UsageError: the format is unknown, the binary scale has only one class, the split is not a valid name, the
+            folder contains other files, or the format needs a ranking that the run's configuration disables.
         NotFoundError: the run has no grades, or has no ranking and the format needs one.
         DataError: the run was made by a version that did not store questions.
     """
     kind, scale = formats.EXPORTERS.load(format_), GradeFormat(grades, binary_at)
     if not SPLIT.fullmatch(split):
-        raise UsageError(f"{split!r} is no name of a split", remedy="letters, figures and _, such as --split dev")
+        raise UsageError(f"--split {split!r} is not a valid name", remedy="use letters, digits and _, e.g. --split dev")
     _check_finished(run, kind, hear)
     _check_order(run, kind, hear)
     if split != TEST and "{split}" not in kind.LABELS:
-        hear(Notice(f"{format_} has no parts: the split {split} is not written"))
+        hear(Notice(f"the format {format_} has no splits, so --split {split} is ignored"))
     golden = RunGolden(run)
     contents = contents_of(golden)  # reports what an older run lacks before any folder is created
     with (
@@ -90,27 +90,33 @@ def export_run(
         exporter = kind(ExportOptions(scale, passages, split, contents))
         files = exporter.write(golden, folder)
     for path in _strange_lists(files):
-        hear(Notice(f"{path} is not of this export and stays; raggs eval takes it for a system of the folder"))
+        hear(
+            Notice(
+                f"{path} is from another export and was not removed; raggs eval scores it as a system of this folder"
+            )
+        )
     return ExportResult(tuple(files), exporter.losses(contents))
 
 
 def _check_order(run: OpenedRun, kind: type[Exporter], hear: ProgressListener) -> None:
-    """Report a missing order file if the rank stage has run, so that lost results do not pass for an empty order."""
+    """Report a missing order file if the rank stage has run, because the export would otherwise silently lack the
+    order.
+    """
     if "rank" not in run.manifest.stages or (path := run.file("rank")).is_file():
         return
     if kind.NEEDS_ORDER:
-        remedy = f"{run.command} makes it again; {_grades_only()}"
-        raise NotFoundError("the file is missing, though its stage has run", where=path, remedy=remedy)
-    hear(Notice(f"{path} is missing, though its stage has run: grades are exported without an order"))
+        remedy = f"to create it again: {run.command}; {_grades_only()}"
+        raise NotFoundError("the file is missing, although the rank stage has run", where=path, remedy=remedy)
+    hear(Notice(f"{path} is missing, although the rank stage has run: grades are exported without an order"))
 
 
 def _grades_only() -> str:
     found = [name for name in formats.EXPORTERS.builtin if not formats.EXPORTERS.load(name).NEEDS_ORDER]
-    return f"formats that need grades only: {', '.join(found)}"
+    return f"formats that need no ranking: {', '.join(found)}"
 
 
 def _strange_lists(files: Sequence[Path]) -> list[Path]:
-    """Return lists in the written folders that this export did not write."""
+    """Return run files next to the written ones that this export did not write."""
     folders = {path.parent.parent for path in files if path.parent.name == RUNS}
     return sorted(path for folder in folders for path in lists_in(folder) if path not in files)
 
@@ -122,7 +128,7 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: ProgressListener
     if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):
         remedy = run.command
         if "judge" in begun:
-            remedy = f"{remedy} --partial ranks the queries that are judged; {_grades_only()}"
+            remedy = f"to rank the queries that are already judged: {remedy} --partial; {_grades_only()}"
         elif "judge" not in unfinished:
             remedy += f"; {_grades_only()}"
         raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
@@ -135,15 +141,17 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: ProgressListener
     if "rank" in run.pipeline.left_out:
         if kind.NEEDS_ORDER:
             run.pipeline.stage("rank")  # raises an error that names the omitted stage
-        hear(Notice(f"a set of grades alone: {UNORDERED}"))
+        hear(Notice(f"the golden set has grades but no ranking: {UNORDERED}"))
 
 
 @contextmanager
 def _whole_corpus(run: OpenedRun, wanted: bool, hear: ProgressListener) -> Iterator[PassageStore | None]:
-    """Yield the passages that the run searched, if the workspace's cache has a copy of them."""
+    """Yield the store with all passages of the run's corpus, or None if it is not wanted or not in the workspace's
+    cache.
+    """
     store = _store(run) if wanted else None
     if wanted and store is None:
-        hear(Notice("the workspace's cache has no copy of the corpus: corpus.jsonl holds the pooled passages only"))
+        hear(Notice("the workspace's cache has no copy of the corpus: corpus.jsonl contains only the pooled passages"))
     try:
         yield store
     finally:
@@ -165,12 +173,12 @@ ConversionState = Literal["whole", "changed", "partly", "lost", "read"]
 
 @dataclass(frozen=True)
 class ConvertedPart:
-    """Result of converting one part of a set.
+    """Result of converting one part of a golden set.
 
     Attributes:
         part, what: name of the part, and its description.
-        came: result of the conversion. The values are "whole" (unchanged), "changed" (same number of items, other
-            content), "partly" (fewer items), "lost" (no items) and "read" (number before the export unknown).
+        came: result of the conversion: "whole" (unchanged), "changed" (same number of items, other content), "partly"
+            (fewer items), "lost" (no items) or "read" (number of items before the export unknown).
         count: number of items that were read (see `raggs.golden.base`).
         before: number of items before the export; None if unknown.
     """
@@ -183,7 +191,7 @@ class ConvertedPart:
 
     @property
     def counted(self) -> str:
-        """Return the number of items, and the number before the export if it differs."""
+        """Return the number of items as text, such as `8 of 10` if two items were lost."""
         return f"{self.count:,}" if self.before in (None, self.count) else f"{self.count:,} of {self.before:,}"
 
 
@@ -194,7 +202,7 @@ class ImportResult:
     Attributes:
         format: format of the files that were read.
         files: all written files.
-        through: result per part of the set.
+        through: result for each part of the golden set.
         notes: sentences on data that is inconsistent or was not read.
     """
 
@@ -236,7 +244,7 @@ def import_set(
     golden = importer(split, columns).read(path)
     contents = contents_of(golden)
     if not contents["grades"].count:
-        raise DataError("holds no grades", where=path, remedy="check the file of labels")
+        raise DataError("contains no grades", where=path, remedy="check the file of labels")
     through = _through(contents, golden.stated)
     facts = {"imported": {"format": name, "through": [vars(each) for each in through]}}
     passages = golden.corpus() if golden.corpus else None
@@ -249,28 +257,32 @@ def import_set(
 def _check_options(name: str, importer: type[Importer], split: str | None, columns: ColumnNames) -> None:
     if split is not None and not importer.SPLITS:
         parted = ", ".join(each for each in formats.IMPORTERS if formats.IMPORTERS.load(each).SPLITS)
-        raise UsageError(f"the format {name} has no splits", remedy=f"leave --split out; {parted} have them")
+        raise UsageError(f"the format {name} has no splits", remedy=f"omit --split; formats with splits: {parted}")
     for role in columns:
         if role not in importer.ROLES:
             known = ", ".join(importer.ROLES)
-            remedy = f"roles: {known}" if known else "leave --column out"
+            remedy = f"roles: {known}" if known else "omit --column"
             raise UsageError(f"--column: the format {name} has no column for {role}", remedy=remedy)
 
 
 def _format(path: Path, asked: str | None) -> str:
-    """Return the requested format, or that of the export; raise an error if both are known and differ."""
+    """Return the requested format, or the detected format of an export; raise an error if the two contradict each
+    other.
+    """
     found = stated_name((stated_labels(path) or path) if path.is_dir() else path)
     if asked is not None:
         if found in formats.IMPORTERS and asked in formats.IMPORTERS and found != asked:
-            remedy = f"--format {found}, or leave it out"
+            remedy = f"pass --format {found}, or omit --format"
             raise UsageError(f"{path} is an export to {found}, not to {asked}", remedy=remedy)
         return asked
     if found:
         return found
     if RunStore(path).exists:
-        raise UsageError(f"{path} is a run of raggs", remedy=f"raggs export {path} writes its set for other tools")
+        raise UsageError(
+            f"{path} is a run of raggs", remedy=f"to write its golden set for other tools: raggs export {path}"
+        )
     known = ", ".join(formats.IMPORTERS)
-    raise UsageError(f"{path} does not say of which format it is", remedy=f"name it by --format: {known}")
+    raise UsageError(f"the format of {path} cannot be detected", remedy=f"pass one of these to --format: {known}")
 
 
 def _through(

@@ -1,28 +1,28 @@
 """Dry run: the work and the cost of a run by stage, in calls, tokens and USD, computed without network access.
 
-The run's own parts do the work with models that send no requests. Paid answers are read from the cache and from the
-journal; missing answers are counted (`raggs.runs.forecast`). Until the pools are known, passages of the corpus stand in
-for them, and counts are upper bounds. A ranking is simulated until the first missing answer; the calls after it are
-bounded by `rank.max_calls`. Each model of a panel has its own line. Expected savings by prompt caching are reported,
-but not subtracted.
+The run's own components do the work, with models that send no requests. Paid answers are read from the cache and from
+the journal; missing answers are counted (`raggs.runs.forecast`). Until the pools are known, passages of the corpus are
+used instead, and counts are upper bounds. A ranking is simulated until the first missing answer. The number of calls
+after it is at most `rank.max_calls`. Each model of a panel has its own line. Expected savings by prompt caching are
+reported, but not subtracted.
 
-The length of answers is learned from the run's ledger. Until it holds `MIN_LEARNED_ANSWERS` of a kind, answers of
-reasoning models are assumed to contain `HIDDEN` reasoning tokens, or as many as the first answers contained.
+The length of answers is taken from the run's ledger. Until the ledger has `MIN_LEARNED_ANSWERS` answers of a kind,
+answers of reasoning models are assumed to contain `HIDDEN` reasoning tokens, or as many as the answers so far.
 
 With `judge.group`, several passages are graded in one call, and a grade is valid only for that group. If the group size
 or the pool changes, passages are regrouped at random, and all their grades are paid for again. The dry run reports
 this.
 
-The module also checks that lists to order fit into the context of the judge's model. A provider refuses each list that
-is too long, at no cost, so the ranking would have no answers. The check uses the mean length of passages and litellm's
-data on the model; calls with much longer passages may still fail.
+The module also checks that the lists to order fit into the context of the judge's model. Otherwise the provider would
+refuse every list, at no cost, and the ranking would have no answers. The check uses the mean length of passages and
+litellm's data on the model. A list of unusually long passages may still be refused.
 
 In a cascade, a cheap judge decides when the good judge is called. Before the first run, only the minimum and maximum
-number of such calls are known; later estimates use the share of the last run.
+number of calls to the good judge are known. Later estimates use its share of calls in the last run.
 
-Finally, it lists paid results that a run would replace because the configuration of the judge has changed. Old answers
-stay cached, but the same questions would be paid for again with the new settings. Retries, more questions, deeper pools
-and more samples are not listed, because they reuse earlier results.
+Finally, the module lists paid results that a run would replace because the configuration of the judge has changed. Old
+answers stay cached, but the same questions would be paid for again with the new settings. Retries, more questions,
+deeper pools and more samples are not listed, because they reuse earlier results.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from raggs.stages.waves import ORDERED, most_orders
 
 
 def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]) -> None:
-    """Check that the longest lists fit into the judge's context; the mean length of `texts` stands for all passages.
+    """Check that the longest lists fit into the judge's context, if every passage has the mean length of `texts`.
 
     Raises:
-        ConfigError: they do not fit, according to litellm's data on the model.
+        ConfigError: the lists do not fit, according to litellm's data on the model.
     """
     question = sum(estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries)
     passage = max(1, sum(map(estimate_tokens, texts)) // max(1, len(texts)))
@@ -80,26 +80,26 @@ def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]
         if not room or likely_tokens(prompt + length * passage) <= room:
             continue
         fitting = max(0, (room - likely_tokens(prompt)) // max(1, likely_tokens(passage)))
-        remedy = f"set rank.batch_size to {fitting} or less" if fitting > 1 else "take a model that reads more"
+        remedy = f"set rank.batch_size to {fitting} or less" if fitting > 1 else "use a model with a larger context"
         raise ConfigError(
             f"rank: lists of {length} passages of about {likely_tokens(passage):,} tokens do not fit into the "
-            f"{room:,} tokens that {model} reads",
+            f"{room:,} tokens of the context of {model}",
             remedy=remedy,
         )
 
 
 def _share_sent_for(store: RunStore) -> float | None:
-    """Return the share of passages on which a run's cascade called the good judge; None if unknown."""
+    """Return the share of passages on which the last run's cascade called the good judge; None if unknown."""
     lock = store.manifest().stages.get("judge") if store.exists else None
     found = lock.health.cascade if lock is not None and isinstance(lock.health, JudgeHealth) else None
     return None if found is None else found.asked.rate
 
 
 def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
-    """Return a line of the maximum number of calls with the minimum and the expected number added.
+    """Add the minimum and the expected number of calls to an estimate, which has the maximum.
 
     Args:
-        each: minimum and maximum number of calls for one answer.
+        each: minimum and maximum number of calls per answer.
     """
     if line.exact or each.least == each.most:
         return line
@@ -107,13 +107,13 @@ def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
     expected = None if share is None else round(share * line.calls / each.most)
     least = round(line.calls * each.least / each.most)
     likely = line.likely_usd
-    if likely is not None and line.calls:  # midway between the bounds until the share is known
+    if likely is not None and line.calls:  # the middle between minimum and maximum until a run has measured the share
         likely *= ((least + line.calls) / 2 if expected is None else expected) / line.calls
     return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
-    """Yield a sentence per line of a cascade, and a further one if its good judge would cost less as the only judge."""
+    """Yield a sentence per good judge of a cascade, and another one if the good judge alone would cost less."""
     for line in lines:
         if line.least is None:
             continue
@@ -124,30 +124,32 @@ def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
             continue
         if (whole := likely + sum(usd or 0.0 for usd in others)) > line.usd:
             at_least = "at least " if line.expected is None else ""
-            yield f"that does not pay: {line.who} alone would cost ${line.usd:,.4f}, both {at_least}${whole:,.4f}"
+            both = f"both judges {at_least}${whole:,.4f}"
+            yield f"the cascade saves nothing: {line.who} alone would cost ${line.usd:,.4f}, {both}"
 
 
 def sent_for_words(line: CostEstimate) -> str:
-    """Return the minimum, maximum and expected calls and cost of such a line, as text."""
+    """Return the minimum, maximum and expected calls and cost of a cascade's good judge, as text."""
     least, expected = line.least or 0, line.expected
     usd = [line.usd_for(calls) for calls in (least, line.calls)]
     money = "" if None in usd else f", ${usd[0]:,.4f} to ${usd[1]:,.4f}"
-    found = f"{line.who} is asked where a cheap judge sends for it: {least:,} to {line.calls:,} calls{money}"
+    found = f"{line.who} grades only passages that the cascade passes on: {least:,} to {line.calls:,} calls{money}"
     if expected is None:
-        return f"{found}; the first run tells how many"
+        return f"{found}; the first run shows how many"
     likely = line.usd_for(expected)
-    return f"{found}; about {expected:,}{'' if likely is None else f', ${likely:,.4f}'} by the share so far"
+    return f"{found}; about {expected:,}{'' if likely is None else f', ${likely:,.4f}'} at the share of the last run"
 
 
-SAMPLE = 200  # passages whose mean length stands for all
-REPRESENTATIVE_QUERIES = 20  # queries that stand for all if the pools are unknown
-# Expected shares of the upper bounds, until the run has measured them. The first is the share of answers that are
-# requested a second time; the ledger replaces it once it holds `MIN_LEARNED_ANSWERS` answers.
+SAMPLE = 200  # number of passages whose mean length represents all passages
+REPRESENTATIVE_QUERIES = 20  # number of queries that represent all queries while the pools are unknown
+# Upper bounds are multiplied by these shares to get the expected numbers, until the run has measured the shares. The
+# first is the share of answers that are requested a second time; after `MIN_LEARNED_ANSWERS` answers, the ledger's own
+# share replaces it.
 LIKELY_REPAIRED = 0.02
-LIKELY_POOL = 0.75  # share of all retrieved passages; the others are duplicates between retrievers
+LIKELY_POOL = 0.75  # share of retrieved passages that remain in the pool; the others were found by several retrievers
 LIKELY_WALK = 0.6  # share of a pool that is judged if `stop_after` can end judging early
 EMBED = "embed"  # task name of embedders in the ledger
-JOURNAL_REMEDY = "delete the file to start this stage afresh"
+JOURNAL_REMEDY = "delete the file to run this stage from the beginning"
 
 Pool = tuple[str, list[MergeRecord]]  # query id and passages
 
@@ -161,10 +163,10 @@ class _Grading:
 
 
 def estimate(services: RunServices, standing: RunState, *, looks: bool = False) -> Iterator[CostEstimate]:
-    """Yield the cost lines of judge and rank, and those of embed and retrieve if their models are paid.
+    """Yield the estimates for the stages judge and rank, and for embed and retrieve if their models are paid.
 
     Args:
-        looks: whether to subtract what the cache and the journal hold; slow if they are large.
+        looks: whether to subtract answers in the cache and in the journal, which is slow if there are many.
 
     Raises:
         ConfigError: lists to order do not fit into the context of the judge's model.
@@ -174,7 +176,7 @@ def estimate(services: RunServices, standing: RunState, *, looks: bool = False) 
 
 
 class _RunForecast:
-    """Dry run of the stages, each by its own parts, with models that only count calls."""
+    """Dry run of the stages. The stages' own components do the work, with models that only count calls."""
 
     def __init__(self, services: RunServices, standing: RunState, llm: DryRunLLM, *, looks: bool) -> None:
         self.llm = llm
@@ -182,8 +184,8 @@ class _RunForecast:
         self._looks = looks
         self._answers = learn_answer_lengths(services, standing.store)
         self._merged = standing.store.exists and not standing.plan()["merge"]  # whether the stored pools are up to date
-        self._journalled = 0  # ranking batches answered by the journal
-        self._beyond = 0  # possible ranking calls after the counted ones
+        self._journalled = 0  # ranking calls whose answers are in the journal
+        self._beyond = 0  # further ranking calls that depend on missing answers
 
     def lines(self) -> Iterator[CostEstimate]:
         """Yield one line per stage and model."""
@@ -209,7 +211,9 @@ class _RunForecast:
     # --- embed and retrieve ---
 
     def _embed(self) -> Iterator[CostEstimate]:
-        """Yield lines for rewrites and vectors of queries and, for dense retrieval, vectors of the whole corpus."""
+        """Yield estimates for rewriting and embedding the queries and, for dense retrieval, for embedding the
+        corpus.
+        """
         services, llm, own = self._services, self.llm, self._services.embedder
         rewriter, queries = services.workspace.rewriter(self._config.embed.rewrite, llm), services.queries.values()
         models = own.models if own is not None else ()
@@ -232,7 +236,7 @@ class _RunForecast:
             yield self._line("embed", model, "rewrite")
 
     def _corpus(self, own: Embedder) -> Iterator[CostEstimate]:
-        """Yield lines for the vectors of all passages; if the cache is not read, all vectors are counted."""
+        """Yield estimates for embedding all passages; cached vectors are subtracted only if the cache is read."""
         services, llm, passages = self._services, self.llm, self._services.passages
         llm.turn_to("retrieve")
         if self._looks and isinstance(passages, PassageStore):
@@ -248,7 +252,7 @@ class _RunForecast:
             yield line_of(llm, "retrieve", model, llm.asked(model, EMBED))
 
     def _retrieve(self) -> Iterator[CostEstimate]:
-        """Yield lines for retrievers that call models; these are upper bounds, because stored answers are not
+        """Yield estimates for retrievers that call models. They are upper bounds, because stored answers are not
         subtracted.
         """
         services, asked = self._services, [query.text for query in self._services.queries.values()]
@@ -299,7 +303,7 @@ class _RunForecast:
         return ((qid, list(group)) for qid, group in merged)
 
     def _sizes(self) -> list[int]:
-        """Return the number of passages to judge per query."""
+        """Return for each query the number of passages to judge."""
         if not self._merged:
             return [self._depth] * len(self._services.queries)
         return [sum(record.duplicate_of is None for record in pool) for _, pool in self._pools()]
@@ -323,7 +327,7 @@ class _RunForecast:
                 await ask_plan(judge, plan)
             elif spec.canaries and judge.reads:
                 for case in make_cases(self._pools, services.queries, spec.canaries, spec.samples):
-                    # other calls are made for whole pools
+                    # only the judge's own calls are counted per passage; other calls are made for whole pools
                     await judge.grade(case.query, case.passage, sample=case.sample)
             for qid, pool in self._pools():
                 missing = self.llm.missing
@@ -340,8 +344,10 @@ class _RunForecast:
         services.workspace.loop.run(walk())
 
     def _stand_in(self, group: int) -> None:
-        """Grade pools of corpus passages, a few in place of all, with the same number of control items as a real
-        run.
+        """Count the grading calls of pools that are still unknown.
+
+        Passages of the corpus are graded for a few queries, and the counts are scaled up to all queries. The number of
+        control items is that of a real run.
         """
         services, spec, judge = self._services, self._config.judge, self._counting_judge
         qids, depth = list(services.queries), self._depth
@@ -362,7 +368,10 @@ class _RunForecast:
                 services.workspace.loop.run(judge.grades(services.queries[chosen[0]], passages))
 
     def _judge_lines(self, together: Task, share: float) -> Iterator[CostEstimate]:
-        """Yield the judge stage's lines; the answers show whether a model is called only on demand of others."""
+        """Yield the estimates of the judge stage, one per model and task.
+
+        An estimate is exact only if no missing answer decides whether the model is called.
+        """
         judge, missing = self._services.judge, 0
         whole = self._config.judge.stop_after is None
         for model, each in judge.calls(together).items():
@@ -379,7 +388,8 @@ class _RunForecast:
 
     @cached_property
     def _order_causes(self) -> object:
-        return self._services.causes("judge", "order")  # computed once: it may read the code of a Python judge
+        # cached: computing the causes may read the code of a Python judge
+        return self._services.causes("judge", "order")
 
     async def _follow(
         self,
@@ -401,11 +411,13 @@ class _RunForecast:
         answers = JournalAnswers(entry for entry in journal if entry.state == state)
         if course is not None and course.informed:
             course.inform(known_entries(blank, known))
-        if course is None or len(course.ids) < 2:  # also a query without a relevant passage
+        if course is None or len(course.ids) < 2:  # also if the query has no relevant passage
             return 0
-        if config.batch_size == "auto" and answers.believed is None:  # the result of the pilot is unknown
+        # the pilot that chooses the batch size has no result yet
+        if config.batch_size == "auto" and answers.believed is None:
             return config.max_calls
-        if config.budget is not None:  # the schedule depends on all queries; only the remaining budget bounds the calls
+        # the calls per query depend on all queries, so only the remaining budget limits them
+        if config.budget is not None:
             self._journalled += sum(entry.asked and not entry.failed for entry in answers)
             return 0
 
@@ -439,7 +451,7 @@ class _RunForecast:
             yield line.model_copy(update={"cached": line.cached + self._journalled, "exact": not line.calls})
 
     def _orders(self, config: RankConfig, calls: int) -> None:
-        """Count calls that order lists of the usual length."""
+        """Count calls that order lists of typical passages."""
         services, length = self._services, config.list_length
         text = typical([query.text for query in services.queries.values()])
         query = next(query for query in services.queries.values() if query.text == text)
@@ -450,7 +462,9 @@ class _RunForecast:
                 services.workspace.loop.run(self._counting_judge.order(query, shown))
 
     def _rank_share(self, config: RankConfig) -> float:
-        """Return the expected share of the ranking calls allowed, based on the last run if there is one."""
+        """Return the share of `rank.max_calls` that a ranking is expected to use, based on the last run if there is
+        one.
+        """
         store = self._store
         if not config.max_calls:
             return 1.0
@@ -462,12 +476,14 @@ class _RunForecast:
     # --- lines ---
 
     def _local(self, stage: str, calls: int, *, exact: bool) -> CostEstimate:
-        """Return the line of a judge without cost."""
+        """Return the estimate for a judge that costs nothing."""
         found = CallEstimate(calls=calls, paid=False, guessed=not exact)
         return line_of(self.llm, stage, f"{self._services.judge.name} (local)", found)
 
     def _line(self, stage: str, model: str, task: Task | Literal["rewrite"], share: float = 1.0) -> CostEstimate:
-        """Return the line of a model's calls for one stage; `share` is the expected share of these calls."""
+        """Return the estimate for a model's calls in one stage; `share` is the share of the calls that is expected
+        to happen.
+        """
         asked, price = self.llm.asked(model, task), self.llm.price(model)
         line = line_of(self.llm, stage, model, asked, self._answers.length(model, task))
         if price is None:
@@ -480,7 +496,7 @@ class _RunForecast:
 
 
 def _by_batches(share: float, line: CostEstimate) -> CostEstimate:
-    """Return a model's line at the price of its batch interface."""
+    """Return a model's estimate at the reduced price of its batch interface."""
     usd, less = None if line.usd is None else line.usd * share, line.discount_usd * share
     likely = None if line.likely_usd is None else line.likely_usd * share
     return line.model_copy(
@@ -495,7 +511,7 @@ class PreviousRun:
     Attributes:
         was, now: passages per call, in the last run and now.
         graded: ids of graded passages, by query.
-        lost: number of grades that must be requested again.
+        lost: number of grades that must be paid for again.
     """
 
     was: int
@@ -504,30 +520,36 @@ class PreviousRun:
     lost: int = 0
 
     def see(self, qid: str, records: Iterable[JudgeRecord]) -> None:
-        """Count the lost grades of a pool, given the records that are valid now."""
+        """Count the grades of a pool that are lost, given the pool's records with only the grades that are still
+        valid.
+        """
         mine = self.graded.get(qid, frozenset())
         self.lost += sum(record.failed and record.doc_id in mine for record in records)
 
     @property
     def sentence(self) -> str:
-        """Return a sentence on the number of unusable grades and the reason; empty if all can be used."""
+        """Return a sentence on the number of unusable grades and the reason; empty if all grades can be used."""
         if not self.lost:
             return ""
         why = f"judge.group was {self.was} and is {self.now}"
         if self.was == self.now:
-            why = "a pool that holds other passages is cut into other groups"
+            why = "the pools changed, so their passages are grouped differently"
         return f"{self.lost:,} of {sum(map(len, self.graded.values())):,} grades of the last run cannot be used: {why}"
 
     @property
     def guess(self) -> str:
-        """Return the same sentence for pools that are not known yet."""
+        """Return a sentence on unusable grades without their number, for pools that are not known yet."""
         if self.was != self.now:
             return f"most grades of the last run cannot be used: judge.group was {self.was} and is {self.now}"
-        return "where a pool changes, none of its grades of the last run can be used: it is cut into other groups"
+        return "if a pool changes, none of its grades of the last run can be used: its passages are grouped differently"
 
 
 def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
-    """Return the last run's grades; None if no call had several passages, then or now, or if the judge has changed.
+    """Return the last run's grades, or None if they stay valid one by one.
+
+    Grades stay valid one by one if every call had one passage, both in the last run and now. None is also returned if
+    the
+    judge has changed: then no grade is reused.
 
     Raises:
         RaggsError: the grades cannot be read.
@@ -545,15 +567,17 @@ def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
     return PreviousRun(was, now, graded)
 
 
-ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer
+ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # assumed tokens per answer, by task
 MIN_LEARNED_ANSWERS = (
-    8  # answers from which on the ledger's mean replaces the assumption; fewer answers can only raise it
+    # From this number of answers on, the ledger's mean length replaces the assumed one. Fewer answers can only raise
+    # it.
+    8
 )
 
 
 @dataclass(frozen=True)
 class AnswerLengths:
-    """Lengths of answers, and the number of unusable ones.
+    """Lengths of answers, and the number of unusable answers.
 
     Attributes:
         seen: number of answers in the ledger and their total tokens, by model and task.
@@ -565,12 +589,14 @@ class AnswerLengths:
     unusable: int = 0
 
     def repaired(self, otherwise: float) -> float:
-        """Return the share of answers that were requested again; `otherwise` while too few are known."""
+        """Return the share of answers that had to be requested again; return `otherwise` if there are too few
+        answers.
+        """
         answers = sum(count for count, _ in self.seen.values())
         return self.unusable / answers if answers >= MIN_LEARNED_ANSWERS else otherwise
 
     def length(self, model: str, task: str) -> tuple[int, int]:
-        """Return the tokens of an answer, and the estimated hidden reasoning tokens."""
+        """Return the expected tokens per answer, and how many of them are assumed hidden reasoning."""
         count, tokens = self.seen.get((model, task), (0, 0))
         if count >= MIN_LEARNED_ANSWERS:
             return -(-tokens // count), 0
@@ -581,11 +607,13 @@ class AnswerLengths:
         return self._assumed(task) + hidden, hidden
 
     def _assumed(self, task: str) -> int:
-        """Return the assumed tokens of an answer before any was measured."""
+        """Return the assumed tokens per answer, without measurements and hidden reasoning."""
         return self.services.config.judge.group * ANSWER["grade"] if task == "grades" else ANSWER.get(task, 0)
 
     def _beyond(self, model: str) -> int:
-        """Return how many tokens a model's answers of any kind exceed the assumption by; 0 if they do not."""
+        """Return by how many tokens the mean answer of a model exceeds its assumed length, over all tasks; at least
+        0.
+        """
         kinds = [(*sums, self._assumed(task)) for (who, task), sums in self.seen.items() if who == model]
         return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
@@ -608,8 +636,8 @@ RANKING_SETTINGS = (
     "parallel",
     "seed",
     "options",
-)  # settings on which each batch of a ranking depends
-# Prefixes of the recorded causes that determine what the judge is called with, by stage.
+)  # settings that change the batches of a ranking
+# By stage, the recorded inputs and settings (by prefix) that decide which calls the judge makes.
 JUDGE_CAUSES: Mapping[str, tuple[str, ...]] = {
     "judge": ("judge", "config.judge", "config.group"),
     "rank": (
@@ -620,14 +648,16 @@ JUDGE_CAUSES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# settings that a panel of humans and a judge adds to that judge
+# settings that the panel of humans and a judge has in addition to the judge's own
 PANEL = ("type", "rule", "weights", "version", "ask_all")
-HUMAN_FIRST = ("human_first", "judge")  # settings that give human labels priority
+HUMAN_FIRST = ("human_first", "judge")  # settings that make human labels replace the judge's grades
 
 
 @dataclass(frozen=True)
 class ReplacedResults:
-    """Results of a stage that would be replaced, the reason, and their cost in USD including cached answers."""
+    """Results of a stage that would be replaced, the reason, and their cost in USD including the value of cached
+    answers.
+    """
 
     stage: str
     reason: ComponentChanged
@@ -639,7 +669,7 @@ class ReplacedResults:
 
 
 def _machine(components: Mapping[str, object]) -> object:
-    """Return the components that determine what the judge is called with, without human labels that have priority."""
+    """Return the components that determine the judge's calls, without human labels that replace its grades."""
     judge = dict(as_object(components.get("judge")))
     members = as_list(judge.pop("judges", None))
     if judge.get("type") == "panel" and len(members) == 2 and as_object(members[0]).get("type") == HUMAN_SOURCE:
@@ -661,7 +691,7 @@ def losses(runner: Runner, selection: Selection) -> list[ReplacedResults]:
             continue
         stage = runner.pipeline.stage(name)
         if _machine(lock.components) == _machine(runner.components(stage)):
-            continue  # only the priority of human labels changed: the model's calls stay the same
+            continue  # only the use of human labels changed, so the judge makes the same calls
         reasons = runner.standing.reasons(stage, lock)
         changed = (reason for reason in reasons if isinstance(reason, ComponentChanged))
         if why := next((reason for reason in changed if reason.component.startswith(beginnings)), None):

@@ -29,7 +29,8 @@ from raggs.runs.manifests.open_run import OpenedRun
 if TYPE_CHECKING:
     from raggs.evaluation.diff_sets import DiffReport
 
-    Apart = DiffReport | str | None  # difference between two sets, or why it is unknown; None if they are the same
+    # the comparison of two golden sets, or the reason why it is impossible; None if no comparison is needed
+    Apart = DiffReport | str | None
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,12 @@ class GateRequest:
     """Conditions that the result must meet.
 
     Attributes:
-        limits: by measure, the minimum of its mean; the maximum if lower is better.
+        limits: by measure, the minimum of its mean; for measures where lower is better, the maximum.
         before: earlier eval.json to compare with.
         drop: maximum loss of a mean against the earlier result.
         across: whether the earlier result may use other judgments.
         lock: golden.lock that the judgments and the requested measures must match.
-        inconclusive: whether an outcome fails if unjudged passages could reverse it.
+        inconclusive: whether a gate fails if unjudged passages could reverse its outcome.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -56,19 +57,20 @@ class GateRequest:
 def keep_earlier(before: Path | None, *outputs: Path | None) -> None:
     """Raise an error if an output would overwrite the earlier result, even by another path to the same file.
 
-    If a result replaced it, the same comparison would pass the next time, or lose a little each time.
+    Otherwise a repeated evaluation would be compared with its own result and pass, or quality could sink a little each
+    time.
 
     Args:
-        before: earlier eval.json; None without a comparison.
+        before: earlier eval.json; None if there is no comparison.
         outputs: files to be written.
 
     Raises:
-        UsageError: one of them is that file.
+        UsageError: an output is the earlier result.
     """
     for file in outputs:
         if before is not None and file is not None and _same_file(before, file):
             raise UsageError(
-                f"is the earlier result that this one is compared with, and {file} would replace it",
+                f"is the earlier result of the comparison, and writing {file} would replace it",
                 where=before,
                 remedy=f"write to another folder than {file.parent}; to make a result the new baseline, evaluate once "
                 f"without --fail-on-regression and with --out {file.parent}",
@@ -83,7 +85,7 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def open_gates(asked: GateRequest) -> Gates:
-    """Return the gates with the earlier result, which is read before the new one may overwrite it.
+    """Read the earlier result now, before the new result may overwrite it, and return the gates.
 
     Raises:
         NotFoundError, DataError: the earlier result is missing or invalid.
@@ -93,31 +95,32 @@ def open_gates(asked: GateRequest) -> Gates:
 
 
 def sets_apart(report: EvalReport, gates: Gates, runs: tuple[str, ...]) -> Apart:
-    """Compare the golden set of the earlier result with the current one; None if they are equal or must be.
+    """Compare the golden set of the earlier result with the current one.
 
     Args:
-        runs: systems of the report, as they were named.
+        runs: systems of the report, in the syntax of `raggs eval --run`.
 
     Returns:
-        The comparison, or a sentence if the earlier set can no longer be read.
+        The comparison, or a sentence if the earlier set can no longer be read. None if both sets are equal, or if the
+        gates do not accept another set.
     """
     before = gates.before
     if before is None or not gates.across or before.golden.digest == report.golden.digest:
         return None
     from raggs.app.diff import DiffRequest, diff  # Imported lazily: most evaluations compare no sets.
 
-    there, gone = before.golden, f"the judgments of {gates.where} ({before.golden.digest[:12]}) cannot be read any more"
+    there, gone = before.golden, f"the judgments of {gates.where} ({before.golden.digest[:12]}) cannot be read again"
     if not Path(there.source).exists():
-        return f"{gone}: {there.source} is not there"
+        return f"{gone}: {there.source} is missing"
     old, new = Path(there.source), Path(report.golden.source)
     if old.resolve() == new.resolve():
-        return f"{gone}: {there.source} holds others now"
+        return f"{gone}: {there.source} now contains other judgments"
     measures = tuple(name for name in report.measures if name in before.measures)
     try:
         found = diff(DiffRequest(old, new, runs, measures, report.confidence, report.seed))
     except RaggsError as error:
         return f"{gone}: {error.message}"
-    return found if found.old.digest == there.digest else f"{gone}: {there.source} holds others now"
+    return found if found.old.digest == there.digest else f"{gone}: {there.source} now contains other judgments"
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,8 @@ class GateVerdicts:
 
     Attributes:
         report: the report that was checked.
-        outcomes: one per gate, measure and system.
-        refused: error that prevented the comparison with the earlier result; also one of the outcomes.
+        outcomes: one outcome per gate, measure and system.
+        refused: error that prevented the comparison with the earlier result; it is also one of the outcomes.
     """
 
     report: EvalReport
@@ -153,7 +156,9 @@ class GateVerdicts:
 
 
 def check_gates(report: EvalReport, gates: Gates) -> GateVerdicts:
-    """Check a report against the gates and return the outcomes without raising, so that all can be written first."""
+    """Check a report against the gates. Failures do not raise an error here, so that all outcomes can be written
+    first.
+    """
     try:
         return GateVerdicts(report, gates.outcomes(report))
     except DataError as error:
@@ -176,7 +181,7 @@ def summary(verdicts: GateVerdicts, apart: Apart = None) -> str:
 
 
 def _mark(outcome: GateOutcome) -> str:
-    """Return the symbol of an outcome; an inconclusive one neither passes nor fails."""
+    """Return the symbol of an outcome: passed, failed or inconclusive."""
     if outcome.inconclusive:
         return "❔"
     return "❌" if outcome.failed else "✅"
@@ -194,19 +199,19 @@ def _set_difference_lines(apart: Apart) -> list[str]:
 
 @contextmanager
 def refusals_told(lock: Path | None, junit: Path | None, append: Callable[[str], None] | None) -> Iterator[None]:
-    """Report an error while systems are scored to the CI server, in the same form as gates, and raise it again.
+    """Report any error of the evaluation to the CI server, in the same form as failed gates, and raise it again.
 
     Args:
         lock: golden.lock that the set must match, if any.
-        junit: file for JUnit XML.
-        append: adds Markdown to the summary of the step.
+        junit: file for JUnit XML; None to write none.
+        append: adds Markdown to the summary of the step; None to write no summary.
     """
     try:
         yield
     except RaggsError as error:
-        what = "an evaluation" if lock is None else f"an evaluation by the set that {lock} means"
+        what = "an evaluation" if lock is None else f"an evaluation against the set of {lock}"
         if append is not None:
-            append(f"## Gates\n\nnothing was scored\n\n- ❌ {error}")
+            append(f"## Gates\n\nno system was scored, because of an error\n\n- ❌ {error}")
         if junit is not None:
             _write_junit(junit_of_refusal(what, str(error)), junit)
         raise
@@ -227,12 +232,12 @@ def _write_junit(xml: bytes, file: Path) -> None:
         write_atomic(file, xml)
 
 
-MAX_SHOWN_FINDINGS = 3  # differences in the message; the audit lists all of them
+MAX_SHOWN_FINDINGS = 3  # maximum number of differences in the message; the audit lists all
 
 
 def meaning_of(judgments: Judgments) -> LockDefinitions:
-    """Return the definitions that a lock stores: digest and counts of the judgments, and the measures on their
-    scale.
+    """Return the definitions that a lock stores: digest and counts of the judgments, and the formulas of the
+    measures.
     """
     qrels = judgments.qrels
     counts = Counter(grade for grade in qrels.grade.tolist() if grade >= 0)
@@ -247,7 +252,7 @@ def meaning_of(judgments: Judgments) -> LockDefinitions:
 
 
 def meaning_of_run(run: OpenedRun) -> LockDefinitions:
-    """Return the same definitions for a run; only the measures if it has no judgments."""
+    """Return a run's definitions for a lock, as `meaning_of` does; a run without judgments has only measures."""
     from raggs.stages.questions import QUESTIONS  # Imported lazily: only runs have stages.
 
     if run.pipeline is QUESTIONS:
@@ -259,15 +264,15 @@ def meaning_of_run(run: OpenedRun) -> LockDefinitions:
 
 
 def check_meant(lock: Path) -> None:
-    """Raise an error if a lock cannot identify judgments.
+    """Raise an error if a lock has no definitions of judgments.
 
     Raises:
         NotFoundError: the lock does not exist.
-        DataError: it is damaged, or contains no judgments.
+        DataError: the lock is damaged, or contains no judgments.
     """
     if read_lock(lock)[0].judgments is None:
-        said = "says nothing of judgments: it is of a run that had none"
-        raise DataError(said, where=lock, remedy=f"raggs audit SET --write-lock {quote(str(lock))} writes it again")
+        said = "contains no judgments: it was written for a run without grades"
+        raise DataError(said, where=lock, remedy=f"write it again: raggs audit SET --write-lock {quote(str(lock))}")
 
 
 def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]) -> None:
@@ -278,7 +283,7 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]
 
     Raises:
         NotFoundError: the lock does not exist.
-        DataError: it is damaged, contains no judgments, or contains others.
+        DataError: the lock is damaged, contains no judgments, or contains other judgments.
     """
     check_meant(lock)
     asked = {named.measure.NAME for named in measures}
@@ -288,9 +293,9 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]
     more = f"; and {len(found) - MAX_SHOWN_FINDINGS} more" if len(found) > MAX_SHOWN_FINDINGS else ""
     told = "; ".join(finding.message for finding in found[:MAX_SHOWN_FINDINGS])
     raise DataError(
-        f"means another golden set than {judgments.source}: {told}{more}",
+        f"is the lock of another golden set than {judgments.source}: {told}{more}",
         where=lock,
         line=found[0].line,
-        remedy=f"if this set is meant: raggs audit {quote(judgments.source)} --write-lock {quote(str(lock))}; "
-        "raggs diff OLD NEW compares two sets",
+        remedy=f"to accept this set: raggs audit {quote(judgments.source)} --write-lock {quote(str(lock))}; "
+        "to compare two sets: raggs diff OLD NEW",
     )

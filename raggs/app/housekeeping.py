@@ -54,7 +54,7 @@ CONNECT_TIMEOUT = 3.0
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """Result of one check: passed, failed, or (None) information only."""
+    """Result of one check: True if it passed, False if it failed, None if it only informs."""
 
     name: str
     ok: bool | None
@@ -62,8 +62,9 @@ class HealthCheck:
 
 
 def examine(config: Path | None) -> list[HealthCheck]:
-    """Return all checks of the machine and, if given, of a configuration."""
-    found = [] if config is None else [*_configuration(config)]  # first, because it reads the .env file
+    """Run all checks of the machine, and of a configuration if one is given."""
+    # before the checks of the machine, because it reads the .env file
+    found = [] if config is None else [*_configuration(config)]
     return [*_machine(), *found]
 
 
@@ -141,7 +142,7 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Hea
 def _price_text(price: Price) -> str:
     if price.per_1k_searches:
         return f"${price.per_1k_searches:g} per 1,000 searches"
-    remembered = "" if price.cached_input is None else f" (${price.cached_input:g} where it remembers them)"
+    remembered = "" if price.cached_input is None else f" (${price.cached_input:g} for cached input)"
     return f"${price.input:g} in{remembered}, ${price.output:g} out per million tokens"
 
 
@@ -166,7 +167,7 @@ def _server(url: str) -> HealthCheck:
 
 
 OTHER_CACHES = "other"
-LEFT = "left by earlier versions of raggs; nothing reads it"
+LEFT = "left by earlier versions of raggs and no longer used"
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ def _stay(workspace: Path, folder: Path) -> None:
 
 
 def _unknown_folders(cache: Cache) -> list[Path]:
-    """Return folders in the cache folder that belong to no cache."""
+    """Return subfolders of the cache folder that raggs does not use as a cache."""
     if not cache.folder.is_dir():
         return []
     return sorted(path for path in cache.folder.iterdir() if path.is_dir() and path.name not in CACHE_NOTES)
@@ -305,10 +306,10 @@ class IndexLoad:
 
 
 def loads(config: RunConfig, services: RunServices) -> Iterator[IndexLoad]:
-    """Yield the indexes to load; the state of each is read when the caller reaches it.
+    """Yield the indexes to load. The server is asked for the state of an index only when the caller reaches it.
 
     Raises:
-        UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
+        UsageError: no retriever searches Elasticsearch, or the index itself is the source of the corpus.
         ConfigError: two retrievers define the same index differently, or the name of an index is invalid.
         RaggsError: the server failed (see `raggs.parts.elastic.server`).
     """
@@ -322,10 +323,10 @@ def loads(config: RunConfig, services: RunServices) -> Iterator[IndexLoad]:
 
 
 def targets(config: RunConfig) -> list[VectorPlace]:
-    """Return each index that retrievers search, as described by the first retriever that needs vectors.
+    """Return each index that retrievers search. If a retriever needs vectors in it, its settings are used.
 
     Raises:
-        UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
+        UsageError: no retriever searches Elasticsearch, or the index itself is the source of the corpus.
         ConfigError: two retrievers define the same index differently, or the name of an index is invalid.
     """
     places = [(name_of(spec), retrievers.REGISTRY.of(spec).index_place(spec)) for spec in config.retrieve.retrievers]
@@ -339,19 +340,21 @@ def targets(config: RunConfig) -> list[VectorPlace]:
     for who, place in sorted(searched, key=lambda pair: not pair[1].by_vectors):
         if place.index != place.index.lower():
             raise ConfigError(
-                f"retriever {who}: no index can be created under the name {place.index!r}, which has upper case",
-                remedy="use a name in lower case; only an alias can have upper case",
+                f"retriever {who}: the name of a new index cannot have upper-case letters: {place.index!r}",
+                remedy="use lower case; only the alias of an existing index may contain upper-case letters",
             )
         other, first = found.setdefault((place.url, place.index), (who, place))
         for field in (*SHARED_FIELDS, "vector_field") if place.by_vectors else SHARED_FIELDS:
             if getattr(first, field) != getattr(place, field):
                 raise ConfigError(
-                    f"retrievers {other} and {who} search the index {place.index} by another {field}",
-                    remedy="give both the same",
+                    f"retrievers {other} and {who} search the index {place.index} with different values of {field}",
+                    remedy="set the same value in both",
                 )
     corpus = corpora.REGISTRY.of(config.corpus).index_place(config.corpus)
     if corpus is not None and (corpus.url, corpus.index) in found:
-        raise UsageError(f"the corpus is the index {corpus.index} itself", remedy="there is nothing to load; run it")
+        raise UsageError(
+            f"the corpus is read from the index {corpus.index} itself", remedy="there is nothing to load: use raggs run"
+        )
     return [place for _, place in found.values()]
 
 
@@ -359,8 +362,8 @@ def run_load(load: IndexLoad, services: RunServices, overwrite: bool) -> LoadRes
     """Create the index and load it.
 
     Raises:
-        RaggsError: see `Loader.prepare` and `Loader.load`. Loaded documents stay, and the next call continues from
-            there.
+        RaggsError: see `Loader.prepare` and `Loader.load`. Documents that are already loaded stay in the index; the
+            next call loads only the rest.
     """
     load.loader.prepare(overwrite)
     return load.loader.load(_documents(services), services.workspace.building)
@@ -374,7 +377,9 @@ def _contents(services: RunServices, place: VectorPlace) -> Contents:
 
 
 def _documents(services: RunServices) -> Callable[[int, int], Sequence[IndexDocument]]:
-    """Return a function that reads documents by position; vectors are computed once and stored."""
+    """Return a function that reads documents by position, with their vectors. Each vector is computed once and
+    cached.
+    """
     store, embedder, workspace = services.corpus.store, services.embedder, services.workspace
     vectors: VectorIndex | None = None
     if embedder is not None:

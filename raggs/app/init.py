@@ -27,7 +27,7 @@ def make_starter(folder: Path, *, force: bool = False) -> list[Path]:
     taken = [file.name for file in files if (folder / file.name).exists()]
     if taken and not force:
         raise UsageError(
-            f"{', '.join(taken)} already there", where=folder, remedy="choose another folder, or pass --force"
+            f"{', '.join(taken)} already exists here", where=folder, remedy="choose another folder, or pass --force"
         )
     make_folder(folder)
     for file in files:

@@ -1,11 +1,11 @@
-"""raggs as a provider of ir_measures, for measures of ir_measures and for measures that only raggs has.
+"""raggs as a provider of ir_measures: it computes measures of ir_measures, and measures that only raggs has.
 
-Importing this module registers both with ir_measures: `ir_measures.providers.registry["raggs"]` computes them, and
-`ir_measures.parse_measure` knows names such as ``ra_nwg@10``. No other module of raggs imports it, so ir_measures is
-loaded only on request.
+Importing this module registers the provider and these measures with ir_measures. Then
+`ir_measures.providers.registry["raggs"]` computes them, and `ir_measures.parse_measure` knows names such as
+``ra_nwg@10``. No other module of raggs imports this one, so ir_measures is loaded only on request.
 
-Measures of ir_measures keep their definition: relevant from grade 1 on, and 0 for a query for which a measure is not
-defined. Equal scores are ordered as trec_eval orders them, by descending id. raggs' own measures are defined as in
+Measures of ir_measures keep their definition: passages are relevant from grade 1 on, and a query for which a measure is
+not defined scores 0. Equal scores are ordered by descending id, as in trec_eval. raggs' own measures are defined as in
 `raggs eval`: an undefined value is NaN, and the mean omits it. Measures that need grades from 1 to 5 refuse other
 grades.
 """
@@ -25,19 +25,20 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
 from raggs.metrics.names import parse_measure
 
-SEPARATE_PARAMS = frozenset({"judged_only", "dcg", "gains"})  # parameters that are not part of raggs' names of measures
-DEFAULT_MAX_GRADE = 4  # highest grade by default, as in gdeval; higher grades raise it
+# parameters that raggs does not write into the name of a measure
+SEPARATE_PARAMS = frozenset({"judged_only", "dcg", "gains"})
+DEFAULT_MAX_GRADE = 4  # highest grade, as in gdeval, unless the labels contain a higher one
 GOLDEN = (1, 5)
 COUNTS = frozenset({"NumQ", "NumRel", "NumRet"})
-SOME_LEFT_OUT = "Accuracy"  # has no value for a query whose list holds no pair to compare
-NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # need facets or answers
+SOME_LEFT_OUT = "Accuracy"  # undefined for a query whose list contains no pair of different grades
+NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # these measures need facets or answers
 
 
 class DefinedMean(measures.MeanAgg):
     """The mean over the queries for which a measure is defined."""
 
     def add(self, value: float) -> None:
-        """Take the value of one query."""
+        """Add the value of one query; skip it if it is undefined."""
         if not math.isnan(value):
             super().add(value)
 
@@ -48,12 +49,12 @@ class RaggsMeasure(measures.Measure):
     DEFAULT = math.nan
 
     def aggregator(self) -> DefinedMean:
-        """Return the aggregator of the values per query."""
+        """Return the mean over the queries for which the measure is defined."""
         return DefinedMean()
 
 
 def _as_ir_measure(kind: type[Measure]) -> RaggsMeasure:
-    """Return a measure of raggs in ir_measures' form, registered under its name."""
+    """Create the ir_measures class of a measure of raggs, and register it under the measure's name."""
     info = {"cutoff": measures.ParamInfo(dtype=int, required=kind.CUTOFF == "needed", desc="ranking cutoff threshold")}
     info |= {name: measures.ParamInfo(dtype=(int, float), desc=name) for name in kind.PARAMS}
     fields = {"__name__": kind.NAME, "NAME": kind.NAME, "SUPPORTED_PARAMS": info}
@@ -150,7 +151,7 @@ def _computation(measure: measures.Measure) -> Computation:
 
 
 def _count(measure: measures.Measure, labels: Mapping[str, int], found: Mapping[str, float]) -> int:
-    """Return the count that a measure needs for a query: of queries, of relevant documents or of retrieved
+    """Return the value of a counting measure for one query: 1 query, or its number of relevant or retrieved
     documents.
     """
     rel = measure.params.get("rel")
@@ -224,11 +225,11 @@ class RaggsProvider(providers.Provider):
         """Return the evaluator of some measures.
 
         Raises:
-            UsageError: raggs does not compute one of them, or not with these parameters.
+            UsageError: raggs does not compute a measure, or not with its parameters.
         """
         wanted = list(measures)
         if refused := [str(measure) for measure in wanted if not self.supports(measure)]:
-            remedy = "add others: FallbackProvider([provider, *ir_measures.DefaultPipeline.providers])"
+            remedy = "add the other providers: FallbackProvider([provider, *ir_measures.DefaultPipeline.providers])"
             raise UsageError(f"raggs does not compute {', '.join(refused)}", remedy=remedy)
         return RaggsEvaluator(wanted, util.QrelsConverter(qrels).as_dict_of_dict())
 

@@ -1,13 +1,14 @@
 """Validation of a run's judge against human labels: agreement, errors, and what its grades may be used for.
 
-Only blind grades count: those given before the annotator saw a grade by a model. Excluded labels are counted. The run
-is only read.
+Only blind grades count, which an annotator gave before seeing a grade by a model. Excluded labels are counted. The run
+does not change.
 
-Orders are compared with human grades by the place of a passage in the prompt. Two passages of one prompt with different
-human grades are one case for each passage: whether the judge, and whether the annotators, rank it above the other.
+The judge's orders are also compared with human grades, by the place of a passage in the prompt. Each pair of passages
+in one prompt with different human grades counts once for each of its two passages. The question is whether the judge,
+and whether the annotators, prefer the passage to the other one.
 
-`judge.gate.kappa` stores the agreement in the lock of the judge stage. It is recomputed at the end of every run,
-because new labels do not make a stage run again.
+For `judge.gate.kappa`, the agreement is stored in the lock of the judge stage. It is recomputed at the end of every
+run, because new labels do not make a stage run again.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ PLACE = "place in the prompt"
 
 @dataclass(frozen=True)
 class PromptPair:
-    """A passage next to another passage of its prompt.
+    """A passage compared with another passage of the same prompt.
 
     Attributes:
-        place: place in the prompt, from 1.
-        judge, people: whether the judge, and the annotators, rank it above the other.
+        place: place of the passage in the prompt, from 1.
+        judge, people: whether the judge, and whether the annotators, prefer the passage to the other one.
         qid: the query.
     """
 
@@ -61,7 +62,8 @@ class PromptPair:
 
 
 def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[PromptPair]:
-    """Return all pairs of the run's orders whose passages have human grades; empty without a ranking.
+    """Return all pairs of passages with human grades that the judge ordered in one prompt; empty if the run has no
+    ranking.
 
     Args:
         grades: human grades, by query id and passage id.
@@ -93,7 +95,7 @@ class GradePair:
         judge, people: the grades, 1 to 5.
         qid: the query.
         answers: all grades that the judge gave the passage.
-        facts: by kind of group, the group that the case belongs to.
+        facts: by kind of group (such as language), the group of the passage (such as `de`).
         drawn: whether the passage was drawn at random.
     """
 
@@ -107,7 +109,9 @@ class GradePair:
 
 @dataclass(frozen=True)
 class CaseGroup:
-    """Cases of one group: `kind` is how cases were divided, `name` which group this is."""
+    """Agreement within one group of passages: `kind` is the criterion, such as language; `name` the group, such as
+    `de`.
+    """
 
     kind: str
     name: str
@@ -116,7 +120,7 @@ class CaseGroup:
 
 @dataclass(frozen=True)
 class ExcludedLabels:
-    """Counts of excluded passages.
+    """Numbers of excluded passages.
 
     Attributes:
         seen: passages whose annotators had seen a grade by a model.
@@ -136,14 +140,14 @@ class JudgeCheck:
     """Result of a validation.
 
     Attributes:
-        run, reviews: the folders.
-        judges: by name, the number of compared grades.
-        whole: agreement over all cases.
+        run, reviews: run directory, and folder of the labels.
+        judges: number of compared grades by name of the judge.
+        whole: agreement over all compared passages.
         groups: agreement by grade of the judge, language, length, rank in the pool and near-duplicates.
-        places: agreement of orders, by place in the prompt; empty without a ranking.
-        people: agreement of two annotators on the same passage; None without such passages.
-        drawn: number of cases drawn at random; the others were chosen, often because they are hard.
-        left_out: excluded passages.
+        places: agreement of orders, by place in the prompt; empty if the run has no ranking.
+        people: agreement of two annotators on the same passage; None if no passage has two labels.
+        drawn: number of passages drawn at random; the others were chosen, often because they are hard.
+        left_out: numbers of excluded passages.
         trust: what the judge may be used for.
         calibration: map from judge grades to expected human grades; raggs does not apply it.
     """
@@ -165,8 +169,9 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     """Compare the grades of a run with human labels.
 
     Args:
-        folder: of the labels; `reviews` next to the folder of runs by default.
-        confidence, seed: of the intervals, which resample queries.
+        folder: folder of the labels [default: `reviews` next to the folder of runs].
+        confidence: confidence level of the intervals.
+        seed: random seed of the bootstrap, which resamples queries.
 
     Raises:
         NotFoundError: the judge stage has not run.
@@ -212,18 +217,20 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
 
 
 def blind_only(said: CurrentReviews) -> CurrentReviews:
-    """Return the labels given before a grade by a model was seen, also if they were changed afterwards."""
+    """Return the labels that were given before the annotator saw a model's grade, even if they were changed
+    afterwards.
+    """
     return said.unseen
 
 
 def _remedy(left_out: ExcludedLabels, run: Path) -> str:
     blind = REMEDY.format(run=quote(str(run)))
     if left_out.by_people:
-        own = f"{plural(left_out.by_people, 'passage')} with a human label have no grade by the model"
-        return f"{own}: set judge.human_first to keep both; {blind}"
+        own = f"{plural(left_out.by_people, 'passage')} with a human label have no grade by the judge"
+        return f"{own}: set judge.human_first to store both grades; {blind}"
     if not left_out.seen:
         return blind
-    return f"labels given after seeing a grade do not count, nor imported ones without `blind`; {blind}"
+    return f"labels count only if they were given before seeing a grade (imported labels need `blind`); {blind}"
 
 
 def _left_out(
@@ -242,7 +249,7 @@ def _was_drawn(held: CurrentReviews, key: Key) -> bool:
 def _facts(
     run: OpenedRun, wanted: set[tuple[str, str]], graded: Mapping[tuple[str, str], JudgeRecord]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Return, for each passage, the group of each kind that it belongs to."""
+    """Return the groups of each passage, by criterion: language, length and so on."""
     languages = {record.qid: record.language for record in run.typed("embed", EmbedRecord)}
     pool = [record for record in run.typed("merge", MergeRecord) if (record.qid, record.doc_id) in wanted]
     lengths = [len(record.passage.content) for record in pool]
@@ -283,7 +290,7 @@ def _check_cases(cases: Sequence[GradePair], confidence: float, seed: int) -> Ju
 
 
 def _groups(cases: Sequence[GradePair], confidence: float, seed: int) -> Iterable[CaseGroup]:
-    """Yield every group of each kind, in a fixed order; kinds with a single group are omitted."""
+    """Yield the groups of each criterion, in a fixed order. A criterion with only one group is omitted."""
     for kind in cases[0].facts:
         names = sorted({case.facts[kind] for case in cases}, key=_order)
         for name in names if len(names) > 1 else ():
@@ -293,7 +300,7 @@ def _groups(cases: Sequence[GradePair], confidence: float, seed: int) -> Iterabl
 
 
 def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: float, seed: int) -> Iterable[CaseGroup]:
-    """Yield how far orders agree with human grades, by place in the prompt."""
+    """Yield the agreement of the judge's orders with human grades, by place in the prompt."""
     found = ordered_pairs(run, grades)
     for place in sorted({each.place for each in found}):
         mine = [each for each in found if each.place == place]
@@ -303,7 +310,7 @@ def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: f
 
 
 def _order(name: str) -> tuple[int, int, str]:
-    """Return a sort key: numbers by size, "more than" last, words alphabetically."""
+    """Return a sort key for names of groups: by number, "more than" last, names without a number alphabetically."""
     number = next((int(word.replace(",", "")) for word in name.split() if word[0].isdigit()), 0)
     return name.startswith("more than"), number if not name.startswith("up to") else 0, name
 
@@ -311,7 +318,7 @@ def _order(name: str) -> tuple[int, int, str]:
 def _among_people(
     held: CurrentReviews, present: Mapping[tuple[str, str], Key], confidence: float, seed: int
 ) -> JudgeHumanAgreement | None:
-    """Return the agreement of all pairs of annotators on the same passage; None without pairs."""
+    """Return the agreement between annotators, over all pairs of labels of one passage; None if there are no pairs."""
     qids = {key: qid for (qid, _), key in present.items()}
     pairs = [
         (one, other, qids[key])
@@ -358,7 +365,7 @@ def trusted(verdict: JudgeValidity) -> str:
 
 
 def _sections(found: JudgeCheck) -> Iterator[Section]:
-    sides = (("judge and people", found.whole), *([("people", found.people)] if found.people else []))
+    sides = (("judge and annotators", found.whole), *([("two annotators", found.people)] if found.people else []))
     head = ("figure", *(name for name, _ in sides))
     figures = [(name, *(check_figure(name, side) for _, side in sides)) for name in AGREEMENT_FIGURES]
     cases = ("grades compared", *(side.cases for _, side in sides))
@@ -373,7 +380,7 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
 
 
 def confusion(table: Sequence[Sequence[int]], one: str, other: str) -> Table | None:
-    """Return the counts of grade pairs, with the total of each grade of the first side."""
+    """Return the table of how often each pair of grades occurs, with a total per row."""
     rows = ((f"{one} {grade}", *(count or "·" for count in row), sum(row)) for grade, row in enumerate(table, 1))
     return Table.of(("", *(f"{other} {grade}" for grade in range(1, 6)), "all"), rows)
 
@@ -384,16 +391,20 @@ def _judgelayout_calibrated(found: GradeCalibration) -> Section:
         for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
     )
     before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
-    said = f"mean error {before} grades, with this map {after} (cross-validated over queries)"
+    said = f"mean error {before} grades without the map, {after} with it (cross-validated over queries)"
     helps = "the map helps" if found.helps else "the map does not help"
-    table = Table.of(("judge", "people, expected", "grades"), rows)
+    table = Table.of(("judge", "expected human grade", "grades"), rows)
     more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
     return Section("Calibration: expected human grade by grade of the judge", (f"{said}: {helps}", *more), table)
 
 
 def _by_mean(found: GradeCalibration) -> str:
-    kept = "--calibration has both maps" if found.by_mean else "no better, so only the map of the grade is written"
-    return f"mean error {found.error_by_mean:.2f} with a map of the mean of its answers: {kept}"
+    kept = (
+        "--calibration has both maps"
+        if found.by_mean
+        else "not better, so --calibration has only the map of single grades"
+    )
+    return f"mean error {found.error_by_mean:.2f} with a map of the judge's mean answer instead of its grade: {kept}"
 
 
 def _divided(kind: str, groups: list[CaseGroup]) -> Section:
@@ -404,8 +415,8 @@ def _divided(kind: str, groups: list[CaseGroup]) -> Section:
 
 def _places_section(groups: tuple[CaseGroup, ...]) -> Section:
     """Return the agreement of orders by place in the prompt."""
-    said = ("pairs with different human grades",)
-    head = (PLACE, "pairs", "as people", "put above, less people's")
+    said = ("only pairs of passages with different human grades",)
+    head = (PLACE, "pairs", "as annotators", "preferred, minus annotators")
     rows = (_row(each, ("exact", "bias")) for each in groups)
     return Section("Orders by place in the prompt", said, Table.of(head, rows))
 
@@ -418,7 +429,7 @@ def _row(group: CaseGroup, names: tuple[str, ...]) -> tuple[Value, ...]:
 
 
 def check_figure(name: str, checked: JudgeHumanAgreement) -> str:
-    """Return a figure of `AGREEMENT_FIGURES` with its interval, as text."""
+    """Return one measure of `AGREEMENT_FIGURES` with its interval, as text."""
     found = {
         "kappa": checked.kappa,
         "alpha": checked.alpha,
@@ -431,7 +442,7 @@ def check_figure(name: str, checked: JudgeHumanAgreement) -> str:
 
 
 def format_estimate(found: AgreementEstimate, *, signed: bool = False) -> str:
-    """Return a figure with its interval, as far as they are defined."""
+    """Return a value with its interval as text; without the interval if it is undefined, and a dash if the value is."""
     form = "+z.2f" if signed else "z.2f"
     if math.isnan(found.value):
         return "–"
@@ -486,7 +497,7 @@ def write_calibration(found: JudgeCheck, file: Path) -> None:
 
 
 def without_nan(value: object) -> object:
-    """Return the value with None instead of numbers that JSON does not have."""
+    """Replace numbers that JSON cannot represent (NaN, infinity) by None, in nested values, too."""
     if isinstance(value, dict):
         return {key: without_nan(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -494,11 +505,11 @@ def without_nan(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-CONFIDENCE, SEED = 0.95, 1  # as in `raggs judge check`
+CONFIDENCE, SEED = 0.95, 1  # the defaults of `raggs judge check`
 
 
 def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
-    """Return the manifest with the judge's agreement with annotators in its lock if the gate needs it, else without.
+    """Store the judge's agreement with annotators in the lock of the judge stage; remove it if no gate needs it.
 
     Raises:
         DataError: a line of the labels is invalid.
@@ -516,7 +527,7 @@ def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfi
 
 
 def gate_review_store(config: RunConfig) -> ReviewStore:
-    """Return the labels with which the gate of a configuration validates the judge."""
+    """Return the store of the labels that the gate of a configuration uses to validate the judge."""
     return ReviewStore(config.judge.gate.reviews or reviews_beside(config.workspace))
 
 

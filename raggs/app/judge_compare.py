@@ -1,7 +1,7 @@
-"""Comparison of the judges of two runs: agreement, cost, and which one is closer to the human labels.
+"""Comparison of the judges of two runs: agreement, cost, and which judge is closer to the human labels.
 
-Queries and passages are matched by their text, so that the runs may have other ids, pools or retrievers. Unmatched
-passages are counted and excluded, and so are human grades in a run. Both runs are only read.
+Queries and passages are matched by their text, so the runs may have different ids, pools or retrievers. Unmatched
+passages and human grades in a run are counted and excluded. The runs do not change.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class JudgeSide:
 
     Attributes:
         run: the run directory.
-        judges: by name, the number of compared grades.
-        graded: passages with a grade by the judge, compared or not.
+        judges: number of compared grades by name of the judge.
+        graded: number of passages with a grade by the judge, compared or not.
         bill: cost of the grades.
-        lacks: queries that are missing because the run was stopped, as a sentence; empty if none are.
+        lacks: sentence on queries that are missing because the run was stopped; empty if no query is missing.
     """
 
     run: str
@@ -85,8 +85,8 @@ class JudgedItem:
     """A passage of a run's pool with the judge's grade.
 
     Attributes:
-        title: title, or the beginning of the passage without one.
-        length: characters of title and text.
+        title: title; if the passage has none, the beginning of its text.
+        length: number of characters of title and text.
     """
 
     query: QueryRecord
@@ -105,7 +105,7 @@ class RunGrades:
     """Grades of a run, or of one panel member.
 
     Attributes:
-        items: by text; of two passages with the same text, the one ranked higher.
+        items: the graded passages by text digests; of two passages with the same text, the higher-ranked one.
         member: name of the panel member; empty for the whole judge.
     """
 
@@ -115,7 +115,7 @@ class RunGrades:
 
 
 def members_of(run: OpenedRun) -> tuple[str, ...]:
-    """Return the panel members that gave grades and are not human, in their order; empty without a panel."""
+    """Return the panel members that graded passages, without humans; empty if the judge is not a panel."""
     found = dict.fromkeys(name for record in run.typed(STAGE, JudgeRecord) for name in record.votes)
     return tuple(name for name in found if not is_people(name))
 
@@ -136,7 +136,7 @@ def judged_by(run: OpenedRun, member: str = "") -> RunGrades:
 
 
 def _voted(record: JudgeRecord, member: str) -> JudgeRecord:
-    """Return the record with the grade of one member, without a reason."""
+    """Return the record with only the grade of one panel member."""
     votes = [vote for vote in record.votes.get(member, ()) if vote is not None]
     return record.model_copy(update={"grade": lower_median(votes), "judge": member, "reason": "", "votes": {}})
 
@@ -162,7 +162,9 @@ def side_of(judged: RunGrades, judges: Sequence[str]) -> JudgeSide:
 
 
 def _bill(run: OpenedRun, grades: int) -> GradeCosts:
-    """Return sums of the ledger; the cost per grade uses the answers of the latest attempt, cached ones included."""
+    """Sum the costs in the ledger. The cost per grade covers the answers of the latest attempt, including cached
+    ones.
+    """
     spent, lock = costs(run.store, STAGE).total, run.manifest.stages.get(STAGE)
     asked = spent.answered + spent.unusable + spent.failed
     whole = None if lock is None else lock.cost.usd + lock.cost.saved_usd
@@ -179,7 +181,7 @@ def _bill(run: OpenedRun, grades: int) -> GradeCosts:
 
 
 def _member_bill(run: OpenedRun, member: str) -> GradeCosts:
-    """Return the cost of the model that a member is named after; each grade needs one answer per sample."""
+    """Return the cost of the model in a panel member's name. Each grade needs one answer per sample."""
     lock, models = run.manifest.stages.get(STAGE), costs(run.store, STAGE).model
     spent = next((each for model, each in models.items() if member.split(" #")[0].endswith(f" {model}")), LedgerSum())
     samples = as_object({} if lock is None else lock.params).get("samples")
@@ -197,9 +199,7 @@ def _member_bill(run: OpenedRun, member: str) -> GradeCosts:
 
 
 def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str]]:
-    """Return the differing settings of the judges by dotted name, with both values; prompts are compared by name
-    first.
-    """
+    """Return the settings in which the judges differ, by dotted name, with both values."""
     first, second = (run.manifest.stages.get(STAGE) for run in (one, other))
     if first is None or second is None:
         return {}
@@ -207,12 +207,13 @@ def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str
         change.component: (_shorten_value(change.old), _shorten_value(change.new))
         for change in differences(_causes(first), _causes(second))
     }
-    if JUDGE_TYPE_KEY in found:  # another type of judge has entirely different settings
+    # judges of different types have entirely different settings, so only the type is reported
+    if JUDGE_TYPE_KEY in found:
         found = {
             name: values for name, values in found.items() if name == JUDGE_TYPE_KEY or not name.startswith("judge.")
         }
     if "prompt" in found:
-        found.pop("judge.prompt", None)  # the hash of the prompt that `prompt` names
+        found.pop("judge.prompt", None)  # the setting `prompt` already shows the difference; this is only its hash
     return found
 
 
@@ -240,10 +241,10 @@ class ComparedPassage:
     Attributes:
         key: text digests of the query and the passage.
         qid, doc_id: ids in the first run.
-        query, title: texts; without a title, the beginning of the passage.
-        length: characters of the passage.
-        grades, reasons: of the first and of the second judge.
-        people: blind human grade; None without one.
+        query, title: text of the query; title of the passage, or the beginning of its text.
+        length: number of characters of the passage.
+        grades, reasons: grades and reasons of the first and of the second judge.
+        people: blind human grade; None if there is none.
     """
 
     key: Key
@@ -264,12 +265,12 @@ class ComparedPassage:
 
 @dataclass(frozen=True)
 class UnmatchedPassages:
-    """Counts of passages that are not compared.
+    """Numbers of passages that are not compared.
 
     Attributes:
         first_only, second_only: passages in the pools of only one run.
-        ungraded: passages in both, without a grade by one judge: it failed, abstained, or stopped early.
-        by_people: passages in both, with a human grade in one run.
+        ungraded: passages in both runs that one judge did not grade: it failed, abstained, or stopped early.
+        by_people: passages in both runs that have a human grade in one run.
     """
 
     first_only: int
@@ -284,13 +285,13 @@ class JudgeComparison:
 
     Attributes:
         first, second: the judges.
-        settings: differing settings and texts, with both values; empty if none is known.
-        agreement: of the two judges; the first in rows, the second in columns; bias is the first's mean minus the
-            second's.
+        settings: settings and texts in which the judges differ, with both values; empty if no difference is known.
+        agreement: agreement of the two judges, with the first in rows and the second in columns. The bias is the mean
+            grade of the first minus that of the second.
         cases: all compared passages, those with the largest difference first.
         reviews: folder of the human labels.
-        nearer: comparison with human labels; None without labels of these passages.
-        unmatched: excluded passages.
+        nearer: comparison with human labels; None if these passages have no labels.
+        unmatched: numbers of excluded passages.
     """
 
     first: JudgeSide
@@ -314,13 +315,15 @@ def compare_judges(
     """Compare the grades of two runs.
 
     Args:
-        folder: of the human labels; `reviews` next to the folder of the first run by default, which need not exist.
-        confidence, seed: of the intervals, which resample queries.
+        folder: folder of the human labels. By default, `reviews` next to the folder of the first run, if it exists.
+        confidence: confidence level of the intervals.
+        seed: random seed of the bootstrap, which resamples queries.
 
     Raises:
         UsageError: both are the same run.
         NotFoundError: the judge stage of a run has not run.
-        DataError: no passage was graded by both, `folder` is given and has no label of them, or a line is invalid.
+        DataError: no passage was graded by both judges, `folder` has no label of the compared passages, or a line of
+            the labels is invalid.
     """
     if one.folder.resolve() == other.folder.resolve():
         raise UsageError(
@@ -341,26 +344,29 @@ def compare_members(
     """Compare the grades of two members of a run's panel.
 
     Args:
-        members: their names, or parts of them; optional if there are two.
-        folder, confidence, seed: as of `compare_judges`.
+        members: two names, or parts of names; may be omitted if the panel has two members.
+        folder, confidence, seed: see `compare_judges`.
 
     Raises:
-        UsageError: the judge is not a panel, or `members` does not identify two.
-        NotFoundError, DataError: as of `compare_judges`.
+        UsageError: the judge is not a panel, or `members` does not identify two members.
+        NotFoundError, DataError: see `compare_judges`.
     """
     known = members_of(run)
     if len(known) < 2:
-        said = f"the judge of {run.folder} is not a panel with grades by two members"
-        raise UsageError(said, remedy="name another run to compare it with")
+        said = f"the judge of {run.folder} is not a panel of two members with grades"
+        raise UsageError(said, remedy="to compare two runs: raggs judge compare A B")
     meant = [_matching_members(part, known) for part in members or known]
     if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:
-        raise UsageError("which two members of the panel?", remedy=f"--members A,B by names of: {', '.join(known)}")
+        raise UsageError(
+            "--members must identify two different members of the panel",
+            remedy=f"pass two of these: {', '.join(known)}",
+        )
     first, second = (judged_by(run, name) for [name] in meant)
     return _compare_grades(first, second, folder, confidence, seed)
 
 
 def _matching_members(part: str, known: Sequence[str]) -> list[str]:
-    """Return the names that contain a given part."""
+    """Return the panel members with this name; if there is none, those whose name contains it."""
     return [part] if part in known else [name for name in known if part in name]
 
 
@@ -373,7 +379,7 @@ def _compare_grades(
     cases = tuple(sorted(_cases(ours, theirs, held), key=lambda case: (-case.apart, case.qid, case.doc_id)))
     if not cases:
         raise DataError(
-            f"{_nothing_common_reason(ours, theirs)}: nothing to compare",
+            f"{_nothing_common_reason(ours, theirs)}, so there is nothing to compare",
             where=other.run.folder,
             remedy=SAME_RUN_REMEDY,
         )
@@ -392,9 +398,9 @@ def _compare_grades(
 
 
 def plan_differing(found: JudgeComparison, file: Path, seed: int = 1) -> int:
-    """Write the passages on which the judges differ and that have no label, in random order, as a labelling plan.
+    """Write a labelling plan of the passages on which the judges differ and that have no label, in random order.
 
-    The plan contains no grades. Returns the number of passages; without any, no file is written.
+    The plan contains no grades. Return the number of passages; if it is 0, no file is written.
 
     Raises:
         ProviderError: the file cannot be written.
@@ -420,7 +426,9 @@ def _item(case: ComparedPassage) -> PlanItem:
 
 
 def _is_compared(key: Key, ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> bool:
-    """Return whether a passage of both runs is compared: not if both runs copied the grade of a near-duplicate."""
+    """Return whether a passage of both runs is compared: not if both judges only copied the grade of a
+    near-duplicate.
+    """
     return ours[key].record.duplicate_of is None or theirs[key].record.duplicate_of is None
 
 
@@ -459,7 +467,7 @@ def _compare_with_humans(
         return judges_versus_humans(first, second, people, clusters, confidence=confidence, seed=seed)
     if required:
         remedy = "label some passages: raggs review serve RUN; labels given after seeing a grade do not count"
-        raise DataError("no blind human label for passages that both judges graded", where=file, remedy=remedy)
+        raise DataError("no passage that both judges graded has a blind human label", where=file, remedy=remedy)
     return None
 
 
@@ -473,8 +481,10 @@ def _unmatched(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem])
 
 def _nothing_common_reason(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> str:
     if not {question for question, _ in ours} & {question for question, _ in theirs}:
-        return "the runs share no query"
-    return "no passage has a grade by both judges" if ours.keys() & theirs.keys() else "no passage is in both"
+        return "the runs have no query in common"
+    return (
+        "no passage was graded by both judges" if ours.keys() & theirs.keys() else "the runs have no passage in common"
+    )
 
 
 SIDE_NAMES = ("A", "B")
@@ -487,8 +497,8 @@ TERMS = (
     Legend("bias", "mean of A's grade minus B's, in grades"),
 )
 HUMAN_COMPARISON_LEGENDS = (
-    Legend("off by", "mean distance from the human grade, in grades; decides the comparison"),
-    Legend("A's gain", "paired difference; above 0: A is better"),
+    Legend("off by", "mean distance from the human grade, in grades; the judge with the smaller one is better"),
+    Legend("A's gain", "distance of B minus distance of A on the same passages; above 0: A is better"),
 )
 
 
@@ -496,7 +506,7 @@ def lay_out_comparison(found: JudgeComparison, shown: int = 10) -> ReportDocumen
     """Return the report of a comparison; nothing is computed here.
 
     Args:
-        shown: number of listed passages on which the judges differ, those with the largest difference first.
+        shown: maximum number of listed passages. They are those on which the judges differ most.
     """
     return ReportDocument("Two judges", _verdict_section(found), tuple(_sections(found, shown)), tuple(_notes(found)))
 
@@ -530,9 +540,8 @@ def verdict(found: JudgeComparison) -> str:
         name = SIDE_NAMES[0] if near.winner == "first" else SIDE_NAMES[1]
         by = f"{abs(gain.value):.2f} ± {gain.half:.2f} grades"
         return f"{name} is closer to the human labels by {by} ({_label_counts(near)}): use {name}"
-    return (
-        f"inconclusive which judge is closer ({_label_counts(near)}): {_more_reviews_sentence(near, len(found.unread))}"
-    )
+    more = _more_reviews_sentence(near, len(found.unread))
+    return f"it is inconclusive which judge is closer to the human labels ({_label_counts(near)}): {more}"
 
 
 def _label_counts(near: JudgesVersusHumans) -> str:
@@ -540,16 +549,17 @@ def _label_counts(near: JudgesVersusHumans) -> str:
 
 
 def _more_reviews_sentence(near: JudgesVersusHumans, unread: int) -> str:
-    least = (
-        f"at least {FEWEST_CASES} passages of {FEWEST_CLUSTERS} queries and {FEWEST_DIFFERING} differences are needed"
-    )
+    wanted = f"{FEWEST_CASES} labelled passages of {FEWEST_CLUSTERS} queries and {FEWEST_DIFFERING} differing grades"
+    least = f"at least {wanted} are needed"
     if near.few:
         return f"{least}; {unread:,} passages on which they differ have no label (--plan FILE)" if unread else least
     gain = near.off.gain
-    within = f"A's gain is within {gain.low:+z.2f} and {gain.high:+z.2f} grades"
+    within = f"A's gain is between {gain.low:+z.2f} and {gain.high:+z.2f} grades"
     if near.more is None or not unread:
         return f"{within}; use the cheaper one"
-    return f"{within}; about {plural(near.more, 'more label')} would decide, best where the judges differ"
+    return (
+        f"{within}; about {plural(near.more, 'more label')} would decide, preferably on passages with different grades"
+    )
 
 
 def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
@@ -600,7 +610,7 @@ def _cheaper(bills: Mapping[str, GradeCosts]) -> Iterator[str]:
     if one is None or other is None or one == other:
         return
     low, high = sorted((one, other))
-    times = f", {high / low:.1f} times as much" if low else ""
+    times = f", which is {high / low:.1f} times as much" if low else ""
     yield f"{SIDE_NAMES[0] if one > other else SIDE_NAMES[1]} costs {high - low:.3f} USD more for 1,000 grades{times}"
 
 
@@ -608,7 +618,7 @@ def _human_comparison_section(near: JudgesVersusHumans) -> Section:
     figures = {"off by": near.off, "kappa": near.kappa, "exact": near.exact}
     equal = near.differing - near.first - near.second
     neither = f", on {equal:,} neither" if equal else ""
-    said = f"among the differences, A is closer on {near.first:,}, B on {near.second:,}{neither}"
+    said = f"passages with different grades: A is closer on {near.first:,}, B on {near.second:,}{neither}"
     rows = (_row(name, each) for name, each in figures.items())
     return Section(
         "Comparison with human labels",
@@ -634,11 +644,11 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
         whole = len(_differ(found)) / found.agreement.cases
         yield (
             f"passages on which the judges differ were labelled more often ({near.differing / near.cases:.0%} of the "
-            f"labels, {whole:.0%} of all passages): over all passages the gain is smaller, with the same sign"
+            f"labels, {whole:.0%} of all passages): over all passages, the gain is smaller but has the same sign"
         )
     for name, count in zip(SIDE_NAMES, (left.first_only, left.second_only), strict=True):
         if count:
-            yield f"excluded: {plural(count, 'passage')} only in the pools of {name}"
+            yield f"excluded: {plural(count, 'passage')} that are only in the pools of {name}"
     if left.ungraded:
         yield f"excluded: {plural(left.ungraded, 'passage')} without a grade by one judge"
     if left.by_people:
@@ -656,7 +666,7 @@ def _differ(found: JudgeComparison) -> list[ComparedPassage]:
 
 
 def comparison_json(found: JudgeComparison) -> str:
-    """Return the result as JSON; undefined numbers are null. Lists only passages on which the judges differ."""
+    """Return the result as JSON, with only the passages on which the judges differ. Undefined numbers are null."""
     told = asdict(found)
     near = (
         None if found.nearer is None else {**told["nearer"], "winner": _winner(found.nearer), "more": found.nearer.more}

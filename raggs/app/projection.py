@@ -1,7 +1,7 @@
 """Projection of a golden set onto corpora with other chunks: find the corpus of each system, and open it.
 
-A run directory knows its own corpus. For a file of lists, you name the corpus. raggs never scores a system on a corpus
-that differs from the one that it searched.
+A run directory records its own corpus. For a run file, you name the corpus. raggs never scores a system on a corpus
+other than the one that the system searched.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from raggs.runs.events import Listener, ignore_event
 from raggs.runs.manifests.store import RunStore
 
 GOLDEN = "golden"  # name of the golden set in --corpus
-NAME_IT = "--corpus CONFIG names the configuration whose corpus it is (SYSTEM=CONFIG for one system)"
+NAME_IT = "pass the configuration of its corpus: --corpus CONFIG (--corpus SYSTEM=CONFIG for one system)"
 
 
 def projected(
@@ -56,7 +56,7 @@ def projected(
     for system in systems:
         path = named.get(system.name) or _run_of_system(system) or named.get("")
         if path is None:
-            raise DataError("says nothing of its corpus", where=system.source, remedy=NAME_IT)
+            raise DataError("does not record which corpus was searched", where=system.source, remedy=NAME_IT)
         if path not in made:
             made[path] = project_corpus(places, _config(path), rule, listen)
         found.append(replace(system, projection=_check_same_corpus(made[path], system)))
@@ -66,7 +66,7 @@ def projected(
 def project_corpus(
     places: JudgedPlaces, config: RunConfig, rule: ProjectionRule = DEFAULT_RULE, listen: Listener = ignore_event
 ) -> Projection:
-    """Project a golden set onto the corpus of a configuration, which is read, and chunked if necessary.
+    """Project a golden set onto the corpus of a configuration. The corpus is read, and chunked if necessary.
 
     Raises:
         NotFoundError, DataError: the corpus cannot be read, has no positions, or has other texts than the judged ones.
@@ -88,40 +88,40 @@ def _opened_corpus(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
 
 
 def _find_judged_places(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: Listener) -> JudgedPlaces:
-    """Return the positions of judged passages, from the golden set or from the corpus named for it.
+    """Return the positions of judged passages in their documents, from the golden set or from the judged corpus.
 
     Raises:
-        DataError: the corpus differs from the one that was judged.
+        DataError: the given corpus differs from the one that was judged.
     """
     if path is None:
         return judged_places(golden, judgments)
     with _opened_corpus(_config(path), listen) as corpus:
         if other := DataOrigin(corpus.store.content_hash).other_corpus(judgments.origin):
             raise DataError(
-                f"was judged on another corpus than {corpus.place} now is (content {other})",
+                f"was judged on another corpus ({other}) than {corpus.place} now contains",
                 where=golden.source,
-                remedy=f"--corpus {GOLDEN}=CONFIG names the configuration whose corpus was judged",
+                remedy=f"pass the configuration of the judged corpus: --corpus {GOLDEN}=CONFIG",
             )
         return judged_places(golden, judgments, corpus.store.get)
 
 
 def _check_same_corpus(projection: Projection, system: NamedSystem) -> Projection:
-    """Return the projection if its corpus is the one that the system searched.
+    """Return the projection unchanged; raise an error if the system searched another corpus.
 
     Raises:
-        DataError: it is another corpus.
+        DataError: the system searched another corpus.
     """
     if other := projection.origin.other_corpus(system.origin):
         raise DataError(
-            f"searched another corpus than {projection.cut.place} now is (content {other})",
+            f"searched another corpus ({other}) than {projection.cut.place} now contains",
             where=system.source,
-            remedy=f"run it again, or {NAME_IT}",
+            remedy=f"run the system again, or {NAME_IT}",
         )
     return projection
 
 
 def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
-    """Return paths of corpora by system; `GOLDEN` is the golden set, and "" is the default of all others.
+    """Return the path of the corpus by system. The key `GOLDEN` is the golden set; "" is the default for other systems.
 
     Raises:
         UsageError: a system is unknown, or has two corpora.
@@ -130,9 +130,11 @@ def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str
     for spec in specs:
         name, _, place = ("", "", spec) if Path(spec).exists() else spec.rpartition("=")
         if name and name not in (GOLDEN, *systems):
-            raise UsageError(f"--corpus {spec}: no system is called {name}", remedy=did_you_mean(name, systems))
+            raise UsageError(f"--corpus {spec}: no system has the name {name}", remedy=did_you_mean(name, systems))
         if name in found:
-            raise UsageError(f"--corpus {spec}: a second corpus for {name or 'all'}", remedy="write SYSTEM=CONFIG")
+            raise UsageError(
+                f"--corpus {spec}: a second corpus for {name or 'all systems'}", remedy="write SYSTEM=CONFIG"
+            )
         found[name] = Path(place)
     return found
 

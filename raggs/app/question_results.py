@@ -40,7 +40,7 @@ from raggs.stats.question_filters import DIFFICULTIES, DifficultyLevel, LeakageS
 
 FILE = "runfile"  # retriever that reads a run file, which has no results for new questions
 EARLIER_QUESTION_TOKENS = 20  # assumed tokens of an earlier question in a prompt
-# replaces an earlier question that is not generated yet; has about EARLIER_QUESTION_TOKENS tokens
+# stands for an earlier question that does not exist yet; has about EARLIER_QUESTION_TOKENS tokens
 PLACEHOLDER = "?" * 48
 EXCERPTS = 2  # assumed excerpts per question
 EXCERPT = 60  # assumed tokens per excerpt
@@ -51,7 +51,7 @@ class QuestionRunServices(RunServices):
 
     @cached_property
     def documents(self) -> Sequence[Text]:
-        """All documents with text; the passages if the corpus has no documents."""
+        """All documents with text, or the passages if the corpus has no documents."""
         found = [_text(each) if isinstance(each, Passage) else Text(each.source, each.body.text, each.begin)
                  for each in self.corpus.documents()]  # fmt: skip
         texts = [each for each in found if each.text.strip()]
@@ -66,7 +66,7 @@ class QuestionRunServices(RunServices):
 
     @cached_property
     def systems(self) -> Mapping[str, Retriever]:
-        """Retrievers of the configuration, without paid ones and without run files."""
+        """Retrievers of the configuration that can measure difficulty: neither paid nor reading a run file."""
         paid = bool(self.embedder and self.embedder.models)
         specs = []
         for spec in self.config.retrieve.retrievers:
@@ -76,7 +76,10 @@ class QuestionRunServices(RunServices):
         return self.workspace.retrievers(specs, self.passages, (), self.embedder)
 
     def causes(self, part: str, task: Task | None = None) -> object:
-        """Return the causes of a part; in addition to `RunServices.causes`, of "documents", "asker" and "systems"."""
+        """Return the inputs and settings of a part that can change a result.
+
+        This extends `RunServices.causes` by the parts "documents", "asker" and "systems".
+        """
         if part == "systems":
             return {name: system.causes() for name, system in self.systems.items()}
         if part == "documents":
@@ -88,8 +91,8 @@ class QuestionRunServices(RunServices):
         """Check the inputs before any model is called.
 
         Raises:
-            RaggsError: there is no document; the asker is not usable or supports none of the wanted kinds; the filter
-                has no usable embedder; or a retriever is not usable.
+            RaggsError: there is no document; the asker is not usable or cannot generate any of the wanted kinds; the
+                filter has no usable embedder; or a retriever is not usable.
         """
         self.asker.check()
         wanted = [kind for kind, share in self.config.questions.sample.types.items() if share]
@@ -113,7 +116,7 @@ class QuestionRunServices(RunServices):
 
 
 def _text(passage: Passage) -> Text:
-    """Return a passage as a text with its position in the document, if the passage is an unchanged part of it."""
+    """Return a passage as a text, with its position in the document if its text is unchanged."""
     span = passage.span
     if span is not None and span.end - span.start == len(passage.text):
         return Text(span.source, passage.text, span.start)
@@ -126,7 +129,7 @@ def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks:
     Args:
         services: services of the run.
         store: the run directory.
-        looks: whether cached answers count as free.
+        looks: whether to subtract answers in the cache.
     """
     samples = list(SAMPLE.run(StageWork({}), services.config.questions.sample, services))
     answers, count = learn_answer_lengths(services, store), len(samples)
@@ -150,7 +153,9 @@ def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks:
 
 
 async def _estimate_asking(asker: Asker, samples: Sequence[SampleRecord], config: AskConfig, llm: DryRunLLM) -> None:
-    """Count the calls for all questions; a placeholder of typical length replaces each question not generated yet."""
+    """Count the calls for all questions. Prompts contain earlier questions; placeholders replace those that do not
+    exist yet.
+    """
     said: list[str] = []
     for batch in rounds(samples, config.round):
         for assignment in [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]:
@@ -160,7 +165,7 @@ async def _estimate_asking(asker: Asker, samples: Sequence[SampleRecord], config
                 said.append(question.text or PLACEHOLDER)
 
 
-PLACEHOLDER_ANSWER = "none"  # expected answer of unanswerable questions
+PLACEHOLDER_ANSWER = "none"  # reference answer of unanswerable questions
 
 
 @dataclass(frozen=True)
@@ -172,7 +177,7 @@ class QuestionsResult:
         files: written files: the questions, then the unanswerable ones if there are any.
         asked, kept: number of generated and kept questions.
         rejected: number of rejected questions by reason.
-        why: most frequent detail of the rejected questions by reason, if there is one.
+        why: most frequent detail of the rejected questions by reason, if several questions have the same detail.
         kinds: number of kept questions by kind.
         parts: number of kept questions by split: dev and test.
         difficulties: number of kept questions by difficulty: easy, medium, hard, or found by no system; empty if not
@@ -182,7 +187,7 @@ class QuestionsResult:
         usd: total cost of the run.
         short: reason why fewer questions than requested were generated; empty otherwise.
         asker: name of the asker.
-        note: caveat for scores over these questions.
+        note: caveat about scores on these questions.
         stopped: error that ended the generation early; None otherwise.
     """
 
@@ -217,7 +222,7 @@ def made_by(runner: Runner, stopped: BudgetSpent | None) -> QuestionsResult:
     kept = [record for record in records if record.kept]
     services = runner.services
     if not isinstance(services, QuestionRunServices):
-        raise TypeError("a runner of another pipeline")
+        raise TypeError("the runner does not belong to question generation")
     return QuestionsResult(
         run=run,
         files=(),
@@ -241,7 +246,7 @@ def made_by(runner: Runner, stopped: BudgetSpent | None) -> QuestionsResult:
 
 
 def _common_details(records: Iterable[FilterRecord]) -> dict[str, str]:
-    """Return the most frequent detail by reason, if at least two questions share it."""
+    """Return the most frequent detail of each reason, if at least two questions share this detail."""
     counts = Counter((record.rejected, record.detail) for record in records if record.rejected and record.detail)
     found: dict[str, str] = {}
     for (reason, detail), count in counts.most_common():
@@ -251,19 +256,19 @@ def _common_details(records: Iterable[FilterRecord]) -> dict[str, str]:
 
 
 def _shortfall_reason(asked: int, services: QuestionRunServices) -> str:
-    """Return the reason why the sample is smaller than requested; empty if it is not."""
+    """Return the reason why the sample is smaller than requested; empty if the sample is complete."""
     config = services.config.questions.sample
     if asked >= config.n:
         return ""
     windows = windows_of([each.text for each in services.documents], config.window)
     return (
         f"{plural(asked, 'question')} instead of {config.n:,}: the documents have {plural(windows, 'window')} of "
-        f"{config.window:,} characters, each used for {config.per_window} questions (questions.sample.per_window)"
+        f"{config.window:,} characters, and each may give {config.per_window} questions (questions.sample.per_window)"
     )
 
 
 def difficulty_of(record: FilterRecord, systems: int) -> DifficultyLevel:
-    """Return the difficulty of a question for this number of systems."""
+    """Return the difficulty of a question, which depends on how many of these systems found its excerpts."""
     found = len(record.found_by or ())
     return difficulties(np.arange(max(1, systems))[None, :] < found)[0].level
 

@@ -1,14 +1,14 @@
 """Tools for questions: calibration of filter thresholds, import from logs, and configuration for a folder of documents.
 
-Calibration shows how many questions each threshold would remove, and the pairs of texts to judge it by.
+Calibration shows how many questions each threshold would remove, and pairs of texts that help you choose the threshold.
 
 The import turns logs of real users into questions: cleaned, counted, and without personal data. It runs locally;
-near-duplicates are found by the local embedder WordLlama. From a log, raggs reads one column and stores only the text
-of an entry, its frequency and its first place. Each entry is counted once: as a question, as flagged, or under
-the reason for which it was dropped.
+near-duplicates are found by the local embedder WordLlama. From a log, raggs reads one column. It stores only the text
+of an entry, its frequency, and where the text occurs first. Each entry is counted once: as a question, as flagged, or
+under the reason for which it was dropped.
 
-The configuration is for users who have only documents. It is stored next to the questions, so that `raggs questions`,
-`raggs run` and `raggs eval` use it.
+The configuration is created for users who have only documents. It is stored next to the questions, so that
+`raggs questions`, `raggs run` and `raggs eval` use it.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class CalibrateRequest:
 
     Attributes:
         questions: file of questions, optionally with excerpts.
-        embedder: specification, as on the command line.
-        corpus: name of a corpus, to use only the questions about it; None for all.
+        embedder: specification of the embedder, as on the command line.
+        corpus: name of a corpus, to use only the questions about it; None for all questions.
         workspace: folder of the caches.
         max_usd: cost limit of the embedder, in USD.
     """
@@ -109,11 +109,11 @@ class CalibrateRequest:
 
 @dataclass(frozen=True)
 class ThresholdPairs:
-    """Pairs of texts that a threshold applies to.
+    """Pairs of texts whose similarity is compared with a threshold.
 
     Attributes:
-        kind: "duplicate": a question and its most similar predecessor; "excerpt": a question and its least similar
-            excerpt.
+        kind: "duplicate" for pairs of a question and its most similar predecessor; "excerpt" for pairs of a question
+            and its least similar excerpt.
         texts: both texts of each pair.
         cosines: cosine similarity of each pair, shape (pairs,).
     """
@@ -130,12 +130,12 @@ class ThresholdPairs:
 
 @dataclass(frozen=True)
 class ThresholdCalibration:
-    """Embedded questions with their pairs.
+    """Embedded questions, and their pairs with other texts.
 
     Attributes:
         questions: number of questions.
         embedder: identity of the embedder; cosines of other embedders have another scale.
-        usual: default thresholds for this embedder, or for the corpus if it is one of the report's.
+        usual: default thresholds of this embedder; for a corpus of Chroma's report, the thresholds of that corpus.
         pairs: pairs by kind.
     """
 
@@ -156,7 +156,7 @@ class ThresholdCalibration:
 
 
 def calibrate(request: CalibrateRequest, listen: Listener = ignore_event) -> ThresholdCalibration:
-    """Embed questions and excerpts, and pair them. Works in notebooks.
+    """Embed questions and excerpts, and form the pairs for the thresholds. Works in notebooks.
 
     Raises:
         RaggsError: the file is invalid, the embedder is unknown or failed, or no question is about the corpus.
@@ -178,7 +178,7 @@ def _questions_of_corpus(request: CalibrateRequest, queries: list[Query]) -> lis
     if not found:
         known = sorted({name for query in queries for name in _corpora(query)})
         if not known:
-            raise DataError("no question names its corpus", where=request.questions, remedy="leave --corpus out")
+            raise DataError("no question has the name of its corpus", where=request.questions, remedy="omit --corpus")
         remedy = did_you_mean(request.corpus, known)
         raise UsageError(f"no question is about {request.corpus!r}", remedy=remedy)
     return found
@@ -219,11 +219,11 @@ class ImportRequest:
     """Input and options of an import.
 
     Attributes:
-        logs: files; see `raggs.parts.queries.logs.read_log`.
-        out: file of the questions (.jsonl, .csv or .yaml); None to only report.
-        column: column of tables and JSON lines.
+        logs: log files; see `raggs.parts.queries.logs.read_log`.
+        out: file of the questions (.jsonl, .csv or .yaml); None to report the result without writing a file.
+        column: column with the texts, in tables and JSON lines.
         allow: kinds of personal data that may remain in questions.
-        mask: whether other personal data is replaced by its kind; otherwise such questions are set aside.
+        mask: whether other personal data is replaced by its kind; if not, questions with such data are set aside.
         near: cosine above which two questions count as the same; 1 keeps all distinct texts.
         language: language of all questions; None to detect it per question.
         force: whether to overwrite files.
@@ -247,10 +247,10 @@ class QuestionImportResult:
         entries: number of entries in all logs.
         dropped: number of entries that are not questions, by reason.
         questions: written questions, the most frequent first.
-        same, near: entries with the same text as another, and questions merged into a similar one.
-        flagged: questions set aside, by kind of personal data; a question may have several kinds.
-        flagged_questions, flagged_entries: totals.
-        masked: questions with replaced personal data, by kind.
+        same, near: number of entries with the same text as another entry, and of questions merged into a similar one.
+        flagged: number of questions set aside, by kind of personal data; a question may have several kinds.
+        flagged_questions, flagged_entries: number of all questions set aside, and of their entries.
+        masked: number of questions with replaced personal data, by kind.
         languages: number of questions by language, the most frequent first.
         files: written files.
     """
@@ -276,7 +276,7 @@ class _Read:
         entries: number of entries.
         dropped: number of dropped entries, by reason.
         asked: frequency of each distinct text, in order of first occurrence.
-        places: place of the first occurrence.
+        places: file and line of each text's first occurrence.
     """
 
     entries: int = 0
@@ -329,7 +329,9 @@ def import_logs(request: ImportRequest, listen: Listener = ignore_event) -> Ques
     if not sound and not flagged:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in read.dropped.most_common())
         said = f"none of {plural(read.entries, 'entry')} is a question" + (f" ({reasons})" if reasons else "")
-        raise DataError(said, where=request.logs[0], remedy="check the file, or name its --column")
+        raise DataError(
+            said, where=request.logs[0], remedy="check the file, or name the column of the texts: --column NAME"
+        )
     kept = _merge_near_duplicates(sound, request)
     questions = tuple(_query(each, read, request) for each in kept)
     aside = tuple(_query(each, read, request, told.kinds.get(each.text, ())) for each in flagged)
@@ -352,7 +354,7 @@ def _check(request: ImportRequest) -> None:
     """Check the request before any log is read."""
     for kind in request.allow:
         if kind not in KINDS:
-            raise UsageError(f"no kind of personal data is called {kind!r}", remedy=did_you_mean(kind, KINDS))
+            raise UsageError(f"{kind!r} is not a kind of personal data", remedy=did_you_mean(kind, KINDS))
     if request.out is not None:
         format_of(request.out)
         for path in (request.out, flagged_file(request.out)):
@@ -369,7 +371,7 @@ def _read(request: ImportRequest) -> _Read:
 
 
 def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
-    """Set aside, mask or keep each distinct text."""
+    """Sort the distinct texts into those to keep (masked if requested) and those to set aside."""
     told = _Sorted()
     spoken = {text: request.language or detect_language(text) for text in read.asked}
     usual = _common_languages(Counter(spoken.values()))
@@ -390,8 +392,9 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
 
 
 def _common_languages(languages: Counter[str]) -> list[str]:
-    """Return the languages of at least 5% of the texts; phone numbers and names of any of them may occur in every
-    text.
+    """Return the languages of at least 5% of the texts. In every text, raggs searches for phone numbers and names of
+    all these
+    languages.
     """
     total = languages.total()
     return [language for language, count in languages.most_common() if count >= MIN_LANGUAGE_SHARE * total]
@@ -468,14 +471,14 @@ judge:                            # raggs run --config <this file>
 def config_for(
     documents: Path, config: Path | None, out: Path | None, asked: Sequence[str] = (), *, writes: bool = True
 ) -> tuple[Path, bool]:
-    """Return the path of the configuration for a folder of documents, and whether it is new.
+    """Return the path of the configuration for a folder of documents, and whether the file is new.
 
-    An existing file next to the questions is used; otherwise one is created.
+    A configuration next to the questions is used if there is one; otherwise it is created.
 
     Args:
         out: file of the questions.
-        asked: settings, as ``key=value``, to store in a new file, so that the next command uses the same ones.
-        writes: whether it may be created there; if not, it is created in a temporary folder.
+        asked: settings as ``key=value``. They are stored in a new file, so that the next command uses them, too.
+        writes: whether a new file may be created next to the questions; if not, it is created in a temporary folder.
 
     Raises:
         UsageError: `config` is also given, or the existing file is about other documents.
@@ -483,7 +486,7 @@ def config_for(
         NotFoundError: the folder does not exist.
     """
     if config is not None:
-        raise UsageError("DOCS and --config both say what is asked about", remedy="leave one out")
+        raise UsageError("DOCS and --config cannot be combined: both define the documents", remedy="omit one of them")
     if not documents.is_dir():
         told = "is a file, not a folder of documents" if documents.exists() else "no such folder"
         raise UsageError(told, where=documents, remedy="name the folder that holds the documents")
@@ -502,29 +505,33 @@ def config_for(
 
 
 def says_otherwise(file: Path, run: RunConfig) -> bool:
-    """Return whether the file without command-line settings would lead to other questions than `run`."""
+    """Return whether the settings in the file, without those of the command line, would lead to other questions than
+    `run`.
+    """
     told = load_config(file).run
     return (told.questions, told.corpus, told.embed) != (run.questions, run.corpus, run.embed)
 
 
 def _say_what_is_asked(where: Path, text: str, asked: Sequence[str]) -> None:
-    """Store settings in a new file; if that would change their meaning, the file stays as it is."""
+    """Store command-line settings in a new file. If the file would then mean something else, it is restored."""
     try:
         meant = load_config(where, asked).run
     except RaggsError:
-        where.unlink(missing_ok=True)  # otherwise the corrected command would find a file with other settings
+        where.unlink(missing_ok=True)  # otherwise the user's next attempt would find this file
         raise
     write_atomic(where, _with_sections(text, read_source(where, {}).values, asked).encode())
     try:
         same = load_config(where).run == meant
-    except ConfigError:  # the setting addresses an entry of a list by its name
+    except ConfigError:  # e.g. a setting addresses a list entry by name, which YAML cannot express
         same = False
     if not same:
         write_atomic(where, text.encode())
 
 
 def _with_sections(text: str, values: dict[str, object], asked: Sequence[str]) -> str:
-    """Return the file's text with updated sections, with comments kept and each value on few lines."""
+    """Return the file's text with the settings in its sections. Comments stay; each value takes as few lines as
+    possible.
+    """
     for setting in asked:
         key, _, value = setting.partition("=")
         *above, last = split_key(key.strip())
@@ -577,14 +584,14 @@ def _check_same(file: Path, documents: Path) -> None:
     path = getattr(load_config(file).run.corpus, "path", None)
     if not isinstance(path, Path) or path.resolve() != documents.resolve():
         raise UsageError(
-            f"is there already, and its corpus is not {documents}",
+            f"exists, but its corpus is not {documents}",
             where=file,
-            remedy=f"pass --config {file} for its own corpus, or --out FILE in another folder",
+            remedy=f"to use its corpus, pass --config {file}; to use {documents}, pass --out FILE in another folder",
         )
 
 
 def _text(documents: Path, out: Path, beside: Path | None) -> str:
-    """Return the file's text; paths are relative to `beside`, or absolute if it is None."""
+    """Return the text of a new configuration file; paths are relative to `where`, or absolute if it is None."""
     name = re.sub(r"[^\w.-]+", "-", documents.resolve().name).strip(".-") or "documents"
     folder = documents.resolve() if beside is None else Path(os.path.relpath(documents, beside))
     return TEMPLATE.format(

@@ -48,7 +48,7 @@ UNANSWERABLE = ".unanswerable"
 
 
 def questions_folder(config: RunConfig) -> Path:
-    """Return the run directory of question generation, next to that of the golden set."""
+    """Return the run directory of question generation, which is next to the golden set's."""
     folder = run_folder(config)
     return folder.with_name(folder.name + SUFFIX)
 
@@ -89,7 +89,9 @@ def open_questions(
 
 
 def _local_execution() -> LocalExecution:
-    """Return local execution: there are few questions, and each round waits for the previous one."""
+    """Return local execution. A cluster would not help: there are few questions, and each round waits for the
+    previous one.
+    """
     return LocalExecution(LocalExecution.Config(), ExecutionContext(lambda: "", lambda *_: None))
 
 
@@ -97,11 +99,11 @@ def output_of(config: RunConfig, out: Path | None) -> Path:
     """Return the output file: `out`, or the file from which the configuration reads its questions.
 
     Raises:
-        UsageError: there is no such file, or its extension is not a format of questions.
+        UsageError: neither is given, or the extension is not a format of questions.
     """
     found = out or getattr(config.queries, "path", None)
     if not isinstance(found, Path):
-        raise UsageError("nothing says where the questions go", remedy="name a file: --out questions.jsonl")
+        raise UsageError("the output file of the questions is unknown", remedy="name a file: --out questions.jsonl")
     format_of(found)
     return found
 
@@ -115,7 +117,7 @@ def check_free(store: RunStore, out: Path, *, force: bool = False) -> None:
     for file in (out, _unanswerable(out)):
         if file.exists() and not force and _written_hashes(store).get(str(file.resolve())) != hash_file(file):
             remedy = "name another file with --out, or pass --force to replace it"
-            raise UsageError("is there already, and this run did not write it as it is", where=file, remedy=remedy)
+            raise UsageError("exists, and was not written by this run or has changed since", where=file, remedy=remedy)
 
 
 def questions(
@@ -189,7 +191,7 @@ def _write(made: QuestionsResult, out: Path) -> QuestionsResult:
     store = made.run.store
     before, spare = _written_hashes(store), _unanswerable(out)
     if not none and spare.is_file() and before.pop(str(spare.resolve()), None) == hash_file(spare):
-        spare.unlink()  # belongs to removed questions
+        spare.unlink()  # the unanswerable questions of an earlier result
     noted = {**before, **{str(path.resolve()): hash_file(path) for path in places}}
     with disk(store.folder, "choose another workspace"):
         write_atomic(store.folder / WRITTEN_FILES, json.dumps(noted, indent=2).encode() + b"\n")

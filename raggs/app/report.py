@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from raggs.parts.reviews import CurrentReviews
     from raggs.sweeps.models import SweepReport
 
-# in addition to the default analyses
+# analyses that the report needs in addition to the default ones
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})
 OTHER_SET = "evaluate the systems against this set: raggs report RUN --run FILE"
 
@@ -46,12 +46,12 @@ class ReportRequest:
         runs: systems as ``[NAME=]PATH``, as in `raggs eval --run`; empty for the retrievers of the run.
         evaluation: eval.json to use instead of `runs`.
         sweeps: folders of sweeps over the golden set.
-        diagnoses: folder of diagnoses; None for `diagnose` in the run directory if it exists.
-        baseline: system in production; None for the first one.
-        measures: metrics; the first one decides.
-        reviews: folder of reviews; None for `reviews` next to the folder of runs.
+        diagnoses: folder of diagnoses; None for `diagnose` in the run directory, if it exists.
+        baseline: system in production; None for the first system.
+        measures: metrics; the first one decides which system is best.
+        reviews: folder of the labels; None for `reviews` next to the folder of runs.
         texts: whether to include the texts of passages.
-        out: output file; the report names it in the command that recreates it.
+        out: output file; the report contains a command that writes this file again.
     """
 
     golden: Path
@@ -68,7 +68,7 @@ class ReportRequest:
 
 @dataclass(frozen=True)
 class _ScoredSystems:
-    """An evaluation (or the reason why there is none), and the results of its systems if available."""
+    """An evaluation, or the reason why there is none; and the lists of its systems if their files are available."""
 
     report: EvalReport | None = None
     missing: str = ""
@@ -80,7 +80,7 @@ def report(request: ReportRequest) -> str:
     """Return the HTML page.
 
     Raises:
-        UsageError: both systems and an evaluation are given.
+        UsageError: `runs` and `evaluation` are both given.
         NotFoundError, DataError: an input is missing, invalid, or belongs to another golden set.
     """
     return report_page(gather(request))
@@ -187,7 +187,7 @@ def _score_systems(request: ReportRequest, golden: GoldenSet, run: OpenedRun | N
         return _ScoredSystems(missing="the set has no grades yet, so nothing can be scored")
     runs = request.runs or ((str(request.golden),) if run is not None else ())
     if not runs:
-        return _ScoredSystems(missing="no system is given (--run), so nothing is scored")
+        return _ScoredSystems(missing="no system is given with --run, so there are no scores")
     asked = EvalRequest(
         JudgedFiles(request.golden, runs),
         measures=request.measures,
@@ -202,7 +202,7 @@ def _read(path: Path, golden: GoldenSet) -> EvalReport:
     ours = golden.judgments().digest
     if found.golden.digest != ours:
         theirs = found.golden.digest
-        said = f"was measured on other judgments ({theirs[:12]}) than those of {golden.source} ({ours[:12]})"
+        said = f"used other judgments ({theirs[:12]}) than those of {golden.source} ({ours[:12]})"
         raise DataError(said, where=path, remedy=OTHER_SET)
     return found
 
@@ -216,20 +216,20 @@ def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
 
     store = SweepStore(folder)
     if _is_run(folder) and not is_sweep(folder):
-        remedy = f"--run {shlex.quote(str(folder))} scores what its retrievers found"
+        remedy = f"--run {shlex.quote(str(folder))} scores the retrievers of this run"
         raise UsageError("--sweep names a run, not a sweep", where=folder, remedy=remedy)
     manifest, found = store.manifest(), store.report()
     scale = scale_of(SweepConfig.model_validate(manifest.config))
     if manifest.golden != of_queries(golden.judgments(scale), manifest.questions).digest:
-        said = f"was measured on other judgments than those of {golden.source}"
-        raise DataError(said, where=folder, remedy="run the sweep again with this set as `golden`")
+        said = f"used other judgments than those of {golden.source}"
+        raise DataError(said, where=folder, remedy="set `golden` of the sweep to this set, and run the sweep again")
     return found
 
 
 def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:
     """Return the comparison of the judge with human labels, or the reason why there is none."""
     if run is None:
-        return JudgeValidation(why="labels are from a file, so their annotators are unknown")
+        return JudgeValidation(why="the labels are from a file without annotators, so the judge cannot be validated")
     from raggs.app.review import reviews_of
     from raggs.parts.reviews import ReviewStore
 
@@ -247,7 +247,7 @@ def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidati
 
 
 def _command(request: ReportRequest) -> Iterator[str]:
-    """Yield the words of the command that recreates the report."""
+    """Yield the arguments of the command that creates the report again."""
     yield from ("raggs", "report", str(request.golden))
     for run in request.runs:
         yield from ("--run", run)

@@ -37,15 +37,15 @@ class ReviewStatus:
 
     Attributes:
         folder: folder of the labels.
-        lines: number of stored lines, of this run and others.
-        reviewers: by annotator, the number of labels that apply to this run.
-        graded: passages of the pools with a human grade.
-        pooled: passages of the pools.
-        blind: of `graded`, those with a label given before a grade by a model was seen. Only these count for `raggs
-            judge`.
-        unsure: passages for which every annotator answered `cannot tell`.
-        conflicts: passages with different grades that nobody adjudicated.
-        stale: labels of this run's passages or queries whose text has changed.
+        lines: number of stored lines, of this run and of other runs.
+        reviewers: number of labels that apply to this run, by annotator.
+        graded: number of passages in the pools with a human grade.
+        pooled: number of passages in the pools.
+        blind: number of `graded` passages with a label given before a grade by a model was seen. Only these count for
+            `raggs judge`.
+        unsure: number of passages for which every annotator answered `cannot tell`.
+        conflicts: number of passages with different grades that are not adjudicated.
+        stale: number of labels of this run's passages or queries whose text has changed.
         torn: whether the last line is incomplete and does not count.
     """
 
@@ -67,7 +67,7 @@ class AnnotatorAgreement:
 
     Attributes:
         shared: number of passages with a grade by at least two annotators.
-        equal: number of these on which all grades are equal.
+        equal: number of `shared` passages on which all grades are equal.
     """
 
     shared: int
@@ -80,14 +80,14 @@ def reviews_of(run: Path, folder: Path | None) -> Path:
 
 
 def next_run(run: OpenedRun, folder: Path | None = None) -> str:
-    """Return the command that applies the labels of a run.
+    """Return the command that runs the judge stage again with the human labels.
 
     Args:
-        folder: of the labels, if it is not `reviews` next to the folder of runs.
+        folder: folder of the labels, if it is not `reviews` next to the folder of runs.
     """
     asked = as_object(run.manifest.config.get("judge"))
     if not asked.get("human_first") and HUMAN_SOURCE in str(asked.get("judge")):
-        return run.command  # the judge `human` reads them anyway
+        return run.command  # the judge `human` reads the labels without any change of settings
     usual, again = reviews_of(run.folder, None), run.command
     if not asked.get("human_first"):
         again = f"{again} --human-first"
@@ -124,16 +124,16 @@ def set_grade(
     note: str = "",
     settles: bool = False,
 ) -> GradeReview:
-    """Store one annotator's grade of a passage; their earlier grade is replaced.
+    """Store an annotator's grade of a passage; it replaces the annotator's earlier grade.
 
     Args:
-        grade: 1 to 5; None: cannot tell.
-        folder: of the labels; `reviews` next to the folder of runs by default.
-        who: the annotator; the login name by default.
+        grade: 1 to 5; None if the annotator cannot tell.
+        folder: folder of the labels [default: `reviews` next to the folder of runs].
+        who: the annotator [default: the login name].
         settles: whether the grade adjudicates different grades.
 
     Returns:
-        The line, which is on disk.
+        The label, which is already written to disk.
 
     Raises:
         UsageError: a grade outside 1..5, no valid name, or a note that is too long.
@@ -141,9 +141,14 @@ def set_grade(
         ProviderError: the file cannot be written.
     """
     if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
-        raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}", remedy="give a grade, or ? if in doubt")
+        raise UsageError(
+            f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}",
+            remedy="pass a grade from 1 to 5, or ? if you cannot tell",
+        )
     if len(note) > MAX_NOTE_CHARS:
-        raise UsageError(f"the note has {len(note):,} characters, {MAX_NOTE_CHARS:,} are kept", remedy="shorten it")
+        raise UsageError(
+            f"the note has {len(note):,} characters; at most {MAX_NOTE_CHARS:,} are allowed", remedy="shorten it"
+        )
     query, passage = find_item(run, qid, doc_id)
     store = ReviewStore(reviews_of(run.folder, folder))
     name = store.spelling(reviewer(who))
@@ -172,7 +177,7 @@ def find_item(run: OpenedRun, qid: str, doc_id: str) -> tuple[Query, Passage]:
     """Return a query of a run and a passage of its pool.
 
     Raises:
-        NotFoundError: there is none with that id; names the nearest.
+        NotFoundError: no query or passage has this id; the error suggests the most similar id.
     """
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
     if qid not in queries:
@@ -185,7 +190,7 @@ def find_item(run: OpenedRun, qid: str, doc_id: str) -> tuple[Query, Passage]:
 
 
 def items_of(run: OpenedRun) -> dict[tuple[str, str], Key]:
-    """Return the key of the labels of every passage in a run's pools, by query id and passage id."""
+    """Return the review key of every pooled passage, by query id and passage id. Labels are stored under this key."""
     questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
     return {
         (record.qid, record.doc_id): (questions[record.qid], passage_digest(record.passage))

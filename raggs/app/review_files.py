@@ -1,7 +1,7 @@
 """Export and import of human labels, and of passages that need labels.
 
-Exported tasks contain no grade by a model, rank or system. An import is complete or has no effect: every row of every
-file is checked against the run before a line is added. Duplicates are skipped.
+Exported tasks contain no grade by a model, no rank and no system. An import adds all labels or none: every row of every
+file is checked against the run before a label is added. Duplicates are skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from raggs.runs.manifests.open_run import OpenedRun
 
 @dataclass(frozen=True)
 class ReviewFileResult:
-    """Counts of an export."""
+    """The written file, and its numbers of passages and labels."""
 
     path: Path
     items: int
@@ -59,11 +59,11 @@ def export_reviews(
 
     Args:
         form: csv, jsonl, argilla or label-studio.
-        todo: write passages without labels, in the order of the pools, instead of labels.
-        everything: write all lines of this run's queries, also replaced ones; JSON lines only.
+        todo: write the passages without labels, in the order of the pools, instead of the labels.
+        everything: write all lines of this run's queries, including replaced labels; only as JSON lines.
 
     Raises:
-        UsageError: an unknown format, an existing file, or `everything` with `todo` or another format.
+        UsageError: the format is unknown, the file exists, or `everything` is combined with `todo` or another format.
         DataError: a line of the labels is invalid.
         ProviderError: the file cannot be written.
     """
@@ -115,13 +115,13 @@ def _orders(items: PassageItems, held: CurrentReviews) -> list[str]:
 Identity = tuple[object, ...]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # annotator id in Argilla
 MAX_SHOWN_NAMES = 3
-GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, {CANNOT_TELL} for cannot tell, or nothing"
+GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, or {CANNOT_TELL} for cannot tell, or leave the cell empty"
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
 @dataclass(frozen=True)
 class ReviewImportResult:
-    """Counts of an import."""
+    """Numbers of labels and rows of an import, and the folder of the labels."""
 
     added: int
     known: int
@@ -135,8 +135,8 @@ class ReviewerNames:
     """Names of annotators.
 
     Attributes:
-        usual: annotator of rows that name none, or only a UUID; None: unknown.
-        known: names by the id in a file.
+        usual: annotator of rows that contain no name, or only a UUID; None if unknown.
+        known: names of annotators by the id that a file uses.
     """
 
     usual: str | None = None
@@ -144,7 +144,7 @@ class ReviewerNames:
 
     @classmethod
     def told(cls, said: Sequence[str]) -> ReviewerNames:
-        """Return the names from ``NAME``, at most once, and ``AS=NAME``.
+        """Parse ``NAME`` (at most once) and ``AS=NAME``.
 
         Raises:
             UsageError: a name is invalid, or two names apply to the same rows.
@@ -154,7 +154,8 @@ class ReviewerNames:
         known = {called.strip(): reviewer(name) for called, sign, name in pairs if sign}
         if len(usual) > 1 or len(known) + len(usual) < len(pairs):
             raise UsageError(
-                "two names for the same rows", remedy="give --annotator NAME once, and --annotator AS=NAME for others"
+                "--annotator: two names apply to the same rows",
+                remedy="give --annotator NAME once, and --annotator AS=NAME for others",
             )
         return cls(reviewer(usual[0]) if usual else None, known)
 
@@ -166,10 +167,10 @@ class ReviewerNames:
         return self.known.get(called, called)
 
     def check(self, rows: Sequence[ReviewFileRow]) -> None:
-        """Refuse annotators that a file names only by UUID and that have no given name.
+        """Raise an error if a file identifies an annotator only by UUID and the user gave no name for it.
 
         Raises:
-            DataError: there are such annotators, unless there is one and a usual name.
+            DataError: there is such an annotator. A default name is enough if there is only one.
         """
         called = {word_of(row.cells.get("who")): row for row in reversed(rows) if word_of(row.cells.get("grade"))}
         strange = [name for name in sorted(called) if UUID.fullmatch(name) and name not in self.known]
@@ -180,7 +181,7 @@ class ReviewerNames:
         )
         known = "named only by UUID"
         raise called[strange[0]].wrong(
-            f"{plural(len(strange), 'annotator')} {known}", f"give names: {shown} (see client.users of Argilla)"
+            f"{plural(len(strange), 'annotator')} {known}", f"pass their names: {shown} (see client.users in Argilla)"
         )
 
 
@@ -190,8 +191,8 @@ class _ReviewImport:
 
     Attributes:
         seen: row of each label, by annotator, passage and time.
-        held: current labels, with those read so far.
-        said: identities of all lines.
+        held: current labels, including those read so far.
+        said: identities of all stored labels.
         spelling: returns the known spelling of an annotator's name.
     """
 
@@ -206,7 +207,7 @@ class _ReviewImport:
     open: int = 0
 
     def take(self, row: ReviewFileRow) -> Review | None:
-        """Return the line for a row; None for a row without a label or with a known one."""
+        """Return the label of a row; None if the row has no grade or repeats a stored label."""
         review = row.review or self._grade(row)
         if review is None:
             self.open += 1
@@ -221,7 +222,7 @@ class _ReviewImport:
         return review
 
     def _grade(self, row: ReviewFileRow) -> GradeReview | None:
-        """Return a row of any format as a line; None without a grade."""
+        """Return the label of a row in any format; None if the row has no grade."""
         given = word_of(row.cells.get("grade"))
         if not given:
             return None
@@ -305,12 +306,12 @@ def import_reviews(
     who: Sequence[str] = (),
     columns: ColumnNames = NO_COLUMNS,
 ) -> ReviewImportResult:
-    """Import human labels of a run from files: all rows, or none.
+    """Import human labels of a run from files: all rows, or none if a row is invalid.
 
     Args:
         files: tables (.csv), JSON lines (.jsonl), or lists (.json) of Argilla's records or Label Studio's tasks.
-        folder: of the labels; `reviews` next to the folder of runs by default.
-        who: ``NAME``: annotator of rows without one; ``AS=NAME``: annotator that a file names AS.
+        folder: folder of the labels [default: `reviews` next to the folder of runs].
+        who: ``NAME`` for the annotator of rows without a name; ``AS=NAME`` for the annotator with the id AS in a file.
         columns: columns by role, e.g. ``{"grade": "score"}``.
 
     Raises:
@@ -336,7 +337,7 @@ def import_reviews(
 
 
 def _identity(review: Review) -> Identity:
-    """Return the identity of a label, which does not depend on the line that it replaces."""
+    """Return what identifies a label. A label that was replaced later keeps its identity."""
     said = (review.kind, review.who.casefold(), review.at, review.query)
     if isinstance(review, Withdrawal):
         return (*said, review.replaces)
@@ -350,7 +351,7 @@ def _number_of(row: ReviewFileRow, given: str) -> int | None:
         return None
     whole = given.removesuffix(".0")
     if not whole.isascii() or not whole.isdigit():
-        raise row.wrong(f"{given!r} is no grade", GRADES)
+        raise row.wrong(f"{given!r} is not a grade", GRADES)
     if not MIN_GRADE <= int(whole[:9]) <= MAX_GRADE:
         raise row.wrong(f"grade {whole} is outside {MIN_GRADE}..{MAX_GRADE}", GRADES)
     return int(whole)
@@ -361,7 +362,7 @@ def _number(row: ReviewFileRow, name: str) -> float | None:
     try:
         return float(given) if given else None
     except ValueError as error:
-        raise row.wrong(f"{name}: {given!r} is no number", "leave it empty if it is not known") from error
+        raise row.wrong(f"{name}: {given!r} is not a number", "leave it empty if it is not known") from error
 
 
 def _flag(row: ReviewFileRow, name: str, usual: bool) -> bool:

@@ -1,12 +1,12 @@
-"""Plan for human annotation: which passages to grade next, so that verdicts between systems become certain soonest.
+"""Plan for human annotation: which passages to label next, so that verdicts between systems become certain soonest.
 
-The run and its reviews are only read. Graded passages are omitted; a passage whose text has changed since counts as a
-new one. Part of the plan is a random sample with known probabilities, which is needed to estimate the judge's errors.
-The plan can be written as a document: the expected effect by measure, and the verdicts that are uncertain.
+The run and its labels do not change. Labelled passages are omitted; a passage whose text has changed since counts as
+not labelled. Part of the plan is a random sample with known probabilities, from which the judge's errors are estimated.
+The plan can also be rendered as a document, with the expected effect by measure and the uncertain verdicts.
 
 The module also computes how much adjudicating a disagreement would change the verdicts, with the same weights as a
-plan. For such a passage, each grade that an annotator gave is equally likely; for ungraded passages, the plan's own
-probabilities of each grade are used.
+plan. For passages with different human grades, each of these grades is equally likely. For passages without a grade,
+the plan estimates the probability of each grade.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FEWEST_TIMED, MAX_TIMED_SECONDS = 10, 600.0
 
 @dataclass(frozen=True)
 class ChosenItems:
-    """Selected entries in reading order, with their worth and, for drawn entries, their probabilities."""
+    """Selected pool entries in reading order, with their expected effect and the probabilities of drawn entries."""
 
     part: RandomDraw
     items: Ints
@@ -52,7 +52,9 @@ class ChosenItems:
 
 
 def interleave_draws(drawn: Ints, others: Ints) -> Ints:
-    """Merge both, with the first spread evenly, so that stopping early covers the same share of each."""
+    """Merge drawn and other entries into one order. Both are spread evenly, so that stopping early covers the same
+    share.
+    """
     place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (drawn, others)])
     found: Ints = np.concatenate([drawn, others])[np.argsort(place, kind="stable")]
     return found
@@ -105,7 +107,7 @@ def items_before(pool: RunPools, part: RandomDraw) -> Iterator[PlanItem]:
                 seed=part.seed,
                 read=True,
                 seconds=OPENING_SECONDS,
-                why="drawn at random; read before",
+                why="drawn at random; already labelled",
             )
 
 
@@ -113,20 +115,18 @@ def _selection_reason(entry: PoolEntry, drawn: bool, pull: list[int], names: Com
     if drawn:
         return "drawn at random"
     measure, one, other = pull
-    doubt = "unjudged" if entry.grade is None else "the judge is of two minds" if entry.disputed else "near"
+    doubt = "unjudged" if entry.grade is None else "the judge's answers differ" if entry.disputed else "near"
     what = f"{names.systems[one]} against {names.systems[other]} by {names.measures[measure]}"
     return what if doubt == "near" else f"{what}; {doubt}"
 
 
 def usual_seconds(length: float) -> float:
-    """Return the usual grading time of a passage in seconds, given its length in characters."""
+    """Return the usual labelling time of a passage in seconds, given its length in characters."""
     return OPENING_SECONDS + PER_CHARACTER * length
 
 
 def reading_seconds(pool: RunPools, entries: Sequence[PoolEntry]) -> tuple[Floats, float]:
-    """Return the expected reading time of each entry in seconds, and the annotators' pace as a factor of the usual
-    time.
-    """
+    """Return the expected reading time of each entry in seconds, and the annotators' pace (1: the usual time)."""
     told = [(took, length) for took, length in pool.timed if 0 < took <= MAX_TIMED_SECONDS]
     usual = [took / usual_seconds(length) for took, length in told]
     pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0
@@ -142,7 +142,7 @@ class PlanRequest:
     """Options of a plan.
 
     Attributes:
-        systems: ``[NAME=]PATH`` each, as in `raggs eval` [default: the run's retrievers and their fusion].
+        systems: entries ``[NAME=]PATH``, as in `raggs eval` [default: the run's retrievers and their fusion].
         measures: measures of the comparison.
         minutes: annotation time, above 0.
         share: share of the time for randomly drawn passages, in 0..1.
@@ -164,8 +164,9 @@ class PlannedVerdict:
 
     Attributes:
         measure, better, worse: the measure, and the systems in the order of the current labels.
-        difference: difference of their means.
-        turned, after: probability that complete human labels would reverse it, now and after grading the plan.
+        difference: difference of the systems' means.
+        turned, after: probability that complete human labels would reverse the verdict, now and after labelling the
+            plan.
     """
 
     measure: Annotated[str, Column("measure")]
@@ -181,18 +182,18 @@ class ReadingPlan:
     """A plan and its expected effect.
 
     Attributes:
-        run, reviews: the folders.
+        run, reviews: run directory, and folder of the labels.
         items: passages in reading order.
         before: drawn passages that already have labels.
-        systems, measures: the comparison.
-        sure, after: by measure, number of certain verdicts, now and as expected after grading the plan.
+        systems, measures: the compared systems and measures.
+        sure, after: by measure, number of certain verdicts, now and as expected after labelling the plan.
         pairs: number of verdicts per measure.
         verdicts: all verdicts, the least certain first.
         seconds: expected reading time.
         pace: pace of the annotators as a factor of the usual time; 1 if unknown.
         drawn: number of randomly drawn items.
-        learned: number of randomly drawn passages graded so far, which estimate the judge's errors.
-        read, open: pooled passages with and without a human label.
+        learned: number of randomly drawn passages labelled so far, from which the judge's errors are estimated.
+        read, open: number of pooled passages with and without a human label.
         notes: remarks for the reader.
     """
 
@@ -233,8 +234,8 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
     hits = hits_of_pool(found, pool)
     open_ = np.flatnonzero([entry.open for entry in pool.entries])
     if not len(open_):
-        remedy = "raggs review status RUN says what they said"
-        raise DataError("people have read every passage of its pools", where=run.folder, remedy=remedy)
+        remedy = "to see the labels: raggs review status RUN"
+        raise DataError("every passage of the pools has a human label", where=run.folder, remedy=remedy)
     impact = _impact(pool, hits, measures, open_)
     seconds, pace = reading_seconds(pool, [pool.entries[item] for item in open_.tolist()])
     reviewed = reviews_of(run.folder, folder)
@@ -276,20 +277,22 @@ def keep_plan(plan: ReadingPlan, file: Path) -> None:
 
 def _check(request: PlanRequest) -> None:
     if not 0 < request.minutes < float("inf"):
-        raise UsageError(f"--minutes {request.minutes:g} is no time to read", remedy="e.g. --minutes 60")
+        raise UsageError(
+            f"--minutes {request.minutes:g} is not a positive number", remedy="pass, for example, --minutes 60"
+        )
     if not 0 <= request.share <= 1:
-        raise UsageError(f"--random {request.share:g} is not a share", remedy="give a number from 0 to 1")
+        raise UsageError(f"--random {request.share:g} is not between 0 and 1", remedy="pass, for example, --random 0.1")
 
 
 def hits_of_pool(systems: Sequence[NamedSystem], pool: RunPools) -> list[Hits]:
-    """Return the positions of pooled passages in each system's lists.
+    """Return, for each system, the positions of pooled passages in its lists.
 
     Raises:
         UsageError: there is only one system.
-        DataError: a system has nothing in common with the run.
+        DataError: a system has no query or no pooled passage in common with the run.
     """
     if len(systems) < 2:
-        remedy = "name at least two: --systems RUN --systems new.trec"
+        remedy = "pass at least two, e.g. --systems RUN --systems new.trec"
         raise UsageError(f"only one system is named: {systems[0].name}", remedy=remedy)
     found = [find_hits(pool.qrels, system.run) for system in systems]
     for system, hits in zip(systems, found, strict=True):
@@ -357,10 +360,12 @@ def _notes(
     for system, each in zip(systems, hits, strict=True):
         known = int(each.length.sum())
         if (outside := known - len(each.query)) > 0:
-            notes.append(f"{outside:,} of {known:,} passages of {system.name} are in no pool: not relevant")
+            notes.append(f"{outside:,} of {known:,} passages of {system.name} are in no pool and count as not relevant")
     spent = float(seconds[chosen.items].sum()) / 60
     if spent < 0.9 * request.minutes and len(chosen.items) < len(seconds):
-        notes.append(f"nothing else that fits into {request.minutes:g} minutes could change a verdict")
+        notes.append(
+            f"the plan is shorter than {request.minutes:g} minutes: no other passage that fits could change a verdict"
+        )
     return notes
 
 
@@ -372,36 +377,36 @@ def _of_questions(part: RandomDraw, pool: RunPools, seconds: Floats, request: Pl
         len({entry.key[0] for entry in entries})
         for entries in ([pool.entries[number] for number in part.chance], pool.entries)
     )
-    said, lacking = f"{drawn} of {plural(there, 'question')} drawn whole", FEWEST_WHOLE - drawn
+    said, lacking = f"{drawn} of {plural(there, 'question')} drawn with all passages", FEWEST_WHOLE - drawn
     if there < FEWEST_WHOLE:
-        said += f"; to correct scores by them, {FEWEST_WHOLE} are needed"
+        said += f"; correcting scores with them needs at least {FEWEST_WHOLE}"
     elif lacking > 0:
         minutes = round(lacking * _mean_question_seconds(pool, seconds) / 60)
-        said += f"; to correct scores by them, {FEWEST_WHOLE} are needed: about {plural(minutes, 'minute')} more"
+        said += f"; correcting scores with them needs at least {FEWEST_WHOLE}: about {plural(minutes, 'minute')} more"
     yield said
 
 
 def _mean_question_seconds(pool: RunPools, seconds: Floats) -> float:
-    """Return the mean reading time of the ungraded passages of a query, in seconds."""
+    """Return the mean time to read the unlabelled passages of a query, in seconds."""
     return float(seconds.sum()) / len({entry.key[0] for entry in pool.entries if entry.open})
 
 
 MAX_SHOWN_VERDICTS, MIN_SHOWN_CHANCE = 10, 0.05
 TERMS = (
-    Legend("sure", "at most 5% that all labels by people would turn which of two systems is better"),
-    Legend("turn", "the probability of that, by what is known of the judge"),
+    Legend("sure", "verdicts that complete human labels would reverse with a probability of at most 5%"),
+    Legend("turn", "probability that complete human labels would reverse the verdict, given the judge's error rates"),
 )
 
 
 def lay_out_plan(plan: ReadingPlan) -> ReportDocument:
     """Return the document of a plan, without computing anything."""
     return ReportDocument(
-        "What to read next", _verdict_section(plan), tuple(_sections(plan)), tuple(_assumption_sentences(plan))
+        "Passages to label next", _verdict_section(plan), tuple(_sections(plan)), tuple(_assumption_sentences(plan))
     )
 
 
 def plan_json(plan: ReadingPlan) -> str:
-    """Return the plan as JSON, with the number of items only; the items are in the plan's file."""
+    """Return the plan as JSON, with the number of passages; the passages themselves are in the plan's file."""
     told = asdict(plan)
     return dump_json({**told, "items": len(plan.items), "before": len(plan.before)})
 
@@ -410,11 +415,11 @@ def _verdict_section(plan: ReadingPlan) -> Section:
     pairs, unsure = plan.pairs * len(plan.measures), plan.pairs * len(plan.measures) - sum(plan.sure)
     minutes = f"{plan.seconds / 60:.0f} minutes"
     return Section(
-        "What to read next",
+        "Passages to label next",
         (
-            f"{round(unsure)} of {plural(pairs, 'verdict')} between {plural(len(plan.systems), 'system')} unsure now",
-            f"{plural(len(plan.items), 'passage')} to read in about {minutes}, {plan.drawn} drawn at random",
-            f"about {pairs - sum(plan.after):.1f} unsure afterwards, by expectation",
+            f"{round(unsure)} of {plural(pairs, 'verdict')} of {plural(len(plan.systems), 'system')} are uncertain now",
+            f"{plural(len(plan.items), 'passage')} to label in about {minutes}, {plan.drawn} of them drawn at random",
+            f"expected after labelling the plan: {pairs - sum(plan.after):.1f} uncertain verdicts",
         ),
         Table.of(
             ("measure", "verdicts", "sure now", "sure afterwards"),
@@ -433,7 +438,7 @@ def _sections(plan: ReadingPlan) -> Iterator[Section]:
         return
     said = (f"and {len(doubtful) - MAX_SHOWN_VERDICTS} more",) if len(doubtful) > MAX_SHOWN_VERDICTS else ()
     columns = ("better", "worse", "measure", "difference", "turned", "after")
-    yield Section("Verdicts in doubt", said, table_of(doubtful[:MAX_SHOWN_VERDICTS], *columns))
+    yield Section("Uncertain verdicts", said, table_of(doubtful[:MAX_SHOWN_VERDICTS], *columns))
 
 
 def _assumption_sentences(plan: ReadingPlan) -> Iterator[str]:
@@ -442,7 +447,7 @@ def _assumption_sentences(plan: ReadingPlan) -> Iterator[str]:
         yield f"the judge's error rates are estimated from a prior and {read} with labels"
     else:
         yield "no randomly drawn passages are labelled yet, so the judge's error rates come from a prior"
-        yield "the prior makes each further grade of error 5 times less likely"
+        yield "by the prior, an error of one more grade is 5 times less likely"
     if plan.pace != 1:
         yield f"annotators take {plan.pace:.2g} times as long as usual (8 seconds plus 1 second per 24 characters)"
     yield "sure refers to these queries only; for other queries, use the intervals of raggs eval"
@@ -453,10 +458,11 @@ class PlanInputs(Frozen):
     """Input for weighing disagreements.
 
     Attributes:
-        run, folder: run directory, and folder of the reviews; None for the one next to the run directories.
-        systems: ``[NAME=]PATH`` each, as in `raggs review plan` [default: the run's retrievers and their fusion].
+        run: the run directory.
+        folder: folder of the labels; None for the one next to the run directories.
+        systems: entries ``[NAME=]PATH``, as in `raggs review plan` [default: the run's retrievers and their fusion].
         measures: measures of the comparison.
-        grades: item and grades of each disagreement.
+        grades: passage and different grades of each disagreement.
     """
 
     run: Path
@@ -481,10 +487,10 @@ class DifferenceWorth(Frozen):
     Attributes:
         told, impact: as in `DisputeWeights`.
         verdicts: the verdicts that are affected.
-        place: index of the disagreement of each row; the columns below have the same length.
+        place: index of the disagreement of each row; `worth`, `verdict` and `moves` have the same rows.
         worth: weight, at least 0.
-        verdict: index of the verdict that adjudication changes most.
-        moves: largest change of that verdict by a grade that was given.
+        verdict: index of the verdict that adjudication can change most.
+        moves: largest change of that verdict by one of the given grades.
     """
 
     told: str
@@ -497,7 +503,7 @@ class DifferenceWorth(Frozen):
 
 
 def weigh(asked: PlanInputs) -> DifferenceWorth:
-    """Weigh disagreements in the run's pools, or return the reason why that is impossible."""
+    """Weigh disagreements in the run's pools. If that is impossible, the result contains the reason."""
     try:
         systems = list(open_systems(list(asked.systems) or [str(asked.run)]))
         pool, grades = open_review_pool(open_run(asked.run), asked.folder), dict(asked.grades)
@@ -513,8 +519,8 @@ class _ComparedVerdicts:
     """The compared verdicts, and the effect of disputed pool entries on them.
 
     Attributes:
-        entries: indices of the disputed entries.
-        rows: their rows among the items of `impact`.
+        entries: indices of the disputed pool entries.
+        rows: index of each disputed entry in `impact`.
     """
 
     systems: tuple[str, ...]

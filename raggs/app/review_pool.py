@@ -1,12 +1,12 @@
 """Queries and pooled passages of a run, as annotators see them.
 
-Items are found by their texts or ids. An entry holds the judge's answers and the human labels given since.
-Near-duplicates with a shared grade form one entry, and annotators grade its representative. Passages without a grade
-count as not relevant, as in the measures.
+Queries and passages are found by their texts or ids. A pool entry holds the judge's answers and the human labels of a
+passage. Near-duplicates with a shared grade form one entry, and annotators grade its representative. Passages without a
+grade count as not relevant, as in the measures.
 
-The module also draws the random sample for annotation, either passages or whole queries. It draws from all entries of
-the pools, graded or not. Labels of drawn entries count; labels of entries selected for other reasons do not. With the
-same seed, a later sample contains the earlier ones.
+The module also draws the random sample for annotation, either passages or whole queries. The sample is drawn from all
+entries, including graded ones. Only labels of drawn entries are used for estimates, because other entries are not
+random. With the same seed, a later sample contains the earlier ones.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PassageItems:
                 self.ids.setdefault((self.questions[record.qid], passage_digest(passage)), (record.qid, record.doc_id))
 
     def tasks(self) -> Iterator[tuple[Key, Query, Passage]]:
-        """Yield every pooled passage, each text once."""
+        """Yield every pooled passage with its query; passages with the same text are yielded once."""
         for key, (qid, doc_id) in self.ids.items():
             yield key, self.queries[qid], self.pools[qid][doc_id]
 
@@ -72,7 +72,7 @@ class PassageItems:
         if query and passage and (query, passage) in self.ids:
             return (*self.ids[query, passage], (query, passage))
         if not qid or not doc_id:
-            raise row.wrong("names no question and passage", "a row has qid and doc_id, or both digests")
+            raise row.wrong("does not identify a query and a passage", "fill in qid and doc_id, or both digests")
         if qid not in self.queries:
             raise row.wrong(f"no query {qid} in this run", did_you_mean(qid, self.queries))
         pool = self.pools.get(qid, {})
@@ -100,9 +100,9 @@ class PoolEntry:
 
     Attributes:
         qid, doc_id, key, length: ids, review key, and number of characters.
-        grade: the judge's grade; None without one.
+        grade: the judge's grade; None if it gave none.
         voices: all answers of the judge, or of the members of a panel.
-        open: whether it has no human label and is not a duplicate of an entry of another query with the same text.
+        open: whether the entry still needs a human label. Entries with the same texts as an earlier one need none.
     """
 
     qid: str
@@ -125,11 +125,11 @@ class RunPools:
 
     Attributes:
         entries: pool entries, grouped by query.
-        qrels: human grades if they exist, otherwise the judge's; one row per pooled passage.
-        entry_of: entry of each row, shape (m,).
+        qrels: one row per pooled passage, with the human grade if there is one, else the judge's grade.
+        entry_of: index of the entry of each row, shape (m,).
         heard: the judge's answers on each entry.
         learned: randomly drawn entries with a human grade, and these grades, counted from 0.
-        timed: seconds and number of characters of each human label.
+        timed: labelling time in seconds, and number of characters, of each human label.
     """
 
     entries: tuple[PoolEntry, ...]
@@ -227,7 +227,7 @@ def _columns(
 
 
 def _learned_entries(entries: tuple[PoolEntry, ...], held: CurrentReviews, drawn: set[Key]) -> tuple[Ints, Ints]:
-    """Return the randomly drawn entries that were graded blind, for any purpose, and their human grades."""
+    """Return the randomly drawn entries with a blind human grade, and these grades."""
     found = []
     blind = replace(held, grades=held.blind)
     for number, entry in enumerate(entries):
@@ -255,7 +255,7 @@ class RandomDraw:
     Attributes:
         unit: unit of the draw, passages or whole queries.
         seed: random seed.
-        chance: probability by index of the pool entry, in reading order.
+        chance: probability of each drawn entry, by its index, in reading order.
     """
 
     unit: DrawUnit
@@ -264,10 +264,10 @@ class RandomDraw:
 
 
 def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: bool, seed: int) -> RandomDraw:
-    """Draw until the sample has `wanted` ungraded units, and include earlier draws with the same seed.
+    """Draw until the sample has `wanted` unlabelled units. Earlier draws with the same seed are included.
 
     Args:
-        before: all draws, oldest first.
+        before: all earlier draws, oldest first.
         wanted: number of passages, or of queries if `whole`.
     """
     unit: DrawUnit = "question" if whole else "passage"
@@ -278,7 +278,9 @@ def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: boo
 
 
 def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
-    """Return the random part of a plan in its stored form; None without a random part that names its seed."""
+    """Return the random part of a plan in the form in which it is stored; None if the plan has no random part with a
+    seed.
+    """
     drawn = [(item, item.chance) for item in plan if item.chance is not None and item.seed is not None]
     if not drawn:
         return None
@@ -311,7 +313,7 @@ def _passages(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int)
 
 
 def _questions(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
-    """Draw whole queries, in the order of their random numbers, so that stopping early gives a smaller valid draw."""
+    """Draw whole queries in a random order. If annotators stop early, the queries so far are a smaller valid sample."""
     members: dict[str, list[int]] = {}
     for number in _unique_entries(pool).tolist():
         members.setdefault(pool.entries[number].key[0], []).append(number)
@@ -326,13 +328,13 @@ def _questions(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int
 
 
 def _unique_entries(pool: RunPools) -> Ints:
-    """Return the entries without repetitions of the same query and passage texts."""
+    """Return the indices of the entries, with only one entry per pair of query text and passage text."""
     first = {entry.key: number for number, entry in reversed([*enumerate(pool.entries)])}
     return np.array(sorted(first.values()), dtype=np.int64)
 
 
 def _grow_draw(open_: Flags, wanted: int, make: Callable[[int], RandomSample]) -> RandomSample:
-    """Return the smallest draw with `wanted` open units; all units if there are fewer."""
+    """Return the smallest draw with `wanted` unlabelled units; draw all units if there are fewer."""
     count = wanted
     while True:
         found = make(count)

@@ -1,9 +1,9 @@
 """Build a golden set, resume a run, or forecast what a run would do and cost.
 
-`run` does all of it; `open_runner` gives access to the plan. The module also selects the execution of a run's stages.
-At the end of the judge stage, it reports remarks of the judge and human labels outside the pools. Such labels were
-found by no retriever and are not in the golden set. The set then contains fewer relevant passages than its authors
-know, so scores against it are too high.
+`run` runs a configuration; `open_runner` also gives access to the plan of a run. The module also selects where the
+stages run. At the end of the judge stage, it reports remarks of the judge and human labels of passages outside the
+pools. No retriever found these passages, so they are not in the golden set. The set then lacks relevant passages that
+annotators know, and scores against it are too high.
 """
 
 from __future__ import annotations
@@ -95,12 +95,17 @@ AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
 PART_NAME = 60  # characters of query ids in the name of a run directory; longer names are hashed
-RANK_COST_NOTE = "to tell systems apart, more queries are a better use of that money; --set rank=null disables ranking"
+RANK_COST_NOTE = "more queries would distinguish systems better for the same money; --set rank=null disables ranking"
 
 
 @dataclass(frozen=True)
 class RunForecast:
-    """Forecast of a run: by stage, why it would run (empty: it would not), and the estimated cost."""
+    """Forecast of a run.
+
+    Attributes:
+        plan: by stage, the reasons why it would run; empty if it would not.
+        estimates: estimated calls and cost, by stage and model.
+    """
 
     plan: dict[str, tuple[Reason, ...]]
     estimates: tuple[CostEstimate, ...]
@@ -127,7 +132,7 @@ class RunForecast:
 
     @property
     def advice(self) -> Iterator[str]:
-        """Sentences on cached answers, and on a ranking that costs more than the grades."""
+        """Sentences on cached answers, on cascades, and on a ranking that costs more than the grades."""
         from raggs.app.forecast import sent_for_advice  # imported lazily: most runs have no forecast
 
         rank, judge = (total(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
@@ -136,11 +141,11 @@ class RunForecast:
         yield from sent_for_advice(self.running)
         yield from dict.fromkeys(line.anew for line in self.running if line.anew and line.calls)
         if any(line.cached for line in self.running):
-            yield "cached: answers that are paid for already and cost nothing"
+            yield "cached: answers that are already paid for and cost nothing"
 
     @property
     def exact(self) -> bool:
-        """Whether all paid calls are counted exactly, not bounded."""
+        """Whether all paid calls are counted exactly; False if some counts are upper bounds or estimates."""
         return all(line.exact or line.usd == 0 for line in self.running)
 
 
@@ -151,7 +156,9 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
         UsageError: `run_id` is not a valid folder name.
     """
     if run_id is not None and not re.fullmatch(RUN_NAME, run_id):
-        raise UsageError(f"{run_id!r} cannot name a run", remedy="use letters, digits, dots, dashes and underscores")
+        raise UsageError(
+            f"{run_id!r} is not a valid name of a run", remedy="use letters, digits, dots, dashes and underscores"
+        )
     return config.workspace / (run_id or config.name)
 
 
@@ -276,9 +283,9 @@ def run(
 
     Args:
         config: a loaded configuration, a mapping with the keys of the YAML file, or the path of the file.
-        corpus, queries: passages and queries that replace those of the configuration: mappings of ids to texts, rows
-            or tables. Their content enters the fingerprint (see `raggs.app.run_inputs`).
-        start, stop, only: which stages to run ("embed" … "rank"); all by default.
+        corpus, queries: passages and queries to use instead of those of the configuration: mappings of ids to texts,
+            rows or tables. If their content changes, the stages run again (see `raggs.app.run_inputs`).
+        start, stop, only: first stage, last stage, or the only stage to run ("embed" … "rank") [default: all stages].
         force: run the selected stages even if nothing changed.
         discard_edits: replace artifacts that were edited by hand.
         run_id: name of the run directory.

@@ -1,7 +1,7 @@
 """Passages and queries from memory, written as files of a run under the hash of their content.
 
 A run reads files, so that it can be resumed and workers find its inputs. Inputs from memory are written to `given/` in
-the workspace. The same content is the same file, and its content enters the fingerprint as for any file.
+the workspace. The same content gives the same file. If the content changes, stages run again, as with any input file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raggs.parts.run_files import as_id, describe_value, rows_of
 
 FOLDER = "given"
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
-HOLDER = {"type": "jsonl", "path": "given"}  # until the file is written
+HOLDER = {"type": "jsonl", "path": "given"}  # used for validation before the real file is written
 
 
 def configured(config: AnyConfig, corpus: object = None, queries: object = None) -> LoadedConfig | RunConfig:
@@ -79,7 +79,7 @@ def _line(row: Mapping[str, object], at: str) -> bytes:
 
 
 def _plain_number(value: object) -> object:
-    """Return a number of a table as a plain Python number."""
+    """Return a number from a table, such as a NumPy scalar, as a plain Python number."""
     item = getattr(value, "item", None)
     if not callable(item):
         raise TypeError(f"{describe_value(value)} cannot be written as JSON")

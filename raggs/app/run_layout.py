@@ -46,7 +46,7 @@ def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
 def _attention_sentences(result: PipelineResult) -> Iterator[str]:
     """Yield failures, failed checks of the judge, and warnings."""
     if result.failed:
-        yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"
+        yield f"{plural(result.failed, 'judgment')} failed; the next run repeats them"
     if below := "; ".join(failed_judge_gates(result.manifest)):
         yield f"{GATE_FAILED_TEXT}: {below}"
     for lock in result.manifest.stages.values():

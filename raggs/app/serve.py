@@ -1,8 +1,9 @@
 """Server of the labelling page, and the weighing of disputed passages.
 
-Disputes of small runs are weighed in the server. Large runs need too much memory and time, so a separate process weighs
-them. It gets folders and settings as JSON, returns numbers, and only reads. It ends with the server, because its
-standard input is then closed. If the process fails, disputes are not weighed, and the reason is shown.
+The weight of a dispute is how much its adjudication would change the verdicts on systems. For small runs, the server
+computes the weights. For large runs, this needs too much memory and time, so a separate process does it. That process
+receives folders and settings as JSON, writes no files, and returns numbers. It ends with the server, because its
+standard input is then closed. If the process fails, disputes have no weights, and the page shows the reason.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ from raggs.runs.manifests.open_run import OpenedRun, open_run
 if TYPE_CHECKING:
     from raggs.reviewing.server import AccessGate
 
-MAX_INLINE_ITEMS = 5_000  # passages; for fewer, starting a process takes longer than weighing
-# Uses the module path of this process, without the working directory.
+MAX_INLINE_ITEMS = 5_000  # number of passages; up to this number, weighing is faster than starting a process
+# The child imports from the same paths as this process, but not from the working directory.
 CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from raggs.app.serve import main; main()"
 
 
@@ -61,18 +62,18 @@ def weigher(
     """Return a function that weighs disputes in the pools of the first run.
 
     Args:
-        systems: ``[NAME=]PATH`` each, as in `raggs review plan`; by default the run's retrievers and their fusion.
-        measures: metrics of the comparison; by default those of a plan.
-        aside: process that weighs them; by default this process.
+        systems: entries ``[NAME=]PATH``, as in `raggs review plan` [default: the run's retrievers and their fusion].
+        measures: metrics of the comparison [default: those of `raggs review plan`].
+        aside: process that weighs disputes of large runs; None to weigh them in this process.
 
     Raises:
         UsageError: an unknown metric, or two systems with the same name.
-        NotFoundError, DataError: a named system cannot be read.
+        NotFoundError, DataError: a system cannot be read.
     """
     named = tuple(measures) or MEASURES
     parse_measures(named)
     for _ in open_systems(list(systems)):
-        pass  # errors are raised now, not during adjudication
+        pass  # raise errors now, and not only during adjudication
 
     def weights(found: tuple[Dispute, ...]) -> DisputeWeights:
         grades = tuple((each.key, each.grades) for each in found)
@@ -86,7 +87,7 @@ def weigher(
 
 
 class _Pulls(Mapping[Key, DecisiveVerdict]):
-    """Verdicts that disputes affect, created on access: one of tens of thousands is shown at a time."""
+    """Verdicts that disputes affect. They are created on access: of tens of thousands, only one is shown at a time."""
 
     def __init__(self, told: DifferenceWorth, rows: Mapping[Key, int]) -> None:
         self._told = told
@@ -111,7 +112,7 @@ class _Pulls(Mapping[Key, DecisiveVerdict]):
 
 
 class BackgroundProcess:
-    """At most one separate process, until it is closed."""
+    """A separate process that weighs disputes. It is started when needed, at most once at a time."""
 
     def __init__(self) -> None:
         self._lock, self._open = Lock(), True
@@ -128,11 +129,11 @@ class BackgroundProcess:
         except OSError as error:
             return DifferenceWorth(told=f"no process could be started ({error.strerror or error})")
         if process.returncode:
-            return DifferenceWorth(told=f"the process that weighs them ended with code {process.returncode}")
+            return DifferenceWorth(told=f"the process that weighs disputes ended with code {process.returncode}")
         try:
             return DifferenceWorth.model_validate_json(said)
         except ValidationError:
-            return DifferenceWorth(told="the process that weighs them returned no result")
+            return DifferenceWorth(told="the process that weighs disputes returned no result")
 
     def close(self) -> None:
         """End the process, if there is one, and start no other."""
@@ -148,7 +149,7 @@ class BackgroundProcess:
                     [sys.executable, "-P", "-c", CHILD, json.dumps(sys.path)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C goes to the server, which ends the process
+                    start_new_session=True,  # so that Ctrl-C reaches only the server, which then ends this process
                 )
             return self._process if self._open else None
 
@@ -160,7 +161,7 @@ def _talk(process: subprocess.Popen[bytes], asked: str) -> bytes:
     try:
         process.stdin.write(f"{asked}\n".encode())
         process.stdin.flush()
-    except BrokenPipeError:  # the exit code has more information
+    except BrokenPipeError:  # not reported here, because the exit code is more informative
         with suppress(BrokenPipeError):
             process.stdin.close()  # close() would try to write again
     said = process.stdout.read()
@@ -196,17 +197,17 @@ class ServeRequest:
 
     Attributes:
         runs: run directories.
-        folder: of the labels; by default `reviews` next to the folder of the first run.
-        host: address to listen on; any other than this machine's own needs a token.
+        folder: folder of the labels [default: `reviews` next to the folder of the first run].
+        host: address to listen on; an address that other machines can reach needs a token.
         port: 0 selects a free port.
-        token: access token in the URL; generated by default.
-        who: the only annotator; by default entered on the page.
-        sample: number of randomly drawn passages; all by default.
-        plan: file of `raggs review plan`: only these passages, in its order.
+        token: access token in the URL [default: generated].
+        who: the only annotator [default: entered on the page].
+        sample: number of randomly drawn passages [default: all passages].
+        plan: plan of `raggs review plan`: only its passages are labelled, in its order.
         seed: random seed of all orders and samples.
         overlap: share of the passages that two annotators label.
         repeats: share of the passages that an annotator labels twice.
-        by: whether passages are shown per query, or all in one order.
+        by: whether the passages of a query are shown together, or all passages in random order.
         reveal: whether annotators see the model's reason after their own grade.
         systems, measures: systems and metrics that define the order of adjudication, as in `raggs review plan`.
         hosts: accepted host names besides the server's addresses, localhost and the machine's name.
@@ -242,7 +243,7 @@ class ServedReview:
         address: URL to open, with the token.
         folder: folder of the labels.
         passages: number of passages to label.
-        questions: number of their queries.
+        questions: number of queries of these passages.
         notes: further information for the user.
     """
 
@@ -292,15 +293,15 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
 
         class Server(uvicorn.Server):
             async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                aside.close()  # first, because requests that wait for it block the shutdown
+                aside.close()  # before the shutdown, which would wait for requests that wait for this process
                 await super().shutdown(sockets)
 
-        with suppress(KeyboardInterrupt):  # the usual way to stop
+        with suppress(KeyboardInterrupt):  # Ctrl-C is the usual way to stop the server
             Server(settings).run(sockets=[listener])
 
 
 def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, extended to close a connection whose next request does not arrive in time.
+    """Return uvicorn's protocol, changed to close a connection if a request is not complete in time.
 
     uvicorn itself closes only idle connections: the first byte of a request stops its timer.
     """
@@ -331,13 +332,13 @@ def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
 def prepare(
     request: ServeRequest, token: str, aside: BackgroundProcess | None = None
 ) -> tuple[AccessGate, tuple[Path, int, int, tuple[str, ...]]]:
-    """Return the application, with the folder of labels, the numbers of passages and queries, and notes.
+    """Return the application, the folder of labels, the numbers of passages and queries, and notes.
 
     Args:
-        aside: process that weighs disputes of large pools; by default this process.
+        aside: process that weighs disputes of large runs; None to weigh them in this process.
 
     Raises:
-        UsageError, NotFoundError, DataError: as `serve`.
+        UsageError, NotFoundError, DataError: see `serve`.
     """
     from raggs.reviewing.deciding import Adjudication, ModelLabelReveal, RunBrowser
     from raggs.reviewing.pool import ModelJudges
@@ -348,7 +349,8 @@ def prepare(
     folder = reviews_of(runs[0].folder, request.folder)
     if request.plan is not None:
         plan = read_plan(request.plan)
-        _note(folder, draw_of_plan(plan))  # also if all passages are labelled: the draw counts
+        # A draw is recorded even if all its passages are labelled, because it still counts.
+        _note(folder, draw_of_plan(plan))
         pool = pool.planned_by(plan)
     elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
@@ -415,25 +417,25 @@ def _note(folder: Path, drawn: Draw | None) -> None:
 
 
 def offer_sentence(served: ServedReview) -> str:
-    """Return what is served, as a clause."""
+    """Return what the page offers for labelling, such as `40 passages of 8 questions`."""
     return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'question')}"
 
 
 def _check(request: ServeRequest) -> None:
     for name, share in (("--overlap", request.overlap), ("--repeats", request.repeats)):
         if not 0 <= share <= 1:
-            raise UsageError(f"{name} {share:g} is outside 0..1", remedy="give a share, such as 0.2")
+            raise UsageError(f"{name} {share:g} is outside 0..1", remedy="pass a share, e.g. 0.2")
     if not 0 < request.timeout < inf:
-        raise UsageError(f"--timeout {request.timeout:g} is not above 0", remedy="give seconds, such as 15")
+        raise UsageError(f"--timeout {request.timeout:g} is not above 0", remedy="pass a number of seconds, e.g. 15")
     if request.plan is not None and request.sample is not None:
-        raise UsageError("a plan already has a random part", remedy="give --plan or --sample, not both")
+        raise UsageError("a plan already has a random part", remedy="pass --plan or --sample, not both")
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):
-        message = f"a token has at least {SHORTEST_TOKEN} characters of ASCII"
+        message = f"a token must have at least {SHORTEST_TOKEN} ASCII characters"
         raise UsageError(message, remedy="omit --token to generate one")
     if request.token is None and not _is_loopback(request.host):
         raise UsageError(
-            f"without a token, everyone who can reach {request.host} could read and label",
-            remedy=f"give a secret of {SHORTEST_TOKEN} characters or more: --token SECRET",
+            f"without a token, everyone who can reach {request.host} could read the passages and label them",
+            remedy=f"pass a secret of at least {SHORTEST_TOKEN} characters: --token SECRET",
         )
 
 
@@ -454,9 +456,9 @@ def _listen(host: str, port: int) -> socket.socket:
         return listener
     except OSError as error:
         if port and error.errno in PORT_ERRORS:
-            remedy = "give another, or --port 0 for a free one"
-            raise BusyError(f"port {port} of {host} is taken or not allowed", remedy=remedy) from error
+            remedy = "pass another --port, or --port 0 for a free one"
+            raise BusyError(f"port {port} of {host} is in use or not allowed", remedy=remedy) from error
         message = f"cannot listen at {host}:{port} ({error.strerror or error})"
         raise ProviderError(message, remedy="check --host") from error
     except OverflowError as error:
-        raise UsageError(f"port {port} is outside 0..65535", remedy="give another: --port") from error
+        raise UsageError(f"port {port} is outside 0..65535", remedy="pass another --port") from error

@@ -1,12 +1,12 @@
 """Parts of a run as the stages see them: corpus, queries, embedder, retrievers and judge of a configuration.
 
-Each part is created at its first use. So a run with nothing to do opens no index, loads no model and imports no
-provider. Runs and their workers share `ConfiguredParts`. A worker makes no paid calls, and gets queries, passages and
-the embedder from the client.
+Each part is created when it is first used. So a run with nothing to do opens no index, loads no model and imports no
+provider. The class `ConfiguredParts` is shared by runs and their workers. A worker makes no paid calls, and gets
+queries, passages and the embedder from the client.
 
-A judge that grades by position in the source needs the document names of queries and corpus to match. A query about an
-unknown document is reported, because the corpus may be a part of the documents. If no document name matches, every
-grade would be 1, so an error is raised.
+A judge that grades by position in the source needs document names that are the same in queries and corpus. A query
+about an unknown document is only reported, because the corpus may be a part of the documents. If no document name
+matches, every grade would be 1, so an error is raised.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ConfiguredParts(Services):
 
     Args:
         config: the configuration.
-        workspace: creates the parts; closed with them.
+        workspace: creates the parts, and is closed with them.
     """
 
     @property
@@ -79,11 +79,11 @@ class ConfiguredParts(Services):
 
 
 def strange_places(queries: Mapping[str, Query], sources: Collection[str], where: Path | str) -> str | None:
-    """Return a sentence about references to documents outside the corpus; None if there are none.
+    """Return a sentence on references to documents outside the corpus; None if there are none.
 
     Args:
-        queries: by id.
-        sources: document names of the corpus; empty if its passages have no spans, so that texts are compared.
+        queries: queries by id.
+        sources: document names of the corpus; empty if its passages have no positions, so that texts are compared.
         where: source of the queries, for messages.
 
     Raises:
@@ -96,7 +96,7 @@ def strange_places(queries: Mapping[str, Query], sources: Collection[str], where
             known.setdefault(name, set()).add(source)
     for qid, name in spans:
         if len(meant := sorted(known.get(name, ()))) > 1:
-            message = f"query {qid}: its document {name!r} may be {meant[0]} or {meant[1]}"
+            message = f"query {qid}: the document name {name!r} matches both {meant[0]} and {meant[1]}"
             raise DataError(message, where=where, remedy="write the name with its extension, or rename one of them")
     strange = [(qid, name) for qid, name in spans if name not in known]
     if not strange or not known:
@@ -106,10 +106,11 @@ def strange_places(queries: Mapping[str, Query], sources: Collection[str], where
     if len(strange) == len(spans):
         raise DataError(said, where=where, remedy=remedy)
     count = len({qid for qid, _ in strange})
-    return f"{plural(count, 'query')} about documents that are not in the corpus, for which nothing is found: {said}"
+    about = f"{plural(count, 'query')} about documents that are not in the corpus"
+    return f"{about}, so retrieval cannot find their answers: {said}"
 
 
-READ = f"hygiene {HYGIENE}"  # version of the normalization of passages
+READ = f"hygiene {HYGIENE}"  # changes when raggs cleans passages in another way
 
 
 class RunServices(ConfiguredParts):
@@ -173,7 +174,7 @@ class RunServices(ConfiguredParts):
         )
 
     def causes(self, part: str, task: Task | None = None) -> object:
-        """Return the inputs and settings of a part that can change a result (see `raggs.stages.base.Services`)."""
+        """Return what determines a part's results: its inputs and settings (see `raggs.stages.base.Services`)."""
         match part:
             case "queries":
                 return hash_value([query.model_dump(mode="json") for query in self.queries.values()])
@@ -203,7 +204,9 @@ class RunServices(ConfiguredParts):
         raise ValueError(f"no part {part!r}")
 
     def _quotes(self) -> Mapping[str, object]:
-        """Return how searches and local rerankers normalise typographic quotation marks, if there are any."""
+        """Return how searches and local rerankers normalise typographic quotation marks; empty if no text contains
+        any.
+        """
         found = {"quotes": FOLDING} if self.passages.folded else {}
         if not any(retriever.folds for retriever in self.retrievers.values()):
             return found
@@ -259,7 +262,7 @@ class RunServices(ConfiguredParts):
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
         for doc_id in sorted(wanted.keys() - self.passages.known(wanted)):
             raise DataError(
-                f"query {wanted[doc_id]} refers to passage {doc_id}, which the corpus does not have",
+                f"query {wanted[doc_id]} refers to passage {doc_id}, which is not in the corpus",
                 where=place_of(self.config.queries),
                 remedy="correct the doc_id of the reference, or omit it",
             )

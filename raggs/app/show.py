@@ -35,8 +35,8 @@ class ShowRequest:
 
     Attributes:
         golden: a run directory, or labels in files.
-        runs: ``[NAME=]PATH`` of run files of other systems.
-        reviews: folder of the human labels; `reviews` next to the folder of runs by default.
+        runs: run files of other systems, as ``[NAME=]PATH``.
+        reviews: folder of the human labels [default: `reviews` next to the folder of runs].
         texts: whether to read the texts of passages.
     """
 
@@ -48,9 +48,9 @@ class ShowRequest:
 
 @dataclass(frozen=True)
 class ShownQuestion:
-    """A query, and the number of ranks of its order that count (0: nothing is ranked).
+    """A query to print, and how many passages of its order are ranked (0 if the query is not ranked).
 
-    `by_grade`: whether the golden set has no ranking, so that grades alone define the order.
+    `by_grade`: whether the golden set has no ranking, so that only grades define the order.
     """
 
     question: QuestionView
@@ -59,7 +59,7 @@ class ShownQuestion:
 
     @property
     def pool(self) -> tuple[PassageView, ...]:
-        """Passages by fused rank, or for labels by grade; without a ranking, by grade and then fused rank."""
+        """Passages of the pool by fused rank; by grade first if the golden set has no ranking or no fused ranks."""
         found = sorted(self.question.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0)))
         return tuple(sorted(found, key=lambda each: -(each.grade or 0)) if self.by_grade else found)
 
@@ -73,11 +73,11 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQues
     """Return one query.
 
     Args:
-        system: include only the results of this system; all systems by default.
+        system: show only the results of this system [default: all systems].
 
     Raises:
-        NotFoundError: there is no such query or system; names the nearest.
-        UsageError, DataError: as the readers of golden sets, systems and labels.
+        NotFoundError: there is no such query or system; the error suggests the most similar name.
+        UsageError, DataError: the golden set, a system or the labels are invalid.
     """
     golden = open_golden(request.golden)
     questions = GoldenQuestions(golden, reviews=_reviews(request), texts=request.texts)
@@ -87,7 +87,7 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQues
         found = replace(found, systems=(*found.systems, *others.systems))
     known = [each.system for each in found.systems]
     if twice := next((name for name in known if known.count(name) > 1), None):
-        raise UsageError(f"two systems are called {twice}", remedy="name one: --run NAME=FILE")
+        raise UsageError(f"two systems have the name {twice}", remedy="give one of them another name: --run NAME=FILE")
     if system is not None:
         found = replace(found, systems=tuple(each for each in found.systems if each.system == system))
         if not found.systems:
@@ -99,13 +99,13 @@ def lines(request: ShowRequest) -> Iterator[QuestionBrief]:
     """Yield every query, in the order of their ids.
 
     Raises:
-        NotFoundError, DataError: as `show`.
+        NotFoundError, DataError: see `show`.
     """
     return GoldenQuestions(open_golden(request.golden)).briefs()
 
 
 def said_by(passage: PassageView) -> str:
-    """Return who gave a passage's grade, with all annotators as `human`; empty without a grade."""
+    """Return the source of a passage's grade, which is `human` for every annotator; empty if it has no grade."""
     return "" if passage.judged is None else source_of(passage.judged.judge)
 
 

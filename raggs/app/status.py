@@ -42,9 +42,9 @@ class RunStatus:
 
     Attributes:
         run: the run.
-        plan: by stage, why it would run now; empty if it would not.
+        plan: by stage, the reasons why it would run now; empty if it would not.
         config: the configuration that the run was compared with, if any.
-        unread: why the requested comparison failed; empty if it did not.
+        unread: why the requested comparison failed; empty if it succeeded or was not requested.
         overrides: `--set` overrides of the configuration.
     """
 
@@ -163,7 +163,7 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class StageStatus:
-    """State of one stage: why it would run again, and the lock of its last result."""
+    """State of one stage: the reasons why it would run again, and the manifest's entry on its last result."""
 
     stage: str
     reasons: tuple[Reason, ...]
@@ -172,13 +172,13 @@ class StageStatus:
 
 
 def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> RunStatus:
-    """Return the state of the run in `folder`, by its own directory or compared with a configuration.
+    """Return the state of the run in `folder`. If a configuration is given, also compare the run with it.
 
-    If the inputs of the configuration cannot be read, only the run directory is used, and `unread` holds the error.
+    If the inputs of the configuration cannot be read, only the run directory is used, and `unread` contains the error.
 
     Raises:
         NotFoundError, DataError: there is no run, or its manifest is damaged.
-        UsageError: `overrides` without a configuration.
+        UsageError: there are `overrides` but no configuration.
         ConfigError: the configuration is invalid.
     """
     run = open_run(folder)
@@ -220,5 +220,5 @@ def stored_config(folder: Path) -> RunConfig:
         return RunConfig.model_validate(dict(RunStore(folder).manifest().config))
     except ValidationError as error:
         raise DataError(
-            "its manifest has no configuration that can be used", where=folder, remedy="run it again"
+            "the manifest of this run contains no valid configuration", where=folder, remedy="run it again"
         ) from error

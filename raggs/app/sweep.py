@@ -1,11 +1,11 @@
-"""Sweep: measure systems on the queries of a golden set, and choose one within limits.
+"""Sweep: measure systems on the queries of a golden set, and choose one within limits of latency, cost and quality.
 
-A sweep whose inputs and settings have not changed is read from its folder instead of running again. Other limits
-select again from the existing measurements.
+If the inputs and settings of a finished sweep have not changed, its results are read from its folder. If only the
+limits change, raggs selects again from the existing measurements.
 
-The judge of the golden run can also grade the unjudged passages that the systems return. Passages that could change
-the comparison most come first. Answers are cached in the golden run's cache, booked in the sweep's ledger and stored
-in the sweep's folder. The golden run does not change.
+The judge of the golden run can also grade unjudged passages that the systems return. Passages that could change the
+comparison most come first. Answers are cached in the golden run's cache, and stored in the sweep's folder. Their cost
+is recorded in the sweep's ledger. The golden run does not change.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def load_sweep(path: Path | str | Mapping[str, object], overrides: Sequence[str]
 def with_run_llm(config: SweepConfig) -> SweepConfig:
     """Return the sweep with missing `llm` settings taken from the run that made its golden set.
 
-    So a sweep calls the servers that the run called, and does not send the user's key to the providers instead.
+    Otherwise a sweep would call the providers themselves, with the user's key, instead of the servers that the run
+    called.
     """
     stored = llm_of(config.golden)
     return config if stored is None else config.model_copy(update={"llm": config.llm.over(stored)})
@@ -138,7 +139,7 @@ def plan_sweep(config: SweepConfig, listen: Listener = ignore_event) -> SweepPla
     """Estimate what a sweep would do and cost. No model is called, and nothing is searched.
 
     Raises:
-        RaggsError: as `sweep`, for errors that can be detected in advance.
+        RaggsError: see `sweep`; only errors that can be detected in advance.
     """
     if in_loop():
         return run_in_thread(lambda hear: plan_sweep(config, hear), listen)
@@ -159,7 +160,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
             "config": causes_of(config),
             "golden": world.labels.digest,
             "systems": [measuring.fingerprint(system) for system in grid.systems],
-            "raggs": __version__,  # versions of packages with parts are among the causes of these
+            "raggs": __version__,  # versions of packages that provide parts are already in the systems' fingerprints
         }
     )
     settings = hash_value(
@@ -202,7 +203,7 @@ def choose_again(config: SweepConfig, listen: Listener = ignore_event) -> SweepR
 
     Raises:
         NotFoundError: there is no finished sweep.
-        DataError: its files cannot be read.
+        DataError: the files of the sweep cannot be read.
     """
     with closing(SweepContext(config, listen)) as world:
         store = SweepStore(world.folder)
@@ -214,7 +215,9 @@ def choose_again(config: SweepConfig, listen: Listener = ignore_event) -> SweepR
 
 
 def _any_sheet(world: SweepContext) -> ChunkingJudgments | None:
-    """Return the judgments of one of several chunkings; opening it validates all chunkings and documents."""
+    """Return the judgments of the first chunking, or None if the sweep has only one. Opening it validates all
+    chunkings.
+    """
     return None if world.atlas is None else world.atlas.sheet(world.atlas.parts[0].label)
 
 
@@ -249,9 +252,9 @@ def _require_relevant(world: SweepContext) -> None:
     qrels = world.labels.qrels
     if not (qrels.grade > qrels.scale.low).any():
         raise DataError(
-            f"no passage of any question has a grade above {qrels.scale.low}, so nothing tells systems apart",
+            f"no passage of any question has a grade above {qrels.scale.low}, so scores cannot distinguish systems",
             where=world.golden.source,
-            remedy="judge more passages, or name other questions under `queries`",
+            remedy="judge more passages, or select other questions with `queries`",
         )
 
 
@@ -260,7 +263,9 @@ HOLES_STAGE = "holes"
 
 @dataclass(frozen=True)
 class UnjudgedGrading:
-    """Result of grading: number of unjudged passages, number graded now, and why grading stopped."""
+    """Result of grading: number of unjudged passages, number graded now, why grading stopped, and number left
+    without a grade.
+    """
 
     holes: int
     graded: int
@@ -268,9 +273,9 @@ class UnjudgedGrading:
     silent: int = 0
 
     def __str__(self) -> str:
-        rest = f", nobody spoke on {self.silent:,}" if self.silent else ""
+        rest = f", the judge gave no grade for {self.silent:,}" if self.silent else ""
         rest += f"; {self.stopped}" if self.stopped else ""
-        return f"{plural(self.holes, 'unjudged passage')} in the tops, {self.graded:,} graded now{rest}"
+        return f"{plural(self.holes, 'unjudged passage')} in the top results, {self.graded:,} graded now{rest}"
 
 
 @dataclass(frozen=True)
@@ -311,8 +316,9 @@ def judge_holes(
 
 
 def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
-    """Return the systems with the golden set's own chunking, the only ones whose passages the judge can grade, and
-    these.
+    """Return the systems whose passages the judge can grade, and these passages.
+
+    Only systems with the golden set's own chunking qualify.
 
     Raises:
         UsageError: there is no such system.
@@ -324,12 +330,12 @@ def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Seque
     kept = [row for row in rows if row.levels[CHUNKER] in own]
     if not kept:
         raise UsageError(
-            "no system has the chunks of the golden set, so grades of its passages could not be used for the others",
+            "no system uses the chunks of the golden set, so the judge has no passages to grade",
             where=world.golden.source,
             remedy="add the golden set's chunker to `axes.chunker`: its grades are projected to the others",
         )
     if left := len(rows) - len(kept):
-        said = f"{plural(left, 'system')} of other chunkings omitted: only the golden set's chunking is judged"
+        said = f"{plural(left, 'system')} with other chunks omitted: only chunks of the golden set are judged"
         world.hear(Notice(f"{said}, and its grades are projected to the others"))
     return kept, world.passages_of(next(cut for cut in world.config.cuts if labels[repr(cut)] in own))
 
@@ -362,7 +368,7 @@ def _grade_holes(
         for each in found:
             if isinstance(each, BudgetError):
                 world.hear(Notice(str(each)))
-                return UnjudgedGrading(len(holes), done, "the budget is spent", silent)
+                return UnjudgedGrading(len(holes), done, "the budget is used up", silent)
             if isinstance(each, BaseException):
                 raise each
     return UnjudgedGrading(len(holes), done, silent=silent)
@@ -372,7 +378,7 @@ def _golden_run(golden: Path) -> RunConfig:
     """Return the configuration of the golden set's run."""
     store = RunStore(golden)
     if not golden.is_dir() or not store.exists:
-        remedy = "labels have no judge; make a golden set with raggs run, or judge the passages yourself"
-        raise UsageError("--judge-holes needs a run of raggs as golden set", where=golden, remedy=remedy)
+        remedy = "a file of labels has no judge: create a golden set with raggs run, or judge the passages yourself"
+        raise UsageError("--judge-holes needs a golden set that is a run of raggs", where=golden, remedy=remedy)
     open_golden(golden)
     return stored_config(golden)

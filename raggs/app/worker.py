@@ -1,7 +1,7 @@
 """Services of a worker in a distributed run.
 
-A worker gets its configuration from the client and its inputs from the shared workspace. It reads no `.env`, holds no
-provider's key, opens no answer cache, makes no paid call, and writes only the results of its shards.
+A worker gets its configuration from the client and its inputs from the shared workspace. It has no access to `.env`,
+provider keys and the answer cache. It makes no paid call, and writes only the results of its shards.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 class AbsentEmbedder(Embedder):
-    """Placeholder for the client's embedder: identity and dimensions only. The client does all embedding.
+    """Placeholder for the client's embedder, with its identity and dimensions. The client does all embedding.
 
-    A worker could not determine the identity itself, because it may depend on the client's environment.
+    A worker cannot determine the identity itself, because the identity may depend on the client's environment.
     """
 
     def __init__(self, identity: str, dims: int) -> None:
@@ -54,13 +54,13 @@ class AbsentEmbedder(Embedder):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         raise PrerequisiteError(
-            "a worker does not see the vectors of the passages",
+            "a worker cannot read the vectors of the passages",
             remedy="put the workspace on a file system that all workers share",
         )
 
 
 class WorkerServices(ConfiguredParts):
-    """Services for a worker's stages, reused between shards because opening indexes is slow.
+    """Services for a worker's stages. They are reused between shards, because opening indexes is slow.
 
     The client calls paid judges and embedders for the worker. The worker creates all other parts from the same
     settings.
@@ -80,7 +80,7 @@ class WorkerServices(ConfiguredParts):
 
     @cached_property
     def passages(self) -> Passages:
-        """Passages of the corpus, from the client's copy if it made one."""
+        """Passages of the corpus, from the client's copy if there is one."""
         if self.job.passages is not None:
             return PassageStore.open(self.job.passages)
         return self.workspace.corpus(self.config.corpus).passages(whole=False)
@@ -114,7 +114,7 @@ class WorkerServices(ConfiguredParts):
         return self.channel
 
 
-_thread_state = threading.local()  # a passage store must stay in the thread that opened it
+_thread_state = threading.local()  # one store per thread: a passage store works only in the thread that opened it
 UNWANTED = ("cancelled", "released", "forgotten", "error")  # states in which a worker's task is no longer needed
 
 
@@ -152,18 +152,18 @@ def run_shard(text: str, number: int) -> None:
 def _send_progress(
     channel: WorkerChannel, number: int, done: int, _total: int, _calls: int = 0, _expected: int = 0
 ) -> None:
-    """Report how many queries of a shard, in the order of their ids, need no more calls."""
+    """Report how many queries of a shard, counted in the order of their ids, need no more calls."""
     channel.tell(shard=number, done=done)
 
 
 def _is_wanted(worker: Worker, key: str) -> bool:
-    """Return whether a client still waits for the task of this worker."""
+    """Return whether the client still waits for this task of the worker."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state not in UNWANTED
 
 
 def _services(job: ShardJob) -> WorkerServices:
-    """Return the thread's services, created again if the job needs others."""
+    """Return the services of this thread. If the job needs other services, close them and create new ones."""
     key = hash_value([job.config, str(job.passages), job.asks, job.embedder, job.dims, dict(job.causes)])
     if getattr(_thread_state, "key", None) != key:
         if (old := getattr(_thread_state, "services", None)) is not None:
@@ -180,6 +180,6 @@ def _check_versions(job: ShardJob) -> None:
         found = mine[name] if name in mine else installed(name)  # a plugin's package
         if name != "python" and found != wanted:
             raise PrerequisiteError(
-                f"a worker has {name} {found}, this machine {wanted}, so results could differ",
+                f"a worker has {name} {found} and this machine {wanted}, so results could differ",
                 remedy="install the same versions on all workers",
             )

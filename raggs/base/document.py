@@ -408,7 +408,7 @@ def _html_section(section: Section) -> Iterator[str]:
     if section.legend:
         yield f"<p><small>{_html_text('; '.join(each.line for each in section.legend))}</small></p>"
     if section.terms:
-        yield "<details><summary>what the names mean</summary>"
+        yield "<details><summary>Definitions</summary>"
         yield from _html_list(f"{term.sign}: {term.text}" for term in section.terms)
         yield "</details>"
 

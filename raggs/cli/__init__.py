@@ -2,8 +2,8 @@
 
 Only this package catches `RaggsError`. It prints one sentence to stderr and exits with the code of the error's class.
 
-app                                        the table of commands; each is imported when it is called
-boundary, stopping                         errors to exit codes, and signals
+app                                        the table of commands; each command is imported when it is called
+boundary, stopping                         exit codes for errors, and the handling of signals
 options, eval_options, diagnose_options    options that several commands share
 screen, plain, render, documents, progress output; no other module prints
 runs, evals, sweeps, diagnoses, ...        the commands, one module per group
@@ -12,13 +12,13 @@ runs, evals, sweeps, diagnoses, ...        the commands, one module per group
 from __future__ import annotations
 
 STANDARD_ERROR = 2
-# Collect garbage after 300,000 new objects, not after 700: what a command imports and reads lives until it ends.
+# Collect garbage after 300,000 new objects, not after 700: a command needs most of its objects until it ends.
 OBJECTS = 300_000
-# Defaults; variables that the user has set are not changed.
+# These are only defaults: variables that the user has set stay unchanged.
 VARIABLES = {
-    # BLAS threads sleep 2^4 cycles after a product instead of spinning on a processor for 2^26.
+    # Idle BLAS threads sleep after 2^4 cycles; by default, they keep a processor busy for 2^26 cycles.
     "OPENBLAS_THREAD_TIMEOUT": "4",
-    # Pydantic searches all installed packages for plugins, and a plugin would see every setting and passage.
+    # Without plugins, pydantic need not search all installed packages, and no plugin sees settings or passages.
     "PYDANTIC_DISABLE_PLUGINS": "1",
 }
 
@@ -50,7 +50,9 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Open closed standard streams (`2>&-`) on the null device, so that no file of raggs gets their numbers."""
+    """Connect closed standard streams (as after `2>&-`) to the null device. Otherwise the next opened file would
+    replace them.
+    """
     import os
     import sys
     from pathlib import Path

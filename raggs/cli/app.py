@@ -29,10 +29,10 @@ VARIABLE_HINT = "Environment variables for the options: {}_<OPTION>."
 
 
 def name_variables(command: TyperCommand, words: tuple[str, ...]) -> None:
-    """Set the environment variable of each option of a command, and the line of the help that names them.
+    """Set the environment variable of each option of a command, and the line of the help that states their names.
 
     Args:
-        words: the words of the command, starting with the name of the program.
+        words: name of the program, then the words of the command.
     """
     prefix = "_".join(words).upper()
     command.epilog = VARIABLE_HINT.format(prefix)
@@ -49,12 +49,12 @@ Command = TyperCommand | TyperGroup
 
 @dataclass(frozen=True)
 class CommandGroup:
-    """Commands below a common word, such as ``config show``.
+    """Commands with a common first word, such as ``config show``.
 
     Attributes:
-        help: the line in `raggs --help`.
+        help: description in `raggs --help`.
         commands: functions by command name.
-        usual: the default command if none is named; None: print the help.
+        usual: the command to run if none is named; None to print the help instead.
         hidden: whether `raggs --help` omits the group because it duplicates another one.
     """
 
@@ -80,7 +80,7 @@ class Commands(UserDict[str, Any]):
 
     Args:
         table: function or group by name, in the order of the help.
-        words: the words before the names, for environment variables.
+        words: name of the program and of the group, from which names of environment variables are formed.
     """
 
     def __init__(self, table: Mapping[str, Target | CommandGroup], words: tuple[str, ...] = ("RAGGS",)) -> None:

@@ -4,8 +4,8 @@ Exit codes: 0 ok, 2 usage, 3 prerequisite missing, 4 not found, 5 invalid config
 failure, 7 partly finished, 130 interrupted (143 by SIGTERM, 129 by SIGHUP). `--debug` shows the stack trace of an
 error. An unexpected error is reported as a bug.
 
-Plain values of the command line (texts, paths, missing values) are read without typer. Typer builds a pydantic
-validator for each parameter, even if it is not given, which would dominate the run time of `raggs init`.
+Texts, paths and missing values on the command line are read without typer's validators. Typer builds a pydantic
+validator for each parameter, even for one that is not given. In `raggs init`, this would take most of the time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PlainCommand(TyperCommand):
         return take_plainly(super().get_help_option(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, in sections if the command names them (`raggs.cli.options.with_help_sections`)."""
+        """Write the options; in sections if the command defines them (`raggs.cli.options.with_help_sections`)."""
         sections: Mapping[str, Sequence[str]] = getattr(self.callback, "help_sections", {})
         if not sections:
             super().format_options(ctx, formatter)
@@ -57,7 +57,7 @@ class PlainCommand(TyperCommand):
 
 
 def take_plainly(parameter: object, annotation: object = None) -> object:
-    """Return the parameter, changed to read texts, paths and missing values without a validator."""
+    """Change a parameter so that texts, paths and missing values are read without a validator, and return it."""
     if isinstance(parameter, Parameter) and READ not in parameter.__dict__:
         parameter.__dict__[READ] = _reader(parameter, PLAIN_READERS.get(annotation))
     return parameter
@@ -76,10 +76,10 @@ def _reader(parameter: Parameter, plain: Callable[[str], object] | None) -> Call
     return read
 
 
-# Exceptions that typer prints itself. Their base class has no public name that all versions share.
+# Exceptions that typer prints itself. No public name of their base class exists in all supported versions.
 OF_TYPER = (typer.Exit, *(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"))
 BUG = 6
-MAX_ERROR_CHARS = 300  # characters of an unknown error's message
+MAX_ERROR_CHARS = 300  # maximum number of characters of an unexpected error's message
 
 
 class _BoundaryState:
@@ -125,7 +125,7 @@ class BoundaryGroup(TyperGroup):
                 sys.stdout = None
                 raise typer.Exit(0) from error
             except OSError as error:
-                if stop.asked:  # a terminal that has hung up cannot be written to
+                if stop.asked:  # the terminal was closed, so nothing can be written to it
                     raise _interrupted(stop) from error
                 told = f"raggs: {error.filename or 'the system'}: {error.strerror or error}"
                 _say(error, f"{told} — {MORE_HANDLES}" if error.errno in HANDLES else told)

@@ -119,7 +119,7 @@ def show_costs(
         llm: settings of model calls.
         counts: further entries of the JSON output.
         above: first line of the text output.
-        about: reason why calls are not counted exactly; default: the reason that applies to chunkers.
+        about: reason why calls are not counted exactly [default: the reason for chunkers].
     """
     from raggs.app.chunks import CUT_EARLY, in_words
     from raggs.cli.render import targets_in_words, targets_json, who_is_paid

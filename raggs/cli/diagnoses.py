@@ -1,8 +1,8 @@
-"""Commands of `raggs diagnose`: one per kind, created from the settings of the kind, and `list` and `all`.
+"""Commands of `raggs diagnose`: `list`, `all`, and one command per kind, created from the settings of the kind.
 
-The help of a kind is its docstring with its `EXAMPLES`. Each setting is an option with the description of the setting.
-A `Flag` in the annotation of the setting overrides the name of the option. The value of an omitted option is None, so
-defaults are defined only in the settings.
+The help of a kind consists of its docstring and its `EXAMPLES`. Each setting becomes an option with the description of
+the setting. A `Flag` in the annotation of the setting overrides the name of the option. An omitted option has the value
+None, so defaults are defined only in the settings.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
 
 
 def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
-    """Return the command that continues, with a budget that covers the remaining work."""
+    """Return the command to continue with, with a budget that covers the remaining work."""
     from raggs.app.diagnose import forecast_diagnosis
     from raggs.runs.manifests.models import total
 
@@ -191,7 +191,7 @@ def __getattr__(name: str) -> Callable[..., None]:
 
 
 def kind_command(kind: str) -> Callable[..., None]:
-    """Make the command of a kind: shared flags, and one for each of its settings."""
+    """Create the command of a kind, with the shared options and one option for each setting of the kind."""
     from raggs.diagnosis import REGISTRY
 
     loaded = REGISTRY.load(kind)
@@ -216,11 +216,13 @@ def kind_command(kind: str) -> Callable[..., None]:
 
 
 LONG_DEFAULT = 40  # characters
-VALUES = {int: "N", float: "X", Path: "FILE"}  # words for a flag's value, by the setting's type
+VALUES = {int: "N", float: "X", Path: "FILE"}  # placeholders for an option's value in the help, by the setting's type
 
 
 def _option(name: str, setting: FieldInfo, kind: object) -> object:
-    """Return the flag of a setting as an annotation of typer; the setting's model checks the value."""
+    """Return the option of a setting as an annotation for typer. Its value is checked later, by the model of the
+    settings.
+    """
     from raggs.base.settings import Flag
 
     kinds = list(_plain_types(kind))
@@ -236,7 +238,7 @@ def _option(name: str, setting: FieldInfo, kind: object) -> object:
 
 
 def _plain_types(kind: object) -> Iterator[object]:
-    """Yield a type and all types that it is made of, without None."""
+    """Yield a type and all types inside it, except None."""
     if kind is not NoneType:
         yield kind
         for part in () if get_origin(kind) is Literal else get_args(kind):
@@ -244,7 +246,7 @@ def _plain_types(kind: object) -> Iterator[object]:
 
 
 def _value_word(kinds: list[object]) -> str:
-    """Return the word for a flag's value in its help."""
+    """Return the placeholder for an option's value in the help, such as N or FILE."""
     for kind in kinds:
         if get_origin(kind) is Literal:
             return "|".join(map(str, get_args(kind)))
@@ -254,7 +256,7 @@ def _value_word(kinds: list[object]) -> str:
 
 
 def _default_words(default: object) -> str:
-    """Return a default as help shows it; empty if there is none, or if it is long."""
+    """Return the default of an option for the help; empty if the option has no default, or a long one."""
     if default is None or default == () or isinstance(default, (bool, Mapping)):
         return ""
     values = default if isinstance(default, tuple) else (default,)

@@ -1,7 +1,7 @@
 """Print report documents on the screen: scores and findings of evaluations, or every section with its table.
 
-If a table is too wide, its last columns, which are needed least, are hidden first. Then long names are broken into
-lines. Numbers are never truncated, and hidden columns are named.
+If a table is too wide, its last columns are hidden first, because they are the least important. Then long names are
+broken into lines. Numbers are never truncated. The titles of hidden columns are printed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from raggs.cli.screen import hanging
 if TYPE_CHECKING:
     from raggs.evaluation.models import EvalReport
 
-GAP = 2  # columns between two columns of a table
+GAP = 2  # number of spaces between two columns of a table
 SUMMARY_WIDTH = 80
-MIN_WRAPPED_WIDTH = 24  # minimum width at which the text of a last column is wrapped
-MIN_COLUMN_WIDTH = 8  # minimum width of a folded column; on a narrower screen it is truncated
+MIN_WRAPPED_WIDTH = 24  # minimum width for wrapping the text of the last column
+MIN_COLUMN_WIDTH = 8  # minimum width of a column with wrapped text; on a narrower screen, the text is truncated
 
 
 def show(report: EvalReport, screen: Console, digits: int | None = None) -> None:
@@ -53,7 +53,7 @@ def show(report: EvalReport, screen: Console, digits: int | None = None) -> None
     show_document(document if digits is None else round_document(document, digits), screen)
 
 
-DIGITS = 3  # decimals of scores, unless --precision sets another number
+DIGITS = 3  # default number of decimals of scores (see --precision)
 
 
 def show_summary(summary: Summary, screen: Console, digits: int = DIGITS) -> None:
@@ -87,7 +87,7 @@ def show_headline(summary: Summary, screen: Console) -> None:
         _wrapped(sentence, screen, min(screen.width, SUMMARY_WIDTH), "bold")
 
 
-INTERVAL_SPACE = re.compile(r"(?<=[\d,]) (?=[^\[]*\])")  # the spaces inside an interval, which must stay on one line
+INTERVAL_SPACE = re.compile(r"(?<=[\d,]) (?=[^\[]*\])")  # finds spaces inside an interval, where a line must not break
 
 
 def _wrapped(text: str, screen: Console, width: int, style: str = "") -> None:
@@ -109,7 +109,9 @@ def _drop_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
 def show_details(
     summary: Summary, screen: Console, details: bool = False, rest: Callable[[], None] | None = None
 ) -> None:
-    """Print a summary; with `details`, call `rest` to print everything else before the next command."""
+    """Print a summary. With `details`, also call `rest`, which prints everything else, and print the next command
+    last.
+    """
     if not details:
         show_summary(summary, screen)
         return
@@ -193,10 +195,10 @@ def show_terms(terms: Sequence[Legend], screen: Console) -> None:
 
 
 def _layout(table: Table, width: int) -> tuple[Table, str]:
-    """Return the first layout that fits: intervals next to their scores, below them, or no intervals.
+    """Return the first layout that fits: intervals next to their scores, then below them, then no intervals.
 
-    If none fits, return the table with intervals below the scores, to be printed in parts. The second value separates a
-    score from its interval.
+    If no layout fits, return the table with intervals below the scores, to be printed in parts. The second value of the
+    result is the text between a score and its interval.
     """
     below = (table, "\n")
     layouts = ((table, " "), below, (without_intervals(table), "\n"))
@@ -254,7 +256,7 @@ def width_of(table: Table, between: str) -> int:
 
 
 def _widths(table: Table, between: str) -> list[int]:
-    """Return the width of each column; see `width_of`."""
+    """Return the width of each column in characters, including the title."""
     head = [escape_controls(title) for title in table.head]
     columns = zip(head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
     return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
@@ -272,7 +274,7 @@ def grid(table: Table, between: str) -> Grid:
 
 
 def _is_text_column(table: Table, place: int) -> bool:
-    """Return whether a column contains words and not figures with units."""
+    """Return whether a column contains words. A column with figures and units does not count."""
     return any(row[place].text[:1].isalpha() for row in table.rows)
 
 
@@ -293,9 +295,9 @@ def show_per_query(report: EvalReport) -> None:
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
 
 
-# minimum number of columns: system, score, latency, price; names are broken and intervals omitted to show them
+# These columns are always shown: system, score, latency, price. To make room, names are broken and intervals omitted.
 MIN_COLUMNS = 4
-MAX_TEXT_SHARE = 0.42  # maximum share of the width for a long name; longer ones are broken into lines
+MAX_TEXT_SHARE = 0.42  # maximum share of the screen's width for a name; longer names are broken into lines
 PIECE = re.compile(r"[^+ ]*[+ ]?")
 
 

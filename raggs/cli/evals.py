@@ -123,7 +123,7 @@ def eval_(
 
 
 class _Following(NamedTuple):
-    """Parts of the next command: the flags of its input, and all other options that `raggs eval` repeats."""
+    """Parts of the next command: the options for its input, and the other options that are repeated in it."""
 
     subject: SubjectFlags
     repeated: list[str]
@@ -132,7 +132,7 @@ class _Following(NamedTuple):
 def _show(
     result: EvalResult, verdicts: GateVerdicts, following: _Following, analysed: bool, output: OutputFlags
 ) -> None:
-    """Print the summary. With --details, or if an analysis is requested, print the headline and then everything.
+    """Print the summary. With --details or a requested analysis, print the headline and then all other sections.
 
     Args:
         analysed: whether an analysis is requested.
@@ -232,7 +232,7 @@ def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
 
 
 def _show_set_difference(found: Apart, *, as_json: bool, details: bool) -> None:
-    """Print how this golden set differs from the earlier one, if it does; to stderr if stdout is JSON."""
+    """Print how this golden set differs from the earlier one, if it does. Print to stderr if stdout is JSON."""
     from raggs.cli.screen import Screen, open_console
 
     if isinstance(found, str):

@@ -144,7 +144,7 @@ def _plain_entries(entries: Mapping[str, CatalogEntry]) -> dict[str, dict[str, s
 
 
 def _list_measures(as_json: bool) -> None:
-    """Print each metric: a row, then its description, formula and source."""
+    """Print each metric with its description, formula and source."""
     from raggs.app.catalog import measure_entries
     from raggs.cli.screen import hanging
     from raggs.runs.manifests.store import dump_json

@@ -201,7 +201,7 @@ def show(
 
 
 def _yaml(value: object) -> str:
-    """Return a value as --set accepts it."""
+    """Return a value as text that `--set` accepts."""
     import json
 
     from raggs.config.source import parse_value
@@ -268,7 +268,7 @@ def index(
 
 
 def _overwrite(load: IndexLoad, yes: bool) -> bool:
-    """Return whether an index with other data may be replaced; on a terminal, prompt the user."""
+    """Return whether an index with other data may be replaced: with `--yes`, or if the user agrees on a terminal."""
     if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
     question = f"{load.loader.place.shown} exists, and {load.standing.detail}. Delete and reload it?"

@@ -1,7 +1,7 @@
 """Options that several commands share, groups of options, confirmations, and commands that resume a run.
 
-Typer needs one function with every option as a parameter. `with_option_groups` makes one from a function that takes
-groups of options as frozen dataclasses.
+Typer needs a function with one parameter per option. `with_option_groups` creates such a function from one whose
+parameters are frozen dataclasses, each with a group of options.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def find_config(file: Path | None, config: Path | None, usual: str, remedy: str)
     """Return the configuration file: the argument, the option, or the file `usual` in the working directory.
 
     Raises:
-        UsageError: two files are given, or none; with the `remedy`.
+        UsageError: two files are given, or there is none. The error has the `remedy`.
     """
     from raggs.base.errors import UsageError
 
@@ -131,9 +131,9 @@ def find_config(file: Path | None, config: Path | None, usual: str, remedy: str)
 
 
 def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with an option for each field of the dataclasses that `function` takes.
+    """Return a command with one option per field of the dataclasses that `function` takes.
 
-    Other parameters stay options. Names must be unique over all groups.
+    Other parameters of `function` stay options. No name may occur in two groups.
     """
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
@@ -164,7 +164,7 @@ def with_help_sections(sections: Mapping[str, Sequence[str]]) -> Callable[[Comma
     """Return a decorator that divides the options in the help of a command into sections.
 
     Args:
-        sections: names of parameters by the title of their section; ``help`` is the name of ``--help``.
+        sections: names of parameters by title of the section; ``help`` stands for the option ``--help``.
     """
 
     def mark(function: CommandFunction) -> CommandFunction:
@@ -182,9 +182,9 @@ def _options(group: type) -> Iterator[Parameter]:
 
 
 def approver(yes: bool, quiet: bool = False) -> Approve:
-    """Return a function that confirms new addresses: with a prompt on a terminal, or always with `yes`.
+    """Return a function that asks the user on a terminal to approve new addresses; with `yes`, it approves all.
 
-    New addresses are printed before they are used.
+    New addresses are always printed before they are used.
     """
 
     def ask(new: Sequence[Destination]) -> bool:
@@ -206,7 +206,7 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
 
 @dataclass(frozen=True)
 class RunFlags:
-    """Flags of `raggs run`, or of another `verb`, that select a run and its stages."""
+    """Options of `raggs run` (or of the command `verb`) that select a run and its stages."""
 
     config: Path
     overrides: Sequence[str] = ()
@@ -217,7 +217,7 @@ class RunFlags:
     verb: str = "run"
 
     def command(self, settings: Mapping[str, str] | None = None) -> str:
-        """Return the same command with changed settings."""
+        """Return the command that these options form, with some settings changed."""
         changed = settings or {}
         kept = [text for text in self.overrides if text.partition("=")[0].strip() not in changed]
         named = {"--run-id": self.run_id, "--from": self.start, "--to": self.stop, "--only": self.only}
@@ -234,12 +234,14 @@ class RunFlags:
 
 
 def sufficient_cap(cap: BudgetCap, left: float | None) -> str:
-    """Return a sufficient cap, in USD or calls: spent plus remaining, or twice the limit if that is unknown."""
+    """Return a cap in USD or calls that covers what is spent and what remains; twice the limit if the rest is
+    unknown.
+    """
     most = 2 * cap.limit if left is None else cap.spent + left
     return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))
 
 
 def typed(path: Path) -> str:
-    """Return a path as it can be typed: relative to the working directory if it is inside, else unchanged."""
+    """Return a path as text for a command. It is relative to the working directory if it lies inside."""
     found = str(relative_to_cwd(path))
     return shlex.quote(str(path) if found.startswith("-") else found)

@@ -1,14 +1,14 @@
-"""Print plain text without tables. Terminal control sequences in it are escaped.
+"""Print plain text without tables. Terminal control sequences in the text are escaped.
 
 All output of commands is printed here or in `raggs.cli.screen`, because titles, paths and provider messages are
 untrusted.
 
-Every command has the option `-q`. It suppresses texts for people on stdout, progress and notes. JSON, files, the text
-of a prompt, the address of a server, warnings, errors and exit codes are not affected.
+Every command has the option `-q`. It suppresses progress, notes, and any text on stdout that is meant for reading.
+JSON, files, the text of a prompt, the address of a server, warnings, errors and exit codes are not affected.
 
 On GitHub Actions, this module also writes the step summary, and errors as annotations with file and line. Annotations
-are printed to stderr, and only on GitHub's runner, because only it interprets them. Text in annotations is escaped, so
-that it cannot end the line or add a property.
+are printed to stderr. They are printed only on GitHub's runner, because no other program interprets them. Text in
+annotations is escaped, so that it cannot end the line or add a property.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def is_quiet() -> bool:
 
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
-    """Print a text to stdout, unless `--quiet` is set; with `err`, always print it to stderr."""
+    """Print a text to stdout, or to stderr with `err`. With `--quiet`, nothing is printed to stdout."""
     if err or not _OutputState.quiet:
         typer.echo(escape_controls(mask(text)), err=err, nl=nl)
 
@@ -89,7 +89,7 @@ SUMMARY_CUT = "\n\n… truncated: the summary has reached its size limit\n"
 
 
 def annotate(error: RaggsError) -> None:
-    """Print an annotation for an error, or one per failed gate. Does nothing outside GitHub's runner."""
+    """Print an annotation for an error; for failed gates, print one per gate. Do nothing outside GitHub's runner."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     gate = error if isinstance(error, GateError) else None
@@ -105,7 +105,7 @@ def append_summary(text: str) -> None:
     """Add Markdown to GitHub's step summary.
 
     Raises:
-        UsageError: the variable is not set, or the file cannot be written.
+        UsageError: the environment variable with the path is not set, or the file cannot be written.
     """
     name = os.environ.get(SUMMARY)
     if not name:
@@ -122,7 +122,7 @@ def append_summary(text: str) -> None:
 
 
 def _fit_lines(data: bytes, room: int) -> bytes:
-    """Return the whole lines that fit, followed by a note that the rest is missing."""
+    """Return the complete lines that fit into `room` bytes, followed by a note that the summary is truncated."""
     kept = data[: max(0, room - len(SUMMARY_CUT.encode()))].rpartition(b"\n")[0]
     return kept + SUMMARY_CUT.encode() if kept else b""
 

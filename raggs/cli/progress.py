@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
-QUICK_S = 1.0  # stages below share a line
+QUICK_S = 1.0  # stages that take less time share a line
 
 
 class _Pace:
-    """Rates and remaining times of things that are built; each starts when the previous event ended."""
+    """Rates and remaining times of items that are built (indexes, vectors). An item starts when the previous event
+    ends.
+    """
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
@@ -67,7 +69,9 @@ def _bars(console: Console) -> Bars:
 
 
 class LiveProgress:
-    """Live bars: one per stage, with rate, remaining time and cost; without stages, one per thing that is built."""
+    """Live bars: one per stage, with rate, remaining time and cost. Outside of stages, one bar per item that is
+    built.
+    """
 
     def __init__(self, console: Console) -> None:
         self._bars = _bars(console)
@@ -123,9 +127,9 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """Plain progress lines: one per slow stage, one every `interval` seconds, and why a stage runs again.
+    """Plain progress lines: the result of each stage, its progress every `interval` seconds, and why it runs again.
 
-    Stages without changes share one line, and so do consecutive stages that take less than `QUICK_S`.
+    Stages without changes share one line. Consecutive stages that take less than `QUICK_S` also share one.
     """
 
     def __init__(self, interval: float = PLAIN_INTERVAL, pipeline: Pipeline | None = None) -> None:
@@ -168,7 +172,8 @@ class PlainProgress:
                 rate = self._pace.rate(what, done)
                 if self._due():
                     more = self._pace.left(what, done, total)
-                    count = f"{done:,}/{total:,}" if total else f"{done:,}"  # no total while a corpus is read
+                    # the total is unknown while a corpus is read
+                    count = f"{done:,}/{total:,}" if total else f"{done:,}"
                     self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate}{more})")
             case WaitProgress(what, done, total):
                 if self._due():
@@ -203,17 +208,17 @@ class PlainProgress:
 
 
 def money(usd: float, calls: int, cached: int, before: str = "") -> str:
-    """Return the cost and calls so far; empty if no model was called."""
+    """Return the cost and calls so far as text; empty if no model was called."""
     if not calls and not cached:
         return ""
     return f"{before}${usd:,.4f}, {calls:,} calls, {cached:,} cached"
 
 
 def listener(quiet: bool, pipeline: Pipeline | None = None) -> LiveProgress | PlainProgress | None:
-    """Return the display for stderr: bars on a terminal, else lines; None with --quiet.
+    """Return the display for stderr: bars on a terminal, otherwise lines. With --quiet, return None.
 
     Args:
-        pipeline: the stages that are counted, as in ``[2/6]``; by default the pipeline of the stage.
+        pipeline: the pipeline whose stages are counted, as in ``[2/6]`` [default: the pipeline of the current stage].
     """
     if quiet or is_quiet():
         return None

@@ -130,7 +130,7 @@ def make(
 
 
 def _caps(max_usd: float | None, max_calls: int | None) -> list[str]:
-    """Return the caps of the run as settings."""
+    """Return the limits of cost and calls as settings."""
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     return [f"{name}={value}" for name, value in caps.items() if value is not None]
 
@@ -190,7 +190,7 @@ def _make(loaded: LoadedConfig, target: Path, asked: RunFlags, flags: QuestionsF
 
 
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: RunFlags) -> None:
-    """Extend the error with the command that resumes with a sufficient budget."""
+    """Extend the error with the command that resumes the run with a sufficient budget."""
     from raggs.app.run import forecast
     from raggs.runs.plan import Selection
 
@@ -471,7 +471,7 @@ def _calibrating_as_json(found: ThresholdCalibration, thresholds: Thresholds) ->
 
 
 def _histogram(pairs: ThresholdPairs) -> None:
-    """Print the bins from the first to the last that is not empty, as bars."""
+    """Print a histogram of the cosines as bars, without the empty bins at both ends."""
     say(f"\ncosines of {PAIR_NAMES[pairs.kind]}: {len(pairs.texts):,}")
     bins = pairs.histogram
     held = [place for place, (_, count) in enumerate(bins) if count]
@@ -481,7 +481,7 @@ def _histogram(pairs: ThresholdPairs) -> None:
 
 
 def _say_near_pairs(pairs: ThresholdPairs, threshold: float) -> None:
-    """Print the pairs next to a threshold, the nearest in the middle."""
+    """Print the pairs just above and just below a threshold."""
     order = pairs.cosines.argsort(kind="stable")[::-1].tolist()
     above = [row for row in order if pairs.cosines[row] > threshold]
     shown = order[max(0, len(above) - PAIRS_EACH_SIDE) : len(above) + PAIRS_EACH_SIDE]
@@ -499,7 +499,7 @@ def _pair(pairs: ThresholdPairs, row: int, err: bool = False) -> None:
 
 
 def _searched(found: ThresholdCalibration, usual: Thresholds) -> Thresholds:
-    """Return both thresholds from the user's answers; the default if there are no pairs."""
+    """Return both thresholds from the user's answers; without pairs, a threshold keeps its default."""
     from raggs.stats.question_filters import Thresholds
 
     values = {kind: _search(kind, pairs) for kind, pairs in found.pairs.items()}
@@ -510,14 +510,14 @@ def _searched(found: ThresholdCalibration, usual: Thresholds) -> Thresholds:
 
 
 def _search(kind: Kind, pairs: ThresholdPairs) -> float | None:
-    """Return one threshold from the user's answers; None without pairs."""
+    """Return one threshold from the user's answers; None if there are no pairs."""
     from raggs.stats.question_filters import ThresholdSearch
 
     search = ThresholdSearch(pairs.cosines)
     if not len(pairs.cosines):
         return None
     while (standing := search.standing()).row is not None:
-        say("", err=is_quiet())  # with --quiet too, because the user must see the pair
+        say("", err=is_quiet())  # printed even with --quiet (to stderr), because the user must see the pair
         _pair(pairs, standing.row, err=is_quiet())
         answer = _answer(f"{QUESTIONS_BY_KIND[kind]} [y/n/u/q] ({standing.low:.2f} to {standing.high:.2f})")
         if answer == "q":

@@ -1,4 +1,4 @@
-"""Output of `raggs run`, `status` and `why` on stdout: the summary, the rest with `--details`, and JSON.
+"""Output of `raggs run`, `status` and `why` on stdout: the summary, further sections with `--details`, and JSON.
 
 Nothing is computed here.
 """
@@ -55,9 +55,7 @@ __all__ = ["mix_json", "mix_words"]
 
 
 def spent_json(folder: Path, error: BudgetSpent) -> str:
-    """Return the state of a run whose budget is used up, as JSON: results, missing parts and the command that
-    resumes.
-    """
+    """Return the state of a run whose budget is used up, as JSON: results, missing parts and the command to resume."""
     run = open_run(folder)
     found = budget_coverage(run)
     lacks = {each.stage: {"left": list(each.left), "short": list(each.short)} for each in run.parts}
@@ -82,7 +80,9 @@ def part_summary(part: ResumedRun, asked: RunFlags, *, as_json: bool, quiet: boo
 
 
 def rerun(found: StageStatus, as_json: bool, details: bool = False) -> None:
-    """Print whether a stage would run again and why; with `details`, also what its result was made from."""
+    """Print whether a stage would run again and why; with `details`, also the inputs and settings of its last
+    result.
+    """
     lock = found.lock
     if as_json:
         components = dict(lock.components) if lock else None
@@ -140,7 +140,9 @@ def show_order(run: OpenedRun, found: Explanation, as_json: bool, details: bool 
 
 
 def _lists(found: Explanation) -> dict[str, object]:
-    """Return the lengths of the lists and why, if the length was not fixed."""
+    """Return the lengths of the lists, and the measurements from which they were chosen; empty if the length was
+    fixed.
+    """
     if found.profile is None:
         return {}
     profile = found.profile.model_dump(mode="json")
@@ -166,14 +168,16 @@ def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
 
 
 def mix_words(labels: LabelMix) -> str:
-    """Return the grades per query, as ``labels per query (median, mean): grade 5 1.0, 1.3; ...``."""
+    """Return the number of passages per grade and query, as ``labels per query (median, mean): grade 5 1.0, 1.3;
+    ...``.
+    """
     relevant = "; ".join(f"{spread.name} {spread.median:.1f}, {spread.mean:.1f}" for spread in _relevant(labels))
     share = f"relevant share of the judged passages: median {labels.prevalence.median:.1%}"
     return f"labels per query (median, mean): {relevant}. {share}, mean {labels.prevalence.mean:.1%}"
 
 
 def mix_json(labels: LabelMix | None) -> Mapping[str, Mapping[str, float]] | None:
-    """Return median and mean of each figure over the queries, by its name; None if nothing is graded."""
+    """Return the median and the mean over the queries, by name of the statistic; None if no passage is graded."""
     if labels is None:
         return None
     spreads = (*labels.spreads, labels.prevalence)
@@ -187,7 +191,7 @@ def _relevant(labels: LabelMix) -> tuple[QuerySpread, ...]:
 
 SHOWN_PASSAGES = 3
 SHOWN_FAILURES = 3
-MAX_REASONS = 5  # why a stage would run again; all with --details
+MAX_REASONS = 5  # maximum number of reasons why a stage would run again; --details prints all
 MAX_REASON_CHARS = 120
 
 
@@ -238,7 +242,7 @@ def _answerers(console: Console, answerers: Collection[LockedAnswerer]) -> None:
 
 
 def failures(result: PipelineResult) -> str:
-    """Return the number of failed judgments, and the first of them with their errors."""
+    """Return the number of failed judgments, and the errors of the first ones."""
     run = OpenedRun(result.store, result.manifest)
     found: list[str] = []
     if result.manifest.stages["judge"].failed:
@@ -323,7 +327,7 @@ def targets_in_words(models: Iterable[str], llm: LLMSettings) -> Iterator[str]:
 
 
 def targets_json(models: Iterable[str], llm: LLMSettings) -> list[dict[str, str | None]]:
-    """Return the same as JSON: model, host and key variable of each model."""
+    """Return the model, host and key variable of each called model, as JSON."""
     return [target._asdict() for target in _targets(models, llm)]
 
 

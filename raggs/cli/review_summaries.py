@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from raggs.app.judge_compare import GradeCosts, JudgeComparison
     from raggs.app.review import AnnotatorAgreement, ReviewStatus
 
-MAX_ANNOTATORS = 8  # rows of the table; all with --details
+MAX_ANNOTATORS = 8  # maximum number of rows of the table; --details prints all
 MAX_JUDGE_CHARS = 24
 CHECK_RESULTS = {"yes": "pass", "no": "fail", "not yet": "inconclusive"}
 FIGURES = {"kappa": "kappa", "exact": "same grade", "within one": "at most one grade apart", "bias": "bias (grades)"}

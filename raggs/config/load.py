@@ -33,7 +33,8 @@ from raggs.config.source import (
 )
 
 S = TypeVar("S", bound=Settings)
-# Replaces the file name in errors if the settings are a mapping. Its paths are relative to the current folder.
+# Stands in error messages for the file name if the settings are a mapping. Paths in the mapping are relative to the
+# current folder.
 IN_MEMORY = Path("settings in memory")
 # keys that occur in only one kind of file
 KIND_BY_KEY = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}
@@ -95,7 +96,10 @@ def load_settings(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> tuple[S, Mapping[TreePath, ValueOrigin]]:
-    """Read settings that fill a whole YAML file or mapping. Return them with their origins; see `load_config`."""
+    """Read and validate settings of any model from a whole YAML file or mapping.
+
+    Return the settings, and the origin of each value. For the arguments, see `load_config`.
+    """
     if environment is None:
         environment = environment_for(IN_MEMORY if isinstance(file, Mapping) else file)
     source = _in_memory(file) if isinstance(file, Mapping) else read_source(file, environment)
@@ -115,7 +119,7 @@ def load_settings(
 
 
 def _in_memory(values: Mapping[str, object]) -> ConfigSource:
-    """Return the mapping as if read from a file. Variables in its texts are not expanded."""
+    """Wrap a mapping of settings like the content of a file. `${NAME}` in its texts is not expanded."""
     return ConfigSource(IN_MEMORY, {str(key): deepcopy(value) for key, value in values.items()}, {})
 
 
@@ -158,10 +162,10 @@ def _explain(error: ValidationError, source: ConfigSource) -> ConfigError:
 
 
 def _place_in_values(place: TreePath, values: object) -> TreePath:
-    """Return the leading steps of a location that are keys.
+    """Return an error's location without the steps that pydantic adds for the variants of a union.
 
-    For a union, pydantic appends the name of the variant to the location. An integer step is kept: it is an index into
-    a list, or stands for a single value that was given instead of a list.
+    Every step of the result is a key or an index of `values`. An integer step is kept even if the value is not a list:
+    a single value was then given instead of a list.
     """
     for depth, step in enumerate(place):
         if not isinstance(values, Mapping | list | tuple):

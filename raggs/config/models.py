@@ -103,11 +103,12 @@ class RunConfig(Settings):
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
     index: ElasticIndexSettings = Field(
-        ElasticIndexSettings(), description="settings of the index that `raggs index` builds; stages do not read it"
+        ElasticIndexSettings(),
+        description="settings of the index that `raggs index` builds; no stage uses these settings",
     )
     questions: QuestionsConfig = QuestionsConfig()
     execution: Effort[ExecutionSpec] = Field(
-        {"type": "local"}, validate_default=True, description="execution backend of the work"
+        {"type": "local"}, validate_default=True, description="where the work runs: on this machine or on a cluster"
     )
 
     @model_validator(mode="after")
@@ -200,8 +201,9 @@ def keys_of(model: type[BaseModel], above: str = "", *, effort: bool = False) ->
 
     Args:
         above: prefix of each key.
-        effort: whether none of the keys can change results. If a nested model marks its own fields, those marks apply.
-            Otherwise the mark of the field that holds the nested model applies.
+        effort: whether the keys only affect how the work is done, never the results. If a nested model marks fields as
+            `Effort`, only these fields count. Otherwise the mark of the field that holds the model applies to all its
+            keys.
     """
     properties = as_object(model.model_json_schema()["properties"])
     for name, field in model.model_fields.items():
@@ -256,7 +258,9 @@ def _options(owner: type, known: list[str]) -> list[Key]:
 
 
 def _models(annotation: object) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yield the settings models inside a type, each with the path between its key and its own keys."""
+    """Yield each settings model inside a type, and the part of the key between the field's name and the model's own
+    keys.
+    """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if not issubclass(annotation, AdapterConfig):
             yield "", annotation
@@ -275,7 +279,7 @@ def _field_form(field: FieldInfo, schema: Mapping[str, object]) -> tuple[str, st
 
 
 def _choices(annotations: Iterable[object]) -> Iterator[tuple[str, bool]]:
-    """Yield the registries that an annotation refers to, and whether it accepts only a name."""
+    """Yield the name of each registry in an annotation, and whether the value must be a name only (no options)."""
     for each in annotations:
         if isinstance(each, OneOf | NameOf):
             yield each.registry.group, isinstance(each, NameOf)

@@ -44,7 +44,9 @@ VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}
 
 @dataclass(frozen=True)
 class ValueOrigin:
-    """Origin of a value: kind ("file", "environment" or "--set"), detail and, for a file, the line."""
+    """Origin of a value: its kind ("file", "environment" or "--set"), the file, variable or option, and the line in
+    a file.
+    """
 
     kind: str
     detail: str
@@ -61,7 +63,8 @@ class ConfigSource:
     path: Path
     values: dict[str, Any]
     origins: dict[TreePath, ValueOrigin]
-    secret: dict[TreePath, str] = field(default_factory=dict)  # by place: the secret variable that was expanded there
+    # by place of a value: the variable with a secret that `${NAME}` inserted there
+    secret: dict[TreePath, str] = field(default_factory=dict)
 
 
 def read_source(path: Path, environment: Mapping[str, str] | None = None) -> ConfigSource:
@@ -192,7 +195,7 @@ def assign(source: ConfigSource, keys: tuple[str, ...], text: str, origin: Value
 
 
 def _descend(source: ConfigSource, target: Any, step: str | int, place: TreePath, origin: ValueOrigin) -> Any:
-    """Return the mapping or list at a step. Create it if the file omits it."""
+    """Return the mapping or list at a step of a key. If the file omits it, create it from its defaults."""
     if isinstance(target, list):
         return target[int(step)]
     if step in target and target[step] is not None:
@@ -208,7 +211,7 @@ def _descend(source: ConfigSource, target: Any, step: str | int, place: TreePath
 
 
 def _resolve_step(target: object, key: str, keys: tuple[str, ...], place: TreePath, origin: ValueOrigin) -> str | int:
-    """Return a mapping key, or the index of a list entry.
+    """Return one part of a key as a mapping key, or as the index of a list entry.
 
     Raises:
         ConfigError: the place holds a single value, or the list has no such entry.
@@ -230,12 +233,12 @@ def _resolve_step(target: object, key: str, keys: tuple[str, ...], place: TreePa
 
 
 def _name(entry: object) -> str:
-    """Return the name of an entry in records and weights; empty if it has none."""
+    """Return an entry's `name`, else its `type`; an empty text if the entry has neither."""
     return str(entry.get("name") or entry.get("type") or "") if isinstance(entry, dict) else ""
 
 
 def _effective(source: ConfigSource, place: TreePath) -> Any:
-    """Return the value at a place of the configuration so far, or None if the configuration is not valid yet."""
+    """Return the value at a place after all changes so far; None if the configuration is not valid yet."""
     try:
         found: Any = RunConfig.model_validate(source.values).model_dump(mode="json")
         for step in place:
@@ -259,7 +262,7 @@ def _default(place: TreePath) -> Any:
 
 PREFIX = "RAGGS__"
 KEYS = re.compile(r"[A-Z][A-Z0-9_]*_(?:API_KEY|ACCESS_TOKEN|API_TOKEN)")
-# Other variables that providers read. None of them makes code run or changes an address.
+# Other variables with credentials that providers read. None of these variables chooses the code or the server.
 PROVIDER_VARIABLES = frozenset(
     {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"}
     | {"AWS_REGION", "AWS_REGION_NAME", "AWS_DEFAULT_REGION"}
@@ -273,10 +276,10 @@ logger = logging.getLogger(__name__)
 
 
 def environment_for(config: Path) -> Mapping[str, str]:
-    """Return the environment of the process, completed by the permitted variables of the `.env` next to a
+    """Return the environment variables of the process and the permitted variables of the `.env` next to a
     configuration.
 
-    Ignored variables of the `.env` are logged once.
+    Variables of the `.env` that are not permitted are ignored, with one warning in the log.
 
     Raises:
         ConfigError: the `.env` cannot be read.
@@ -308,10 +311,10 @@ def _values(file: Path) -> dict[str, str | None]:
 
 
 def refuse_secrets(source: ConfigSource, environment: Mapping[str, str]) -> None:
-    """Raise an error if a configuration contains a secret, because it is stored in the manifest of each run.
+    """Raise an error if a configuration contains a secret: the manifest of each run stores the configuration.
 
     Raises:
-        ConfigError: there is a secret. The error names the place, never the value.
+        ConfigError: the configuration contains a secret. The error names the key, never the value.
     """
     add_secrets(secrets_of(environment).values())
     for place, variable in source.secret.items():
@@ -322,10 +325,10 @@ def refuse_secrets(source: ConfigSource, environment: Mapping[str, str]) -> None
 
 
 def refuse_stored(settings: Mapping[str, object]) -> None:
-    """Raise an error if settings contain a secret, before they are stored in a manifest.
+    """Raise an error if settings contain a secret, before the settings are stored in a manifest.
 
     Raises:
-        ConfigError: there is a secret.
+        ConfigError: the settings contain a secret.
     """
     for place, why in find_secrets(settings):
         raise ConfigError(f"{'.'.join(map(str, place))}: {why}", remedy=ENVIRONMENT_REMEDY)
@@ -347,11 +350,11 @@ def _is_key(name: str) -> bool:
 
 
 def _named_in(config: Path) -> set[str]:
-    """Return the names of the variables that the file expands."""
+    """Return the names of the variables that the configuration file uses as `${NAME}`."""
     try:
         text = read_whole(config, MAX_CONFIG_BYTES).decode("utf-8-sig", "replace")
     except (OSError, RaggsError):
-        return set()  # the next reader of the file reports the error
+        return set()  # the error is reported when the configuration itself is read
     return {match["name"] for match in VARIABLE.finditer(text) if match["name"]}
 
 

@@ -50,7 +50,9 @@ def test_the_random_part_is_what_was_drawn_and_graded_blind(made: Project, tmp_p
     assert {label.chance for label in found.labels.values()} == {CHANCE * told}, (
         "those who could not tell are like others"
     )
-    assert found.notes == (f"{unsure} drawn passages without a grade (`cannot tell`): treated like the others",)
+    assert found.notes == (
+        f"{unsure} drawn passages without a grade (`cannot tell`): assumed to be like the graded ones",
+    )
     grades = {(record.qid, record.doc_id): grade for _, record, grade in graded_pool(made.run)}
     assert all(label.grade == min(5, (grades[key] or 0) + 1) for key, label in found.labels.items())
 

@@ -90,7 +90,7 @@ def test_what_was_changed_is_named_by_file_system_measure_and_value(here: Path) 
     file.write_text(kept)
     write(here, b=BETTER.replace("doc-3 2 4.0", "doc-8 2 4.0"))
     found = audited("main", code=5)
-    assert found[0] == "b: is not the file that was evaluated, by its sha256 (run)"
+    assert found[0] == "b: changed after the evaluation: its sha256 differs (run)"
     assert any(said.startswith("eval.json: system b, mrr: mean is 1, evaluated again") for said in found)
     assert not any("system a" in said for said in found)
 
@@ -98,25 +98,25 @@ def test_what_was_changed_is_named_by_file_system_measure_and_value(here: Path) 
 def test_edited_options_and_an_edited_golden_set_are_named(here: Path) -> None:
     raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "-o", "main")
     edited(here / "main" / "eval.json", lambda report: report["sources"]["options"].update(seed=3))
-    assert audited("main", code=5)[0] == "eval.json: options are not those that it was made with, by their sha256"
+    assert audited("main", code=5)[0] == "eval.json: options changed after the evaluation: their sha256 differs"
     raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "-o", "main")
     write(here, qrels=QRELS.replace("doc-3 5", "doc-3 1"))
     found = audited("main", code=5)
-    assert found[0] == "qrels: is not the file that was evaluated, by its sha256 (golden)"
+    assert found[0] == "qrels: changed after the evaluation: its sha256 differs (golden)"
     assert any(said.startswith("eval.json: golden set: digest is ") for said in found)
 
 
 def test_missing_files_are_named_and_nothing_is_claimed_of_scores(here: Path) -> None:
     raggs_eval("-g", "qrels", "-r", "a", "-r", "b", "-m", "mrr", "-o", "main")
     (here / "b").unlink()
-    assert audited("main", code=5) == ["b: is not there, so nothing of it can be compared (run)"]
+    assert audited("main", code=5) == ["b: is missing, so its contents cannot be checked (run)"]
     assert "not checked: scores" not in invoke("audit", "main").output
 
 
 def test_lists_in_memory_and_locks_are_refused_with_a_sentence(here: Path) -> None:
     evaluate_lists({"q": {"d": 5, "e": 1}}, runs={"one": {"q": ["d", "e"]}}, measures=["mrr"]).write(here / "memory")
     (found,) = audited("memory", code=5)
-    assert "made of lists in memory" in found
+    assert "the lists were in memory" in found
     raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "-o", "main")
     assert invoke("audit", "main/eval.json", "--lock", "golden.lock").exit_code == 2
     assert invoke("audit", "qrels").exit_code == 0, "labels are audited as before"

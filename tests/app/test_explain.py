@@ -189,7 +189,7 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("llm.prices.openai/gpt-4.1", "Its settings: llm.prices.<name>.input, "),
         ("llm.prices.openai/gpt-4.1.input", "USD per 1M input tokens."),
         ("nuggets", "one of the judges"),
-        ("ask_from", "Next to type: cascade, one of the judges: "),
+        ("ask_from", "In the section with type: cascade (judges): "),
         ("axes", "a section of the configuration."),
         ("grade@2", "prompt: "),
         ("prompt cache", "discount"),
@@ -225,7 +225,7 @@ def test_a_command_is_named_besides_what_else_bears_its_name() -> None:
     ("key", "words"),
     [
         ("judge.judge.model", "provider and model"),
-        ("judge.judge.type", "which of the judges: cascade, human"),
+        ("judge.judge.type", "one of the judges: cascade, human"),
         ("judge.judge.judges.0.model", "provider and model"),
         ("corpus.path", "For type: folder"),
         ("corpus.chunker.size", "maximum chunk size"),

@@ -97,13 +97,13 @@ def test_passages_are_matched_by_what_they_say_and_what_one_lacks_is_counted(mad
 
 def test_without_people_or_with_few_nothing_is_claimed(made: Project, tmp_path: Path) -> None:
     assert "it is unknown" in verdict(compared(made))
-    with pytest.raises(DataError, match="no blind human label"):
+    with pytest.raises(DataError, match="has a blind human label"):
         compared(made, tmp_path)
     speak(made.run, tmp_path, truly, reads=lambda each: each.rank <= 1)
     found = compared(made, tmp_path)
     assert found.nearer is not None
     assert (found.nearer.few, found.nearer.winner) == (True, None)
-    assert "inconclusive which judge is closer" in verdict(found)
+    assert "it is inconclusive which judge is closer to the human labels" in verdict(found)
     assert json.loads(comparison_json(found))["nearer"]["off"]["gain"]["low"] is None
 
 
@@ -129,7 +129,7 @@ def test_two_members_of_a_panel_are_compared_as_two_judges_are(made: Project, tm
     assert "same settings" not in named.stdout
     for members in ("#2", "qrels,#2", "#2,#2", "nobody,#2"):
         wrong = invoke("judge", "compare", run, "--members", members)
-        assert (wrong.exit_code, "which two members" in wrong.stderr) == (2, True)
+        assert (wrong.exit_code, "identify two different members" in wrong.stderr) == (2, True)
     assert "is not a panel" in invoke("judge", "compare", made.run).stderr
     assert "omit B or --members" in invoke("judge", "compare", run, made.run, "--members", "a,b").stderr
 

@@ -84,6 +84,6 @@ def test_samples_have_a_map_of_their_own(copy: Path, tmp_path: Path) -> None:
     found = checked.calibration
     assert found.error_by_mean < found.error_mapped
     assert {round(point.mean % 1, 2) for point in found.by_mean} == {0.0, 0.33}
-    assert "with a map of the mean of its answers" in markdown(
+    assert "with a map of the judge's mean answer" in markdown(
         lay_out_check(check_judge(open_run(copy), tmp_path / "reviews"))
     )

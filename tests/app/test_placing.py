@@ -38,7 +38,7 @@ def test_no_known_document_at_all_is_an_error() -> None:
 
 
 def test_a_name_of_several_documents_is_an_error() -> None:
-    with pytest.raises(DataError, match=r"may be guide\.md or guide\.txt .* with its extension"):
+    with pytest.raises(DataError, match=r"matches both guide\.md and guide\.txt .* with its extension"):
         strange_places(about("guide"), ["guide.md", "guide.txt"], "q.csv")
     with pytest.raises(DataError, match="rename one of them"):
         strange_places(about("guide"), ["guide", "guide.txt"], "q.csv")

@@ -75,7 +75,7 @@ def test_a_second_plan_goes_on_with_the_draw_of_the_first(made: Project, tmp_pat
     assert {item.key for item in second if item.read} == set(drawn(first))
     assert all(drawn(second)[item] >= chance for item, chance in drawn(first).items())
     half = drawn_labels(open_run(made.run), tmp_path)
-    left = f"{len(second) - len(first)} passages of a random part are not labelled, so that part does not count yet"
+    left = f"{len(second) - len(first)} passages of a random draw not labelled yet, so none of its labels count"
     assert (half.labels, half.notes) == (one.labels, (left,))
     read(made, tmp_path, second)
     assert told(made, drawn_labels(open_run(made.run), tmp_path)) == pytest.approx(drawn(second))
@@ -106,7 +106,7 @@ def test_what_came_into_the_pools_after_the_draw_is_told(made: Project, tmp_path
         item.model_copy(update={"chance": min(1.0, item.chance * 1.25)}) for item in read_draws(tmp_path)[-1].items
     ]
     note_draw(tmp_path, read_draws(tmp_path)[-1].model_copy(update={"items": tuple(fewer)}))
-    assert "entered the pools after the draw" in drawn_labels(open_run(made.run), tmp_path).notes[0]
+    assert "entered the pools after the random draw" in drawn_labels(open_run(made.run), tmp_path).notes[0]
 
 
 def test_near_duplicates_have_the_label_of_what_is_read_for_them(made: Project, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_few_whole_questions_have_no_number(made: Project, tmp_path: Path) -> No
     )
     planned = ("review", "plan", made.run, "--whole", "--random", "0.5", "--minutes", "10")
     said = raggs(*planned, "--reviews", tmp_path / "new")
-    assert "drawn whole; to correct scores by them, 20 are needed" in " ".join(said.stdout.split())
+    assert "drawn with all passages; correcting scores with them needs at least 20" in " ".join(said.stdout.split())
 
 
 def test_a_draw_that_is_not_read_to_its_end_is_told(made: Project, tmp_path: Path) -> None:

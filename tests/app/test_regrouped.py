@@ -36,10 +36,10 @@ def test_grades_that_other_groups_cost_are_counted_and_then_asked_for(
         assert "judge would run again (config.group was removed (was 5)), and replace results" in refused.stderr
 
         wider = ("--set", "retrieve.retrievers=[{type: bm25, k: 18}]")
-        assert dry(project, *wider)[1].startswith("where a pool changes, none of its grades")
+        assert dry(project, *wider)[1].startswith("if a pool changes, none of its grades")
         call("run", "--config", project.config, "-q", "--to", "merge", *wider)
         foreseen, why = dry(project, *wider)
-        assert why.endswith("cannot be used: a pool that holds other passages is cut into other groups")
+        assert why.endswith("cannot be used: the pools changed, so their passages are grouped differently")
         before = server.count
         call("run", "--config", project.config, "-q", *wider)
         assert server.count - before == foreseen

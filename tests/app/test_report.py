@@ -74,9 +74,9 @@ def test_numbers_of_another_golden_set_are_refused(project: SweepProject, tmp_pa
     other = tmp_path / "qrels.txt"
     other.write_text((project.folder / "qrels.txt").read_text().replace("q00 0 p000 1", "q00 0 p000 5"))
     write_report(evaluate(EvalRequest(JudgedFiles(other, lists(project)))).report, tmp_path / "eval")
-    with pytest.raises(DataError, match="measured on other judgments"):
+    with pytest.raises(DataError, match="used other judgments"):
         gather(ReportRequest(project.folder, evaluation=tmp_path / "eval" / "eval.json"))
-    with pytest.raises(DataError, match="measured on other judgments"):
+    with pytest.raises(DataError, match="used other judgments"):
         gather(ReportRequest(other, sweeps=(project.out,)))
 
 
@@ -108,5 +108,5 @@ def test_a_run_that_is_given_as_a_sweep_is_told_how_its_retrievers_are_scored(tm
     run.mkdir(parents=True)
     RunStore(run).save(RunManifest(name="demo", created=utc_now(), config={}))
     (tmp_path / "qrels.txt").write_text("q1 0 d1 5\n")
-    with pytest.raises(UsageError, match=r"names a run, not a sweep — --run \S+demo scores what its retrievers found"):
+    with pytest.raises(UsageError, match=r"names a run, not a sweep — --run \S+demo scores the retrievers of this run"):
         report(ReportRequest(tmp_path / "qrels.txt", sweeps=(run,)))

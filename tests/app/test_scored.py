@@ -122,17 +122,17 @@ def _raises(question: str, k: int) -> list[str]:
     ("search", "kind", "said"),
     [
         (_raises, ProviderError, r"test_scored\.py:\d+: _raises raised KeyError on question q2: 'index'"),
-        (lambda q, k: ["d", "d"], DataError, "search, question q1: it returned passage d twice"),
-        (lambda q, k: None, DataError, r"it returned None \(NoneType\), which is no list"),
-        (lambda q, k: {"doc-1", "doc-2"}, DataError, r"\(set\), which is no list"),
-        (lambda q, k: later(q, k), DataError, "it returned a coroutine"),
+        (lambda q, k: ["d", "d"], DataError, "search, question q1: the function returned passage d twice"),
+        (lambda q, k: None, DataError, r"the function returned None \(NoneType\), not a list"),
+        (lambda q, k: {"doc-1", "doc-2"}, DataError, r"\(set\), not a list"),
+        (lambda q, k: later(q, k), DataError, "the function returned a coroutine"),
         (lambda q, k: [("d", 10**400)], DataError, "is not a finite number"),
-        (lambda q, k: "doc-1", DataError, "which is no list"),
-        (lambda q, k: ["d", ("e", 1.0)], DataError, "ids with scores and without"),
-        (lambda q, k: [("d", 0.1), ("e", 0.2)], DataError, "higher is better: turn distances round"),
+        (lambda q, k: "doc-1", DataError, "not a list"),
+        (lambda q, k: ["d", ("e", 1.0)], DataError, "some ids have scores and others do not"),
+        (lambda q, k: [("d", 0.1), ("e", 0.2)], DataError, "return higher scores for better passages"),
         (lambda q, k: [("d", float("nan"))], DataError, "nan .* is not a finite number"),
         (lambda q, k: [{"id": "d"}], DataError, "is not an id"),
-        ({"x": "bm25"}, UsageError, "system 'x' is 'bm25' .*, which cannot be called"),
+        ({"x": "bm25"}, UsageError, "system 'x' is 'bm25' .*, not a function"),
     ],
 )
 def test_what_a_function_does_wrong_is_told_with_its_question(search, kind, said):
@@ -143,7 +143,7 @@ def test_what_a_function_does_wrong_is_told_with_its_question(search, kind, said
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"golden": LABELS, "search": ids}, "does not hold the text of 3 judged questions, q1 first"),
+        ({"golden": LABELS, "search": ids}, ": no text of 3 judged questions, such as q1"),
         ({"golden": LABELS}, "no system to evaluate"),
         ({"golden": 7, "runs": {"a": LISTS}}, r"7 \(int\) does not contain rows"),
         ({"golden": {"q": {"d": 2.5}}, "runs": {"a": LISTS}}, "grade 2.5 is not a whole number"),

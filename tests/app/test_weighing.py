@@ -60,8 +60,8 @@ def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[Opene
 @pytest.mark.parametrize(
     ("child", "told"),
     [
-        ("raise SystemExit(3)", "the process that weighs them ended with code 3"),
-        ("import sys; sys.stdin.readline()", "the process that weighs them returned no result"),
+        ("raise SystemExit(3)", "the process that weighs disputes ended with code 3"),
+        ("import sys; sys.stdin.readline()", "the process that weighs disputes returned no result"),
     ],
 )
 def test_a_process_that_fails_leaves_the_farthest_apart_first(
@@ -86,7 +86,7 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
         waiting.join(0.01)
     aside.close()
     waiting.join(20)
-    assert ordered.weights.told == "the process that weighs them ended with code -9"
+    assert ordered.weights.told == "the process that weighs disputes ended with code -9"
     again = finished(WeighedDisputes(weigher([run], reviews, aside=aside)), found)
     assert again.weights.told == "the server stops"
 
@@ -102,4 +102,4 @@ def test_a_process_that_ended_before_it_was_asked_has_a_code_and_no_answer(monke
 
     monkeypatch.setattr(BackgroundProcess, "_start", ended)
     asked = PlanInputs(run=Path("run"), folder=None, systems=(), measures=(), grades=())
-    assert BackgroundProcess().weigh(asked).told == "the process that weighs them ended with code 3"
+    assert BackgroundProcess().weigh(asked).told == "the process that weighs disputes ended with code 3"

@@ -44,7 +44,7 @@ def test_vectors_are_those_of_the_client(services: WorkerServices, server: LLMSe
     embedder = services.embedder
     assert embedder is not None
     assert (embedder.identity, embedder.dims) == ("litellm/openai/small/4/as the client knows it", 4)
-    with pytest.raises(PrerequisiteError, match="does not see the vectors"):
+    with pytest.raises(PrerequisiteError, match="cannot read the vectors"):
         embedder.embed(["a"])
     assert server.count == 0
 

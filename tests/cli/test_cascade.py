@@ -68,7 +68,9 @@ def test_the_big_model_is_asked_where_it_matters_and_every_page_says_so(server: 
     big = before["judge", "openai/big"]
     assert (big["calls"], big["least"], big["exact"], "expected" in big) == (most, round(0.3 * most), False, False)
     assert ("rank", "openai/small") not in before
-    assert "is asked where a cheap judge sends for it" in call("run", "--config", project.config, "--dry-run").output
+    assert (
+        "grades only passages that the cascade passes on" in call("run", "--config", project.config, "--dry-run").output
+    )
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     assert dry(project)["judge", "openai/small"]["exact"]
 
@@ -110,7 +112,7 @@ def test_the_share_that_was_sent_for_is_expected_of_the_next_run(server: TwoMode
     call("cache", "clear", "--workspace", project.folder / "runs", "--what", "llm", "--yes")
     line = dry(project, "--force", "--only", "judge")["judge", "openai/big"]
     assert line["least"] < line["expected"] == round(share * line["calls"]) < line["calls"]
-    assert "by the share so far" in call("run", "--config", project.config, "--dry-run", "--force").output
+    assert "at the share of the last run" in call("run", "--config", project.config, "--dry-run", "--force").output
 
 
 def test_a_run_stopped_by_its_budget_goes_on_to_the_bytes_of_a_calm_one(server: TwoModels, tmp_path: Path) -> None:

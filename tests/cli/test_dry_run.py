@@ -145,7 +145,7 @@ def test_a_call_takes_as_many_tokens_before_its_pool_is_known_as_after(server: L
 
 
 def test_a_ranking_that_is_dearer_than_the_grades_is_advised_against(server: LLMServer, tmp_path: Path) -> None:
-    told = "ranking costs more than grading: to tell systems apart, more queries are a better use of that money"
+    told = "ranking costs more than grading: more queries would distinguish systems better for the same money"
     project = paid(tmp_path, server, rank={"max_calls": 80})
     assert told in call("run", "--config", project.config, "--dry-run").stdout
     assert told not in call("run", "--config", project.config, "--dry-run", "--set", "rank.max_calls=1").stdout
@@ -223,7 +223,7 @@ def test_lists_that_the_judges_model_cannot_read_are_refused_before_anything_is_
         result = invoke("run", "-c", project.config, "--set", f"rank.batch_size={size}", "--yes")
         assert result.exit_code == 5 and server.count == 0
         told = " ".join(result.stderr.split())
-        assert "lists of 20 passages of about" in told and "the 8,192 tokens that openai/gpt-4 reads" in told
+        assert "lists of 20 passages of about" in told and "the 8,192 tokens of the context of openai/gpt-4" in told
     fitting = re.search(r"set rank.batch_size to (\d+) or less", told)
     assert fitting is not None
     call("run", "--config", project.config, "--dry-run", "--set", f"rank.batch_size={fitting[1]}")

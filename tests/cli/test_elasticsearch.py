@@ -90,7 +90,7 @@ def test_progress_is_told_with_its_rate(tmp_path: Path, place: dict[str, Any]) -
         (
             [{"type": "elasticsearch", "name": name, "index": "i", "text_field": name} for name in "ab"],
             5,
-            "retrievers a and b search the index i by another text_field",
+            "retrievers a and b search the same index i with different values of text_field",
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_nothing_to_make(tmp_path: Path, retrievers: list[Any], code: int, messa
 
 
 @pytest.mark.parametrize(
-    ("index", "message"), [("%2e%2e", "not a valid index name"), ("Pages", "no index can be created")]
+    ("index", "message"), [("%2e%2e", "not a valid index name"), ("Pages", "cannot have upper-case letters")]
 )
 def test_an_index_name_is_refused_before_any_request(tmp_path: Path, index: str, message: str) -> None:
     with scripted((200, {})) as (url, server):
@@ -122,7 +122,7 @@ def test_a_corpus_with_an_illegal_index_name_is_refused_before_any_request(tmp_p
 def test_an_index_is_not_loaded_into_itself(tmp_path: Path, place: dict[str, Any]) -> None:
     done = invoke("index", "--config", from_index(tmp_path, place).config)
     assert done.exit_code == 2
-    assert "is the index" in done.stderr
+    assert "is read from the index" in done.stderr
 
 
 @pytest.mark.nightly

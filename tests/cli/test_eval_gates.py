@@ -138,7 +138,7 @@ def test_the_earlier_result_is_never_replaced_whether_the_gate_holds_or_not(here
     before = {path.name: path.read_bytes() for path in (here / "same").iterdir()}
     over = ("-m", "mrr", "--fail-on-regression", "same/eval.json")
     said = gate("-r", run, *over, "-o", out.format(here=here), code=2)
-    assert "is the earlier result that this one is compared with, and " in said
+    assert "is the earlier result of the comparison, and " in said
     assert "write to another folder" in said
     assert {path.name: path.read_bytes() for path in (here / "same").iterdir()} == before
     gate("-r", run, *over, "--junit", "linked/eval.json", code=2)
@@ -283,10 +283,10 @@ def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(
     assert raggs_eval("-g", "other", "-r", "a", "--across-sets").exit_code == 2
     (here / "qrels").write_text((here / "other").read_text())
     gone = raggs_eval("-g", "qrels", *asked[2:], "--summary")
-    assert "qrels holds others now" in (here / "summary.md").read_text()
-    assert (gone.exit_code, "qrels holds others now" in gone.stderr) == (7, True)
+    assert "qrels now contains other judgments" in (here / "summary.md").read_text()
+    assert (gone.exit_code, "qrels now contains other judgments" in gone.stderr) == (7, True)
     (here / "qrels").unlink()
-    assert "cannot be read any more: qrels is not there" in raggs_eval(*asked).stderr
+    assert "cannot be read again: qrels is missing" in raggs_eval(*asked).stderr
 
 
 def test_a_result_without_a_fingerprint_is_refused_in_a_sentence(here: Path) -> None:

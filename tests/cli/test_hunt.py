@@ -98,7 +98,7 @@ def test_a_ranking_that_is_gone_is_no_empty_ranking(format_: str, code: int, tmp
     (project.run / "rank.jsonl").unlink()
     found = invoke("export", project.run, "--format", format_, "--out", tmp_path / "out")
     assert found.exit_code == code
-    assert "missing, though its stage has run" in found.output
+    assert "missing, although the rank stage has run" in found.output
 
 
 def test_a_pipe_in_place_of_the_ledger_is_refused(tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ def test_validate_and_doctor_and_cache(project: Project) -> None:
 
 def test_init_runs_offline_at_once(tmp_path: Path) -> None:
     call("init", tmp_path / "demo")
-    assert "already there" in call("init", tmp_path / "demo", code=2).output
+    assert "already exists here" in call("init", tmp_path / "demo", code=2).output
     out = call("run", "--config", tmp_path / "demo" / "raggs.yaml").stdout
     assert "next: raggs eval" in out
     (run,) = (path.parent for path in (tmp_path / "demo" / "runs").glob("*/manifest.json"))

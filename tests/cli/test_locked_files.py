@@ -56,9 +56,9 @@ def test_a_lock_that_refuses_is_a_case_of_junit_and_a_line_of_the_summary(
     (case,) = ElementTree.parse(folder / "out" / "junit.xml").getroot().iter("testcase")
     assert "golden.lock" in case.get("name", "")
     failure = case.find("failure")
-    assert failure is not None and "means another golden set" in failure.get("message", "")
+    assert failure is not None and "is the lock of another golden set" in failure.get("message", "")
     summary = (folder / "summary.md").read_text()
-    assert "nothing was scored" in summary and "means another golden set" in summary
+    assert "no system was scored, because of an error" in summary and "is the lock of another golden set" in summary
     assert call("eval", "-g", "qrels.txt", "-r", "a.trec", *told)[0] == 0
     cases = list(ElementTree.parse(folder / "out" / "junit.xml").getroot().iter("testcase"))
     assert cases and not any(case.find("failure") is not None for case in cases)

@@ -126,7 +126,7 @@ def test_runs_that_have_nothing_to_read(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path / "reviews", lambda _, grade: grade)
     done = raggs("review", "plan", made.run, "--reviews", tmp_path / "reviews")
     assert done.returncode != 0
-    assert "people have read every passage" in done.stderr
+    assert "every passage of the pools has a human label" in done.stderr
     graded = list(read_records(made.run / "judge.jsonl", JudgeRecord))
     try:
         ungraded = [each.model_copy(update={"grade": None, "grades": ()}) for each in graded]

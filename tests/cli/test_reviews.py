@@ -64,7 +64,11 @@ def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str])
         (("{qid}", "nothing", "4"), "no passage nothing in the pool", 4),
         (("{qid}", "{doc}", "4", "--annotator", " "), "1 to 80 characters", 2),
         (("{qid}", "{doc}", "4", "--annotator", "x" * 81), "1 to 80 characters", 2),
-        (("{qid}", "{doc}", "4", "--note", "x" * 20_000), "the note has 20,000 characters, 10,000 are kept", 2),
+        (
+            ("{qid}", "{doc}", "4", "--note", "x" * 20_000),
+            "the note has 20,000 characters; at most 10,000 are allowed",
+            2,
+        ),
     ],
 )
 def test_what_cannot_be_noted(

@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--token", "short"), "at least 16 characters", 2),
         (("--overlap", "2"), "--overlap 2 is outside 0..1", 2),
         (("--sample", "100000"), "cannot draw 100000 of 1000 passages", 2),
-        (("--plan", "plan.jsonl", "--sample", "3"), "give --plan or --sample", 2),
+        (("--plan", "plan.jsonl", "--sample", "3"), "pass --plan or --sample", 2),
         (("--plan", "nowhere.jsonl"), "nowhere.jsonl", 4),
         (("--port", "70000"), "port 70000 is outside", 2),
         (("--annotator", " "), "1 to 80 characters", 2),

@@ -58,7 +58,7 @@ def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
     assert "nowhere" in out and "not judged" in out and f"[#1, grade {best.grade}] {best.doc_id}" in out
     assert "did you mean 'mine'" in shown(made, "q01", "--run", path, "--system", "min", code=4)
     shutil.copy(path, tmp_path / "bm25.trec")
-    assert "two systems are called bm25" in shown(made, "q01", "--run", tmp_path / "bm25.trec", code=2)
+    assert "two systems have the name bm25" in shown(made, "q01", "--run", tmp_path / "bm25.trec", code=2)
 
 
 def test_long_tables_are_cut_unless_all_is_asked_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,7 +284,7 @@ def test_holes_of_the_golden_cut_are_judged_and_count_for_all_cuts(project: Swee
     assert audit(project.out).ok
     project.change(name="none", axes={"chunker": [{**GOLDEN, "size": 60}], "mode": "lexical", "k": [10]})
     project.sweep()
-    with pytest.raises(UsageError, match="no system has the chunks of the golden set"):
+    with pytest.raises(UsageError, match="no system uses the chunks of the golden set"):
         judge_holes(load_sweep(project.config))
 
 

@@ -107,7 +107,7 @@ def test_where_people_alone_judge_a_hole_stays_until_somebody_speaks(tmp_path: P
     project.sweep()
     before = judge_holes(load_sweep(project.config))
     assert (before.graded, before.silent) == (0, before.holes)
-    assert "nobody spoke on" in str(before)
+    assert "the judge gave no grade for" in str(before)
     assert not read_holes(project.out), "silence is no answer that is kept"
     heard(golden, "q01")
     after = judge_holes(load_sweep(project.config))

@@ -75,7 +75,7 @@ def test_holes_are_judged_as_far_as_the_money_goes_and_then_on(
     golden = tmp_path / "golden" / "runs" / "demo"
     before = {path: path.read_bytes() for path in golden.iterdir() if path.is_file()}
     errors = judged.call("--judge-holes", "--max-usd", "0.004", code=7).stderr
-    assert "the budget is spent" in errors
+    assert "the budget is used up" in errors
     assert "next: raggs sweep" in errors and "--judge-holes" in errors
     some = in_order(judged)
     assert some

@@ -119,7 +119,7 @@ def test_grades_without_a_ranking(tmp_path, monkeypatch):
     assert told == ["stage prune has not finished: grades are exported without an order"] * len(list(EXPORTERS))
     assert (tmp_path / "trec" / "qrels.txt").stat().st_size and not (tmp_path / "trec" / "run.trec").stat().st_size
     monkeypatch.setattr(EXPORTERS.load("jsonl"), "NEEDS_ORDER", True)
-    with pytest.raises(NotFoundError, match=r"stage prune has not finished.*formats that need grades only: .*trec"):
+    with pytest.raises(NotFoundError, match=r"stage prune has not finished.*formats that need no ranking: .*trec"):
         export(run, tmp_path / "none", "jsonl")
     assert not (tmp_path / "none").exists()
 
@@ -143,5 +143,5 @@ def test_the_pool_where_the_corpus_is_gone(tmp_path):
     told: list[object] = []
     export(run, tmp_path / "out", "beir", hear=told.append)
     (_, note) = told
-    assert isinstance(note, Notice) and "corpus.jsonl holds the pooled passages only" in note.message
+    assert isinstance(note, Notice) and "corpus.jsonl contains only the pooled passages" in note.message
     assert json.loads((tmp_path / "out" / "meta.json").read_text())["corpus"] == "pool"

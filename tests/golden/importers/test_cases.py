@@ -67,7 +67,7 @@ def test_ids_that_are_given_stay(tmp_path: Path) -> None:
         ("ragas", [RAGAS[1] | {"reference_context_ids": [1, 2]}], "1 contexts and 2 ids"),
         ("ragas", [RAGAS[1] | {"reference_context_ids": ["a b"]}], "contains white space"),
         ("deepeval", {"goldens": []}, "expected a list"),
-        ("langsmith", [{"inputs": {"question": "Who?"}, "outputs": {"answer": "I"}}], "holds no grades"),
+        ("langsmith", [{"inputs": {"question": "Who?"}, "outputs": {"answer": "I"}}], "contains no grades"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(name: str, rows: object, said: str, tmp_path: Path) -> None:

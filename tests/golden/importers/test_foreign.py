@@ -193,8 +193,8 @@ def test_the_splits_that_there_are_are_named(tmp_path: Path) -> None:
     [
         (["nowhere", "--format", "trec"], 4, "no such file or folder"),
         (["theirs", "--format", "bear"], 2, "did you mean 'beir'?"),
-        (["theirs"], 2, "name it by --format: autorag, "),
-        (["empty.qrels", "--format", "trec"], 5, "holds no grades"),
+        (["theirs"], 2, "pass one of these to --format: autorag, "),
+        (["empty.qrels", "--format", "trec"], 5, "contains no grades"),
         (["spaced.json", "--format", "ranx"], 5, "white space"),
         (["torn.json", "--format", "ranx"], 5, "not valid JSON"),
         (["theirs", "--format", "beir", "--split", "dev", "--out", "theirs"], 2, "exists and contains something other"),

@@ -64,7 +64,7 @@ def test_a_lock_counts_grades_and_says_what_measures_are(project: Project, tmp_p
     lock.write_text(json.dumps(found, indent=2))
     call("audit", project.run, "--lock", lock)
     scores = ("-r", project.run, "-m", "mrr", "--lock", lock)
-    assert "says nothing of judgments" in call("eval", "-g", project.run, *scores, code=5).output
+    assert "contains no judgments" in call("eval", "-g", project.run, *scores, code=5).output
 
 
 def test_an_evaluation_is_held_to_the_set_that_the_lock_means(project: Project, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_evaluation_is_held_to_the_set_that_the_lock_means(project: Project, 
     lines = qrels.read_text().splitlines()
     qrels.write_text("\n".join([*lines[:-1], lines[-1][:-1] + ("0" if lines[-1][-1] != "0" else "3")]) + "\n")
     said = call("eval", "-g", tmp_path / "trec", *scores, code=5).output
-    assert "golden.lock:" in said and "means another golden set" in said and "judgments: digest is " in said
+    assert "golden.lock:" in said and "is the lock of another golden set" in said and "judgments: digest is " in said
     assert (
         "relevant is 3 here, but 4 in the lock"
         in call("eval", "-g", project.run, *scores, "--binary-at", 3, code=5).output
@@ -321,7 +321,7 @@ def test_the_remedy_of_a_lock_that_means_another_set_writes_it_again(
     follow(("audit", "runs/demo", "--lock", "golden.lock"))
     call("run", "--config", "raggs.yaml", "--set", "judge.judge.seed=9", "-q")
     refused = call("eval", "-g", "runs/demo", "-r", "runs/demo", "--lock", "golden.lock", code=5)
-    assert "if this set is meant: raggs audit runs/demo --write-lock golden.lock" in " ".join(refused.stderr.split())
+    assert "to accept this set: raggs audit runs/demo --write-lock golden.lock" in " ".join(refused.stderr.split())
     call("audit", "runs/demo", "--write-lock", "golden.lock")
     call("eval", "-g", "runs/demo", "-r", "runs/demo", "--lock", "golden.lock")
 

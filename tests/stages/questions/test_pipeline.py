@@ -63,7 +63,7 @@ def test_a_file_that_somebody_wrote_is_not_replaced(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     target = tmp_path / "questions.jsonl"
     target.write_text('{"_id": "mine", "text": "Mine?"}\n')
-    assert "is there already" in refused("questions", "--config", config)
+    assert "exists, and was not written by this run" in refused("questions", "--config", config)
     call("questions", "--config", config, "--force")
     call("questions", "--config", config, "--n", 5)  # its own file it may write again
     target.write_text(target.read_text().replace("What", "What exactly"))
@@ -159,7 +159,7 @@ def test_bad_input_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "does not generate questions of the type unanswerable" in found
     assert "no such folder" in refused("questions", "nowhere")
     assert "unknown asker 'litelm'" in refused("questions", "--config", config, "--asker", "litelm:m")
-    assert "both say what is asked about" in refused("questions", "docs", "--config", config)
+    assert "cannot be combined" in refused("questions", "docs", "--config", config)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "a.txt").write_text(" \n")
     assert "contains no" in refused("questions", "empty", "--out", "there/questions.jsonl", code=5)
