@@ -417,7 +417,7 @@ def _verdict_section(plan: ReadingPlan) -> Section:
     return Section(
         "Passages to label next",
         (
-            f"{round(unsure)} of {plural(pairs, 'verdict')} of {plural(len(plan.systems), 'system')} are uncertain now",
+            f"uncertain now: {round(unsure)} of {plural(pairs, 'verdict')} between {plural(len(plan.systems), 'system')}",
             f"{plural(len(plan.items), 'passage')} to label in about {minutes}, {plan.drawn} of them drawn at random",
             f"expected after labelling the plan: {pairs - sum(plan.after):.1f} uncertain verdicts",
         ),

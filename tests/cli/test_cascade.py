@@ -99,9 +99,12 @@ def test_the_big_model_is_asked_where_it_matters_and_every_page_says_so(server: 
 
 def test_a_cascade_that_costs_more_than_its_good_judge_alone_is_told(tmp_path: Path) -> None:
     project = paid(tmp_path, "http://127.0.0.1:9/v1")
-    assert "does not pay" not in call("run", "--config", project.config, "--dry-run").output
+    assert "the cascade saves nothing" not in call("run", "--config", project.config, "--dry-run").output
     project.change(llm={"prices": dict.fromkeys(PRICES, PRICES["openai/big"])})
-    assert "does not pay: openai/big alone would cost $" in call("run", "--config", project.config, "--dry-run").output
+    assert (
+        "the cascade saves nothing: openai/big alone would cost $"
+        in call("run", "--config", project.config, "--dry-run").output
+    )
 
 
 def test_the_share_that_was_sent_for_is_expected_of_the_next_run(server: TwoModels, tmp_path: Path) -> None:

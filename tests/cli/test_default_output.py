@@ -123,7 +123,7 @@ def test_two_judges_are_compared_in_one_table(labelled: Project) -> None:
     )
     said = call("judge", "compare", labelled.run, labelled.run.with_name("other")).stdout
     assert_short(said)
-    assert first(said).startswith(("A is closer", "Inconclusive"))
+    assert first(said).startswith(("A is closer", "It is inconclusive"))
 
 
 def test_an_edited_run_lists_findings_with_file_line_and_remedy(done: Project, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_progress_is_told_with_its_rate(tmp_path: Path, place: dict[str, Any]) -
         (
             [{"type": "elasticsearch", "name": name, "index": "i", "text_field": name} for name in "ab"],
             5,
-            "retrievers a and b search the same index i with different values of text_field",
+            "retrievers a and b search the index i with different values of text_field",
         ),
     ],
 )

@@ -192,7 +192,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         ("grade 0 cannot be the lowest relevant grade", "2 to 5"),
     ),
     "relevant from 9": (("-g", "qrels", "-r", "run", "--binary-at", "9"), 5, ("grade 9 cannot be",)),
-    "a gain of no grade": (("-g", "qrels", "-r", "run", "--gains", "9=4"), 2, ("9 is no grade", "1 to 5")),
+    "a gain of no grade": (("-g", "qrels", "-r", "run", "--gains", "9=4"), 2, ("9 is not a grade", "1 to 5")),
     "a gain that is no number": (("-g", "qrels", "-r", "run", "--gains", "5=much"), 2, ("'5=much'",)),
     "gains below 0": (("-g", "qrels", "-r", "run", "--gains", "1=-1"), 5, ("is not in 0 to 1000",)),
     "a gain of NaN": (("-g", "qrels", "-r", "run", "--gains", "1=nan"), 5, ("gains",)),

@@ -34,7 +34,7 @@ def test_a_plan_says_what_is_expected_of_it(made: Project, tmp_path: Path) -> No
     arguments = ("review", "plan", made.run, "--minutes", 10, "--reviews", tmp_path, "--out", tmp_path / "plan.jsonl")
     said = raggs(*arguments, env=narrow)
     assert said.returncode == 0, said.stderr
-    assert "of 9 verdicts between 3 systems unsure now" in said.stdout
+    assert "of 9 verdicts between 3 systems" in said.stdout
     assert "no randomly drawn passages are labelled yet" in said.stdout
     tables = [line for line in said.stdout.splitlines() if not line.startswith(("note", "sure  ", "turn  ", "/"))]
     assert max(map(len, tables)) <= 80
@@ -97,9 +97,9 @@ def test_systems_of_files(made: Project, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence", "code"),
     [
-        (("--minutes", "0"), "--minutes 0 is no time", 2),
-        (("--minutes", "nan"), "is no time", 2),
-        (("--random", "2"), "is not a share", 2),
+        (("--minutes", "0"), "--minutes 0 is not a positive number", 2),
+        (("--minutes", "nan"), "is not a positive number", 2),
+        (("--random", "2"), "is not between 0 and 1", 2),
         (("-m", "fame@3"), "fame", 2),
         (("--systems", "{folder}/nothing.trec"), "nothing.trec", 4),
         (("--systems", "{folder}/strange.trec"), "only one system is named", 2),

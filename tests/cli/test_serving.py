@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("--host", "0.0.0.0"), "--token SECRET", 2),
         (("--host", "example.org"), "--token SECRET", 2),
-        (("--token", "short"), "at least 16 characters", 2),
+        (("--token", "short"), "at least 16 ASCII characters", 2),
         (("--overlap", "2"), "--overlap 2 is outside 0..1", 2),
         (("--sample", "100000"), "cannot draw 100000 of 1000 passages", 2),
         (("--plan", "plan.jsonl", "--sample", "3"), "pass --plan or --sample", 2),

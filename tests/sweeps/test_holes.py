@@ -119,5 +119,5 @@ def test_where_people_alone_judge_a_hole_stays_until_somebody_speaks(tmp_path: P
 def test_labels_have_no_judge(tmp_path: Path) -> None:
     project = make_sweep(tmp_path)
     project.sweep()
-    with pytest.raises(UsageError, match="needs a run of raggs"):
+    with pytest.raises(UsageError, match="needs a golden set that is a run of raggs"):
         judge_holes(load_sweep(project.config))

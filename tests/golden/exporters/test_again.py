@@ -102,5 +102,5 @@ def test_lists_that_stay_are_named(tmp_path: Path) -> None:
     (out / "runs" / "mine.trec").write_text("q00 Q0 p001 1 1.0 mine\n")
     export_run(open_run(folder), "trec", out, hear=told.append)
     said = [news.message for news in told if isinstance(news, Notice)]
-    assert [each for each in said if "mine.trec" in each and "stays" in each], said
+    assert [each for each in said if "mine.trec" in each and "was not removed" in each], said
     assert not any("bm25.trec" in each for each in said)

@@ -88,7 +88,7 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["--format", "bier"], "did you mean 'beir'?"),
-        (["--format", "beir", "--split", "../up"], "is no name of a split"),
+        (["--format", "beir", "--split", "../up"], "is not a valid name"),
         (["--format", "trec", "--grades", "binary", "--binary-at", "1"], "--binary-at to 2..5"),
     ],
 )
