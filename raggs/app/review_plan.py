@@ -414,10 +414,11 @@ def plan_json(plan: ReadingPlan) -> str:
 def _verdict_section(plan: ReadingPlan) -> Section:
     pairs, unsure = plan.pairs * len(plan.measures), plan.pairs * len(plan.measures) - sum(plan.sure)
     minutes = f"{plan.seconds / 60:.0f} minutes"
+    verdicts = f"{plural(pairs, 'verdict')} between {plural(len(plan.systems), 'system')}"
     return Section(
         "Passages to label next",
         (
-            f"uncertain now: {round(unsure)} of {plural(pairs, 'verdict')} between {plural(len(plan.systems), 'system')}",
+            f"uncertain now: {round(unsure)} of {verdicts}",
             f"{plural(len(plan.items), 'passage')} to label in about {minutes}, {plan.drawn} of them drawn at random",
             f"expected after labelling the plan: {pairs - sum(plan.after):.1f} uncertain verdicts",
         ),
