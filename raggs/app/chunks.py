@@ -311,9 +311,7 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
     cutters, embeddings = _chunkers(request, workspace), _embeddings(request, workspace, listen)
     cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, embeddings)
     if request.baseline is not None and request.baseline not in names:
-        raise UsageError(
-            f"--baseline: no system has the name {request.baseline!r}", remedy=did_you_mean(request.baseline, names)
-        )
+        raise UsageError(f"no system has the name {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
     documents = read_documents(request.corpus)
     numbered = open_questions(request.questions, listen)
     lines, asked_for = {qid: line for qid, (line, _) in numbered.items()}, {qid: q for qid, (_, q) in numbered.items()}
@@ -407,14 +405,9 @@ def open_questions(path: Path, listen: Listener = ignore_event) -> Mapping[str, 
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:
     """Parse cutoffs: each is a positive integer or "min"."""
-    words = split_names(
-        [each.lower() for each in given], "cutoff", "write a positive number, min, or several with commas: min,5,10"
-    )
+    words = split_names([each.lower() for each in given], "cutoff", "write a number, min, or several: min,5,10")
     if wrong := next((word for word in words if word != MIN and not (word.isdecimal() and int(word) > 0)), None):
-        raise UsageError(
-            f"-k {wrong}: neither a number of chunks nor min",
-            remedy="write a positive number, min, or several with commas: min,5,10",
-        )
+        raise UsageError(f"-k {wrong}: neither a number nor min", remedy="write a number, min, or several: min,5,10")
     return tuple(MIN if word == MIN else int(word) for word in words)
 
 

@@ -189,9 +189,7 @@ def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[
 
 def _unlisted(name: str, hits: Hits) -> str:
     missing = int((~hits.returned).sum())
-    return (
-        f"{name} has no list for {plural(missing, 'judged query')}; a query without a list scores 0" if missing else ""
-    )
+    return f"{name} has no list for {plural(missing, 'judged query')}; they score 0" if missing else ""
 
 
 def _measures(names: Sequence[str], old: GoldenSide, new: GoldenSide) -> list[MeasureSpec]:
@@ -254,9 +252,7 @@ def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
     joined = [replace(after, run=_joined_run(before.run, after.run)) for before, after in zip(old, new, strict=True)]
     alike = old[0].origin.retrieved == new[0].origin.retrieved
     said = "" if alike else ", because the runs retrieved different lists"
-    return _ScoredSets(
-        joined, joined, (f"systems: the retrievers of both runs; the lists of NEW are scored with both sets{said}",)
-    )
+    return _ScoredSets(joined, joined, (f"systems: the retrievers of both runs, with the lists of NEW{said}",))
 
 
 def _joined_run(old: Run, new: Run) -> Run:
@@ -580,9 +576,7 @@ def _compare_why(report: RunsReport) -> Iterator[str]:
     for part in report.stages:
         if part.result == "other":
             more = f"; and {len(part.reasons) - MAX_REASONS} more" if len(part.reasons) > MAX_REASONS else ""
-            reasons = (
-                "; ".join(part.reasons[:MAX_REASONS]) or "the result differs, although inputs and settings are equal"
-            )
+            reasons = "; ".join(part.reasons[:MAX_REASONS]) or "same inputs, but another result"
             yield f"{part.stage}: {reasons}{more}"
 
 

@@ -310,19 +310,16 @@ def _corrections(subject: JudgedFiles | JudgedSystems, asked: AnalysisRequest) -
 
     if isinstance(subject, JudgedSystems):
         raise UsageError(
-            "scores of data in memory cannot be corrected with human labels",
-            remedy="evaluate JudgedFiles, or raggs eval --reviews",
+            "scores of data in memory cannot be corrected", remedy="evaluate JudgedFiles, or raggs eval --reviews"
         )
     return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)
 
 
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> EvalReport:
     if request.analyses.reviews is not None:
-        raise UsageError(
-            "scores of samples cannot be corrected with human labels", remedy="--reviews needs --golden RUN_DIRECTORY"
-        )
+        raise UsageError("scores of samples cannot be corrected", remedy="--reviews needs --golden RUN_DIRECTORY")
     if request.gates.lock is not None:
-        raise UsageError("samples have no golden set that a golden.lock could match", remedy="--lock needs --golden")
+        raise UsageError("samples have no golden set to match", remedy="--lock needs --golden")
     from raggs.evaluation.samples import DEFAULT_K, merged_by_cutoff, open_samples
 
     read = open_samples(subject.samples, subject.outputs)

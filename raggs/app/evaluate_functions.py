@@ -115,10 +115,7 @@ def _search_one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, flo
 def _scores_from_list(found: object, at: str) -> dict[str, float]:
     if inspect.iscoroutine(found):
         found.close()
-        raise DataError(
-            f"{at}: the function returned a coroutine",
-            remedy="pass the async function itself, not a function that calls it",
-        )
+        raise DataError(f"{at}: the function returned a coroutine", remedy="pass the async function itself")
     if isinstance(found, Mapping):
         pairs = sorted(((key, as_real(value, at)) for key, value in found.items()), key=lambda pair: -pair[1])
         return _check_unique([(as_id(key, at), score) for key, score in pairs], at)
@@ -128,17 +125,15 @@ def _scores_from_list(found: object, at: str) -> dict[str, float]:
     if not any(paired):
         return _check_unique([(as_id(each, at), -float(place)) for place, each in enumerate(found)], at)
     if not all(paired):
-        raise DataError(f"{at}: some ids have scores and others do not: {describe_value(found)}", remedy=LIST_REMEDY)
+        raise DataError(f"{at}: only some ids have scores: {describe_value(found)}", remedy=LIST_REMEDY)
     return _falling([(as_id(each[0], at), as_real(each[1], at)) for each in found], at)
 
 
 def _falling(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
     for (_, better), (doc_id, score) in pairwise(pairs):
         if score > better:
-            said = f"{at}: passage {doc_id} with score {score:g} comes after a passage with the lower score {better:g}"
-            raise DataError(
-                said, remedy="return higher scores for better passages (negate distances), or only ids, best first"
-            )
+            said = f"{at}: passage {doc_id} with score {score:g} comes after one with {better:g}"
+            raise DataError(said, remedy="return higher scores for better passages, or only ids, best first")
     return _check_unique(pairs, at)
 
 
@@ -197,9 +192,7 @@ class EvalInputs:
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(f"two systems have the name {twice}", remedy="give each system its own name")
         if not systems:
-            raise UsageError(
-                "no system to evaluate", remedy="pass a function as search, or lists as runs={name: lists}"
-            )
+            raise UsageError("no system to evaluate", remedy="pass search=FUNCTION, or runs={name: lists}")
         return JudgedSystems(golden, tuple(systems))
 
 

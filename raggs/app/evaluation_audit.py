@@ -93,7 +93,7 @@ def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
     other = (
         ()
         if report.raggs == __version__
-        else (f"whether raggs {report.raggs}, which wrote the file, computes the same values as {__version__}",)
+        else (f"whether raggs {report.raggs}, which wrote it, agrees with {__version__}",)
     )
     return found, values, (*UNCHECKED, *other)
 

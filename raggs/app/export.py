@@ -90,11 +90,7 @@ def export_run(
         exporter = kind(ExportOptions(scale, passages, split, contents))
         files = exporter.write(golden, folder)
     for path in _strange_lists(files):
-        hear(
-            Notice(
-                f"{path} is from another export and was not removed; raggs eval scores it as a system of this folder"
-            )
-        )
+        hear(Notice(f"{path} is from another export and was not removed; raggs eval scores it, too"))
     return ExportResult(tuple(files), exporter.losses(contents))
 
 
@@ -278,11 +274,9 @@ def _format(path: Path, asked: str | None) -> str:
     if found:
         return found
     if RunStore(path).exists:
-        raise UsageError(
-            f"{path} is a run of raggs", remedy=f"to write its golden set for other tools: raggs export {path}"
-        )
+        raise UsageError(f"{path} is a run of raggs", remedy=f"to export its golden set: raggs export {path}")
     known = ", ".join(formats.IMPORTERS)
-    raise UsageError(f"the format of {path} cannot be detected", remedy=f"pass one of these to --format: {known}")
+    raise UsageError(f"unknown format of {path}", remedy=f"pass --format: {known}")
 
 
 def _through(

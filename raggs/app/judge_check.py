@@ -196,9 +196,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     left_out = _left_out(said, held, set(present.values()), len(both) - len(machine), len(machine) - len(cases))
     if not cases:
         raise DataError(
-            f"no blind human label for {run.folder}",
-            where=store.path,
-            remedy=_remedy(left_out, run.folder),
+            f"no blind human label for {run.folder}", where=store.path, remedy=_remedy(left_out, run.folder)
         )
     whole = _check_cases(cases, confidence, seed)
     return JudgeCheck(
@@ -230,7 +228,7 @@ def _remedy(left_out: ExcludedLabels, run: Path) -> str:
         return f"{own}: set judge.human_first to store both grades; {blind}"
     if not left_out.seen:
         return blind
-    return f"labels count only if they were given before seeing a grade (imported labels need `blind`); {blind}"
+    return f"labels count only if they are blind; {blind}"
 
 
 def _left_out(
@@ -399,11 +397,7 @@ def _judgelayout_calibrated(found: GradeCalibration) -> Section:
 
 
 def _by_mean(found: GradeCalibration) -> str:
-    kept = (
-        "--calibration has both maps"
-        if found.by_mean
-        else "not better, so --calibration has only the map of single grades"
-    )
+    kept = "--calibration has both maps" if found.by_mean else "no better, so only the map of the grade is written"
     return f"mean error {found.error_by_mean:.2f} with a map of the judge's mean answer instead of its grade: {kept}"
 
 

@@ -358,8 +358,7 @@ def compare_members(
     meant = [_matching_members(part, known) for part in members or known]
     if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:
         raise UsageError(
-            "--members must identify two different members of the panel",
-            remedy=f"pass two of these: {', '.join(known)}",
+            "--members must identify two different members", remedy=f"pass two of these: {', '.join(known)}"
         )
     first, second = (judged_by(run, name) for [name] in meant)
     return _compare_grades(first, second, folder, confidence, seed)
@@ -482,9 +481,7 @@ def _unmatched(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem])
 def _nothing_common_reason(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> str:
     if not {question for question, _ in ours} & {question for question, _ in theirs}:
         return "the runs have no query in common"
-    return (
-        "no passage was graded by both judges" if ours.keys() & theirs.keys() else "the runs have no passage in common"
-    )
+    return "no passage was graded by both judges" if ours.keys() & theirs.keys() else "no common passage"
 
 
 SIDE_NAMES = ("A", "B")
@@ -557,9 +554,7 @@ def _more_reviews_sentence(near: JudgesVersusHumans, unread: int) -> str:
     within = f"A's gain is between {gain.low:+z.2f} and {gain.high:+z.2f} grades"
     if near.more is None or not unread:
         return f"{within}; use the cheaper one"
-    return (
-        f"{within}; about {plural(near.more, 'more label')} would decide, preferably on passages with different grades"
-    )
+    return f"{within}; about {plural(near.more, 'more label')} would decide, best where the judges differ"
 
 
 def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:

@@ -363,9 +363,7 @@ def _notes(
             notes.append(f"{outside:,} of {known:,} passages of {system.name} are in no pool and count as not relevant")
     spent = float(seconds[chosen.items].sum()) / 60
     if spent < 0.9 * request.minutes and len(chosen.items) < len(seconds):
-        notes.append(
-            f"the plan is shorter than {request.minutes:g} minutes: no other passage that fits could change a verdict"
-        )
+        notes.append(f"no other passage that fits into {request.minutes:g} minutes could change a verdict")
     return notes
 
 

@@ -274,8 +274,7 @@ class RunServices(ConfiguredParts):
             retriever.check()
             if retriever.needs_vectors(retriever.config) and self.embedder is None:
                 raise DataError(
-                    f"retriever {name} needs embed.embedder, which is null",
-                    remedy=f"set an embedder, or remove {name}",
+                    f"retriever {name} needs embed.embedder, which is null", remedy=f"set an embedder, or remove {name}"
                 )
 
     def check_keys(self, stages: Collection[str] = GOLDEN.order) -> None:
