@@ -89,7 +89,7 @@ def test_nothing_to_compare_is_said(made: Project, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no blind human label"):
         check_judge(open_run(made.run), tmp_path)
     speak(made.run, tmp_path, above, blind=False)
-    with pytest.raises(DataError, match="labels count only if they were given before seeing a grade"):
+    with pytest.raises(DataError, match="labels count only if they are blind"):
         check_judge(open_run(made.run), tmp_path)
 
 

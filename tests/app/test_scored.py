@@ -128,7 +128,7 @@ def _raises(question: str, k: int) -> list[str]:
         (lambda q, k: later(q, k), DataError, "the function returned a coroutine"),
         (lambda q, k: [("d", 10**400)], DataError, "is not a finite number"),
         (lambda q, k: "doc-1", DataError, "not a list"),
-        (lambda q, k: ["d", ("e", 1.0)], DataError, "some ids have scores and others do not"),
+        (lambda q, k: ["d", ("e", 1.0)], DataError, "only some ids have scores"),
         (lambda q, k: [("d", 0.1), ("e", 0.2)], DataError, "return higher scores for better passages"),
         (lambda q, k: [("d", float("nan"))], DataError, "nan .* is not a finite number"),
         (lambda q, k: [{"id": "d"}], DataError, "is not an id"),

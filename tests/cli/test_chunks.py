@@ -94,7 +94,7 @@ def test_vectors_are_kept_for_the_next_time(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("-k", "0"), 2, "-k 0: neither a number of chunks nor min"),
+        (("-k", "0"), 2, "-k 0: neither a number nor min"),
         (("--baseline", "paragraphs:21"), 2, "did you mean 'paragraphs:20'"),
         (("--embedders", "wordlama"), 2, "did you mean 'wordllama'"),
         (("--questions", "q.txt"), 2, "q.txt: unknown query format"),

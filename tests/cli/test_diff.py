@@ -226,7 +226,7 @@ def test_systems_without_lists_for_new_questions_are_told(tmp_path: Path, system
     old, new = labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "good", [*QUERIES, "q99"])
     report = found(old, new, *systems)
     assert report["questions"]["added"] == ["q99"]
-    assert "under NEW: good has no list for 1 judged query; a query without a list scores 0" in report["warnings"]
+    assert "under NEW: good has no list for 1 judged query; they score 0" in report["warnings"]
 
 
 def test_adapters_in_lists_are_compared_by_name() -> None:

@@ -193,7 +193,7 @@ def test_the_splits_that_there_are_are_named(tmp_path: Path) -> None:
     [
         (["nowhere", "--format", "trec"], 4, "no such file or folder"),
         (["theirs", "--format", "bear"], 2, "did you mean 'beir'?"),
-        (["theirs"], 2, "pass one of these to --format: autorag, "),
+        (["theirs"], 2, "pass --format: autorag, "),
         (["empty.qrels", "--format", "trec"], 5, "contains no grades"),
         (["spaced.json", "--format", "ranx"], 5, "white space"),
         (["torn.json", "--format", "ranx"], 5, "not valid JSON"),
