@@ -90,11 +90,7 @@ def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
             UNCHECKED,
         )
     found += [AuditFinding(file.name, None, said) for said in _differences(report, fresh)]
-    other = (
-        ()
-        if report.raggs == __version__
-        else (f"whether raggs {report.raggs}, which wrote it, agrees with {__version__}",)
-    )
+    other = () if report.raggs == __version__ else (f"whether raggs {report.raggs}, its writer, agrees",)
     return found, values, (*UNCHECKED, *other)
 
 

@@ -353,7 +353,7 @@ def targets(config: RunConfig) -> list[VectorPlace]:
     corpus = corpora.REGISTRY.of(config.corpus).index_place(config.corpus)
     if corpus is not None and (corpus.url, corpus.index) in found:
         raise UsageError(
-            f"the corpus is read from the index {corpus.index} itself", remedy="there is nothing to load: use raggs run"
+            f"the corpus is read from the index {corpus.index} itself", remedy="nothing to load: use raggs run"
         )
     return [place for _, place in found.values()]
 

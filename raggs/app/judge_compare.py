@@ -357,9 +357,7 @@ def compare_members(
         raise UsageError(said, remedy="to compare two runs: raggs judge compare A B")
     meant = [_matching_members(part, known) for part in members or known]
     if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:
-        raise UsageError(
-            "--members must identify two different members", remedy=f"pass two of these: {', '.join(known)}"
-        )
+        raise UsageError("--members must identify two different members", remedy=f"choose from: {', '.join(known)}")
     first, second = (judged_by(run, name) for [name] in meant)
     return _compare_grades(first, second, folder, confidence, seed)
 

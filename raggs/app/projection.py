@@ -132,9 +132,7 @@ def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str
         if name and name not in (GOLDEN, *systems):
             raise UsageError(f"--corpus {spec}: no system has the name {name}", remedy=did_you_mean(name, systems))
         if name in found:
-            raise UsageError(
-                f"--corpus {spec}: a second corpus for {name or 'all systems'}", remedy="write SYSTEM=CONFIG"
-            )
+            raise UsageError(f"--corpus {spec}: a second corpus for {name or 'all'}", remedy="write SYSTEM=CONFIG")
         found[name] = Path(place)
     return found
 

@@ -329,9 +329,7 @@ def import_logs(request: ImportRequest, listen: Listener = ignore_event) -> Ques
     if not sound and not flagged:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in read.dropped.most_common())
         said = f"none of {plural(read.entries, 'entry')} is a question" + (f" ({reasons})" if reasons else "")
-        raise DataError(
-            said, where=request.logs[0], remedy="check the file, or name the column of the texts: --column NAME"
-        )
+        raise DataError(said, where=request.logs[0], remedy="check the file, or pass --column NAME")
     kept = _merge_near_duplicates(sound, request)
     questions = tuple(_query(each, read, request) for each in kept)
     aside = tuple(_query(each, read, request, told.kinds.get(each.text, ())) for each in flagged)

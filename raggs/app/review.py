@@ -143,9 +143,7 @@ def set_grade(
     if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
         raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}", remedy="pass 1 to 5, or ? if in doubt")
     if len(note) > MAX_NOTE_CHARS:
-        raise UsageError(
-            f"the note has {len(note):,} characters; the maximum is {MAX_NOTE_CHARS:,}", remedy="shorten it"
-        )
+        raise UsageError(f"the note has {len(note):,} characters; at most {MAX_NOTE_CHARS:,}", remedy="shorten it")
     query, passage = find_item(run, qid, doc_id)
     store = ReviewStore(reviews_of(run.folder, folder))
     name = store.spelling(reviewer(who))

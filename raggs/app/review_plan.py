@@ -277,9 +277,7 @@ def keep_plan(plan: ReadingPlan, file: Path) -> None:
 
 def _check(request: PlanRequest) -> None:
     if not 0 < request.minutes < float("inf"):
-        raise UsageError(
-            f"--minutes {request.minutes:g} is not a positive number", remedy="pass, for example, --minutes 60"
-        )
+        raise UsageError(f"--minutes {request.minutes:g} is not a positive number", remedy="e.g. --minutes 60")
     if not 0 <= request.share <= 1:
         raise UsageError(f"--random {request.share:g} is not between 0 and 1", remedy="pass, for example, --random 0.1")
 

@@ -156,9 +156,7 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
         UsageError: `run_id` is not a valid folder name.
     """
     if run_id is not None and not re.fullmatch(RUN_NAME, run_id):
-        raise UsageError(
-            f"{run_id!r} is not a valid name of a run", remedy="use letters, digits, dots, dashes and underscores"
-        )
+        raise UsageError(f"{run_id!r} is not a run name", remedy="use letters, digits, dots, dashes and underscores")
     return config.workspace / (run_id or config.name)
 
 

@@ -215,7 +215,7 @@ def test_bad_input(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (["run", "--config", "{config}", "--set", "rank.max_calls"], 2, ("--set", "key=value")),
         (["run", "--config", "{config}", "--set", "rank.max_calls=many"], 5, ("--set rank.max_calls", "integer")),
         (["run", "--config", "{config}", "--set", "retrieve.retrievers.7.k=1"], 5, ("entries 0 to 1",)),
-        (["run", "--config", "{config}", "--run-id", "../x"], 2, ("'../x' is not a valid name of a run",)),
+        (["run", "--config", "{config}", "--run-id", "../x"], 2, ("'../x' is not a run name",)),
         (["status", "nowhere"], 4, ("no run here",)),
         (["audit", "nowhere"], 4, ("no run here",)),
         (["why", "nowhere", "juge"], 2, ("did you mean 'judge'",)),

@@ -144,7 +144,7 @@ def test_measures_in_characters_need_places(runs: tuple[Path, Path]) -> None:
         (("--corpus", "x.yaml"), 2, "add --project"),
         (("--project", "--corpus", "x.yaml"), 4, "x.yaml"),
         (("--project", "--corpus", "other=x.yaml"), 2, "no system has the name other"),
-        (("--project", "--corpus", "x.yaml", "--corpus", "y.yaml"), 2, "a second corpus for all systems"),
+        (("--project", "--corpus", "x.yaml", "--corpus", "y.yaml"), 2, "a second corpus for all"),
         (("--project", "--uncertainty"), 2, "does not record the uncertainty"),
         (("--project", "--condensed", "-m", "span_recall4@5"), 5, "without --condensed"),
     ],

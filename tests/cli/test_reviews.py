@@ -66,7 +66,7 @@ def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str])
         (("{qid}", "{doc}", "4", "--annotator", "x" * 81), "1 to 80 characters", 2),
         (
             ("{qid}", "{doc}", "4", "--note", "x" * 20_000),
-            "the note has 20,000 characters; the maximum is 10,000",
+            "the note has 20,000 characters; at most 10,000",
             2,
         ),
     ],
