@@ -86,7 +86,7 @@ def _relative_path(path: Path, cache: Cache) -> str:
     return str(path.relative_to(cache.folder.parent))
 
 
-# What an audit reports as not checked, because the run directory alone is not enough.
+# Reported as not checked, because these checks need more than the run directory.
 UNCHECKED = (
     "whether the corpus and the queries changed after the run",
     "whether the recorded answers and vectors are those of the model",
@@ -108,7 +108,7 @@ class Audit:
         findings: all mismatches; empty if the run matches its manifest.
         unfinished: stages that have not finished; their partial results were audited too.
         records: number of records that were read and checked.
-        unchecked: what could not be checked.
+        unchecked: checks that were not possible.
         notes: remarks that are not findings.
         of: kind of object that was audited.
         answered: for each model, a sentence on the snapshot that answered; empty if no model was called.

@@ -247,7 +247,7 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
 def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
     """Return the retrievers of two runs with one list per query: the list of NEW, or of OLD if NEW lacks the query."""
     if old[0].origin.other_corpus(new[0].origin):
-        said = "the runs search different corpora: each set scores the lists of its own run"
+        said = "the runs search different corpora: with each set, the lists of its run are scored"
         return _ScoredSets(old, new, (), (said,))
     joined = [replace(after, run=_joined_run(before.run, after.run)) for before, after in zip(old, new, strict=True)]
     alike = old[0].origin.retrieved == new[0].origin.retrieved

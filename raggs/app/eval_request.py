@@ -151,7 +151,7 @@ ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.que
 
 
 def with_sources(report: EvalReport, request: EvalRequest, folder: Path) -> EvalReport:
-    """Add the input files and options to a report, so that an audit can evaluate them again.
+    """Return the report with its input files and options, so that an audit can evaluate them again.
 
     Args:
         folder: folder of eval.json; stored paths are relative to it.

@@ -38,7 +38,7 @@ class DefinedMean(measures.MeanAgg):
     """The mean over the queries for which a measure is defined."""
 
     def add(self, value: float) -> None:
-        """Add the value of one query; skip it if it is undefined."""
+        """Take the value of one query, unless it is undefined."""
         if not math.isnan(value):
             super().add(value)
 

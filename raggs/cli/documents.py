@@ -295,7 +295,7 @@ def show_per_query(report: EvalReport) -> None:
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
 
 
-# These columns are always shown: system, score, latency, price. To make room, names are broken and intervals omitted.
+# These columns are always shown: system, score, latency, price. If necessary, names are broken and intervals omitted.
 MIN_COLUMNS = 4
 MAX_TEXT_SHARE = 0.42  # maximum share of the screen's width for a name; longer names are broken into lines
 PIECE = re.compile(r"[^+ ]*[+ ]?")

@@ -182,7 +182,7 @@ def _options(group: type) -> Iterator[Parameter]:
 
 
 def approver(yes: bool, quiet: bool = False) -> Approve:
-    """Return a function that asks the user on a terminal to approve new addresses; with `yes`, it approves all.
+    """Return a function that prompts the user on a terminal to approve new addresses; `yes` approves all.
 
     New addresses are always printed before they are used.
     """
@@ -242,6 +242,6 @@ def sufficient_cap(cap: BudgetCap, left: float | None) -> str:
 
 
 def typed(path: Path) -> str:
-    """Return a path as text for a command. It is relative to the working directory if it lies inside."""
+    """Return a path as text for a command. A path inside the working directory is relative."""
     found = str(relative_to_cwd(path))
     return shlex.quote(str(path) if found.startswith("-") else found)

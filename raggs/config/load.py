@@ -33,7 +33,7 @@ from raggs.config.source import (
 )
 
 S = TypeVar("S", bound=Settings)
-# Stands in error messages for the file name if the settings are a mapping. Paths in the mapping are relative to the
+# Replaces the file name in error messages if the settings are a mapping. Paths in the mapping are relative to the
 # current folder.
 IN_MEMORY = Path("settings in memory")
 # keys that occur in only one kind of file

@@ -108,7 +108,7 @@ class RunConfig(Settings):
     )
     questions: QuestionsConfig = QuestionsConfig()
     execution: Effort[ExecutionSpec] = Field(
-        {"type": "local"}, validate_default=True, description="where the work runs: on this machine or on a cluster"
+        {"type": "local"}, validate_default=True, description="execution of the work: on this machine or on a cluster"
     )
 
     @model_validator(mode="after")
