@@ -289,6 +289,25 @@ def test_settings_are_remembered(browser: Any, tmp_path: Path) -> None:
         assert ada.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
 
 
+def test_agreement_in_words(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 2, 8)
+    with served(run, overlap=1, repeats=0) as address:
+        ada, bo = Annotator(browser, address), Annotator(browser, address, "bo")
+        for each in (ada, bo):
+            each.view("Agreement", "table")
+            each.has("#view", "agreement is unknown")
+            each.view("Grade", "#work:not([hidden])")
+            for number in range(16):
+                key = str(int(each.text()[8]) % 4 + (1 if each is ada or number % 3 else 2))
+                each.page.wait_for_timeout(260)
+                each.press(key)
+                each.saved()
+        bo.view("Agreement", ".matrices table")
+        bo.has("#view", "too few shared passages to be sure: 16, needs about")
+        assert bo.page.locator("td.same1, td.same2, td.same3").count() > 1
+        assert ada.complaints + bo.complaints == []
+
+
 def luminance(colour: str) -> float:
     parts = [int(each) / 255 for each in colour[colour.index("(") + 1 : -1].split(",")[:3]]
     red, green, blue = (each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)

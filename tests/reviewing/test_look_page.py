@@ -101,6 +101,32 @@ def test_a_hit_leads_to_its_passage_and_the_list_can_be_sorted(browser: Any, add
     assert "unknown question 'q?99'" in unknown.page.inner_text("#trouble")
 
 
+def test_filters_are_remembered_and_a_link_is_copied(browser: Any, address: str) -> None:
+    window = Window(browser, deep(address, "/look"), permissions=["clipboard-read", "clipboard-write"])
+    window.page.wait_for_selector("#questions a")
+    window.press("/")
+    window.page.keyboard.type("amber")
+    window.page.select_option("#sort", "few")
+    found = ids(window)
+    assert 0 < len(found) < 12
+    window.page.reload()
+    window.page.wait_for_selector("#questions a")
+    now = (ids(window), window.page.input_value("#search"), window.page.input_value("#sort"))
+    assert now == (found, "amber", "few")
+    window.press("j")
+    assert heading(window) == found[0]
+    window.press("?")
+    window.page.wait_for_selector("#hint:not([hidden])")
+    window.page.get_by_role("button", name="Copy link").focus()
+    window.press("Enter")
+    window.told("#link", "Link copied")
+    assert window.page.evaluate("navigator.clipboard.readText()").endswith(f"/look/{found[0]}")
+    window.page.get_by_role("button", name="System theme").click()
+    window.page.get_by_role("button", name="Light theme").click()
+    assert window.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert window.complaints == []
+
+
 def test_hostile_texts_are_text(browser: Any, made: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made, tmp_path / "runs" / "copy")
     texts = iter(XSS * 100)

@@ -1,4 +1,5 @@
-// Look: the questions of a run, to be searched, filtered and read. Nothing is written; all that comes is set as text.
+// The view Look: the queries of a run, to search, filter and read. It stores nothing; all data from the server is text.
+import { copy } from "./el.js";
 import { WORDS } from "./lookwords.js";
 import { post } from "./waiting.js";
 
@@ -16,6 +17,13 @@ const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase
 const state = { language: "en", run: 0, all: [], shown: [], drawn: 0, open: null, sheet: null };
 const words = () => WORDS[state.language];
 
+// The search and the filters, which a reload keeps.
+const FILTERS = ["search", "sort", "tongue", "kind"];
+const was = (() => { try { return JSON.parse(localStorage.getItem("raggs.look")) || {}; } catch { return {}; } })();
+function remember() {
+  try { localStorage.setItem("raggs.look", JSON.stringify(Object.fromEntries(FILTERS.map((id) => [id, $(id).value])))); } catch { /* storage is disabled */ }
+}
+
 function trouble(error) {
   $("trouble").hidden = !error;
   $("trouble").textContent = !error ? "" : error.status ? words().refused(error.message) : words().offline;
@@ -29,11 +37,11 @@ function options(box, entries, chosen) {
 
 function choices() {
   const said = words(), of = (name) => [...new Set(state.all.map((each) => each[name]))].filter(Boolean).sort();
-  options($("sort"), Object.entries(said.sorts), $("sort").value || "id");
+  options($("sort"), Object.entries(said.sorts), $("sort").value || was.sort || "id");
   for (const [box, select, name] of [["languages", "tongue", "language"], ["kinds", "kind", "kind"]]) {
     const found = of(name);
     $(box).hidden = found.length < 2;
-    options($(select), [["", said.all], ...found.map((each) => [each, each])], $(select).value);
+    options($(select), [["", said.all], ...found.map((each) => [each, each])], $(select).options.length > 1 ? $(select).value : was[select] || "");
   }
 }
 
@@ -79,6 +87,7 @@ async function open(id, move = true) {
   document.body.classList.toggle("open", Boolean(id));
   for (const each of document.querySelectorAll("#questions a")) each.dataset.id === id ? each.setAttribute("aria-current", "page") : each.removeAttribute("aria-current");
   $("hint").hidden = Boolean(id);
+  $("link").hidden = !id;
   steps();
   if (!id) { $("question").hidden = true; trouble(null); return; }
   try {
@@ -139,6 +148,8 @@ function speak() {
   for (const each of document.querySelectorAll("[data-label]")) each.setAttribute("aria-label", said[each.dataset.label]);
   $("language").textContent = said.other;
   $("language").lang = state.language === "en" ? "fr" : "en";
+  $("link").textContent = said.link;
+  $("theme").textContent = said.themes[theme.now];
   labelled($("earlier"), said.earlier, "k");
   labelled($("later"), said.later, "j");
   choices();
@@ -155,8 +166,7 @@ async function load(run) {
   options($("run"), found.runs.map((name, place) => [String(place), name]), String(run));
 }
 
-$("search").addEventListener("input", () => { filter(); steps(); });
-for (const id of ["sort", "tongue", "kind"]) $(id).addEventListener("change", () => { filter(); steps(); });
+for (const id of FILTERS) $(id).addEventListener(id === "search" ? "input" : "change", () => { filter(); steps(); remember(); });
 $("run").addEventListener("change", async () => {
   try { await load(Number($("run").value)); speak(); open(""); } catch (error) { trouble(error); }
 });
@@ -169,9 +179,15 @@ $("questions").addEventListener("click", (event) => {
 $("earlier").addEventListener("click", () => step(-1));
 $("later").addEventListener("click", () => step(1));
 $("back").addEventListener("click", back);
+$("link").addEventListener("click", async () => {
+  await copy(location.href);
+  $("link").textContent = words().copied;
+  setTimeout(() => { $("link").textContent = words().link; }, 2000);
+});
+$("theme").addEventListener("click", () => { theme.turn(); $("theme").textContent = words().themes[theme.now]; });
 $("language").addEventListener("click", () => {
   state.language = state.language === "en" ? "fr" : "en";
-  try { localStorage.setItem("raggs.language", state.language); } catch { /* a browser that keeps nothing */ }
+  try { localStorage.setItem("raggs.language", state.language); } catch { /* storage is disabled */ }
   speak();
 });
 window.addEventListener("popstate", () => open(asked(), false));
@@ -181,12 +197,13 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), Escape: () => state.open && back() }[event.key];
+  const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), Escape: () => state.open && back(), "?": () => { $("hint").hidden = !$("hint").hidden; } }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
 
 async function start() {
-  try { state.language = localStorage.getItem("raggs.language") || (navigator.language.startsWith("fr") ? "fr" : "en"); } catch { /* as above */ }
+  try { state.language = localStorage.getItem("raggs.language") || (navigator.language.startsWith("fr") ? "fr" : "en"); } catch { /* storage is disabled */ }
+  $("search").value = was.search || "";
   speak();
   try {
     await load(Number(new URLSearchParams(location.search).get("run")) || 0);

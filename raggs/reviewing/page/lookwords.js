@@ -1,16 +1,16 @@
-// What the page for looking says, by language; `sheet` are the words of a question's sheet, English ones being its own.
+// Texts of the view Look, by language. `sheet` has the texts of a query's sheet, which is English by default.
 export const WORDS = {
   en: {
-    seen: "Machines’ grades, ranks and systems can be seen here: what anybody grades on this server is noted as not blind.", grading: "Grade", run: "Run", search: "Search (/): words of the question, or an id", sort: "Order", tongue: "Language", kind: "Kind",
-    sorts: { id: "by id", doubt: "most wrong pairs first", few: "fewest good passages first", holes: "most without a grade first" }, all: "all", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} of ${all} questions`),
-    hint: "Choose a question. Keys: / search, j and k the next and the one before, Escape back to the list.", back: "All questions", earlier: "Before", later: "Next", other: "Français",
-    line: (each) => `${each.pool} passages, ${each.relevant} good${each.graded < each.pool ? `, ${each.pool - each.graded} without a grade` : ""}${each.doubt === null ? "" : `, ${each.doubt.toFixed(1)} wrong pairs expected`}`,
-    offline: "The server does not answer.", refused: (why) => `Not shown: ${why}`, none: "No question fits.", sheet: null,
+    seen: "This page shows grades of models, ranks and systems, so every label from this server is stored as not blind.", link: "Copy link", copied: "Link copied", themes: { auto: "System theme", light: "Light theme", dark: "Dark theme" }, grading: "Grade", run: "Run", search: "Search (/): words of the query, or an id", sort: "Order", tongue: "Language", kind: "Kind",
+    sorts: { id: "by id", doubt: "most wrong pairs expected first", few: "fewest relevant passages first", holes: "most without a grade first" }, all: "all", questions: "Queries", count: (n, all) => (n === all ? `${all} queries` : `${n} of ${all} queries`),
+    hint: "Choose a query. Keys: / searches, j and k open the next and the previous query, Escape returns to the list, ? shows these keys.", back: "All queries", earlier: "Previous", later: "Next", other: "Français",
+    line: (each) => `${each.pool} passages, ${each.relevant} relevant${each.graded < each.pool ? `, ${each.pool - each.graded} without a grade` : ""}${each.doubt === null ? "" : `, ${each.doubt.toFixed(1)} wrong pairs expected`}`,
+    offline: "The server does not answer.", refused: (why) => `Not shown: ${why}`, none: "No query matches.", sheet: null,
   },
   fr: {
-    seen: "On voit ici les notes, les rangs et les systèmes : toute note donnée sur ce serveur est enregistrée comme non aveugle.", grading: "Noter", run: "Run", search: "Chercher (/) : mots de la question, ou identifiant", sort: "Ordre", tongue: "Langue", kind: "Type",
+    seen: "On voit ici les notes, les rangs et les systèmes : toute note donnée sur ce serveur est enregistrée comme non aveugle.", grading: "Noter", link: "Copier le lien", copied: "Lien copié", themes: { auto: "Thème du système", light: "Thème clair", dark: "Thème sombre" }, run: "Run", search: "Chercher (/) : mots de la question, ou identifiant", sort: "Ordre", tongue: "Langue", kind: "Type",
     sorts: { id: "par identifiant", doubt: "le plus de paires mal ordonnées d’abord", few: "le moins de bons passages d’abord", holes: "le plus de passages sans note d’abord" }, all: "toutes", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} questions sur ${all}`),
-    hint: "Choisissez une question. Touches : / chercher, j et k suivante et précédente, Échap retour à la liste.", back: "Toutes les questions", earlier: "Précédente", later: "Suivante", other: "English",
+    hint: "Choisissez une question. Touches : / chercher, j et k suivante et précédente, Échap retour à la liste, ? ces touches.", back: "Toutes les questions", earlier: "Précédente", later: "Suivante", other: "English",
     line: (each) => `${each.pool} passages, ${each.relevant} bons${each.graded < each.pool ? `, ${each.pool - each.graded} sans note` : ""}${each.doubt === null ? "" : `, ${each.doubt.toFixed(1)} paires mal ordonnées attendues`}`,
     offline: "Le serveur ne répond pas.", refused: (why) => `Non montré : ${why}`, none: "Aucune question ne convient.",
     sheet: {

@@ -39,7 +39,7 @@ async function agree(at) {
   at.box.replaceChildren(
     el("h1", { textContent: said.agree }),
     found.pairs.length ? el("p", {}, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) }), ` ${said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases)}`) : el("p", { textContent: said.nothing }),
-    ...(found.pairs.length ? [table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, inWords(said, pair.kappa), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]))] : []),
+    ...(found.pairs.length ? [table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, pair.kappa.cases, told(pair.kappa), range(pair.kappa), inWords(said, pair.kappa)]), (_, column) => (column === 3 ? "words" : ""))] : []),
     el("div", { className: "matrices" }, ...found.pairs.slice(0, 10).map((pair) => table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)))),
     found.pairs.length ? el("p", { className: "soft", textContent: said.colours }) : "",
     table(said.people, said.columns, found.people.map((each) => [each.who, each.graded, each.unsure, each.mean, each.lenient, each.again, share(each), each.drift])),
