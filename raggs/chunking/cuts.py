@@ -365,7 +365,8 @@ def cut_page(shown: ChunkView, title: str) -> str:
     """
     views = tuple(_views(shown))
     bars = bars_of([chunk.tokens for file in shown.report.files for chunk in file.chunks])
-    style = (files("raggs.chunking") / "cutpage.css").read_text(encoding="utf-8")
+    places = (files("raggs.base") / "theme.css", files("raggs.chunking") / "cutpage.css")
+    style = "\n".join(place.read_text(encoding="utf-8") for place in places)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return _template().render(
         title=title,

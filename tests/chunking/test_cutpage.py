@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def test_the_page_forbids_itself_all_but_its_own_style(tmp_path: Path) -> None:
     )
     assert tree.css("[style], [src], link") == []
     assert all((each.attributes["href"] or "").startswith("#file") for each in tree.css("a"))
+
+
+def test_its_colours_are_those_of_all_pages(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("words")
+    style = LexborHTMLParser(page(tmp_path)).css_first("style").text()
+    theme = (files("raggs.base") / "theme.css").read_text()
+    own = style.removeprefix(theme.strip())
+    assert len(own) < len(style) and not re.search(r"#[0-9a-f]{3,6}\b", own)
+    assert {*re.findall(r"var\((--[\w-]+)\)", own)} <= {*re.findall(r"(--[\w-]+):", theme)}
 
 
 def test_it_shows_what_the_report_says(tmp_path: Path) -> None:

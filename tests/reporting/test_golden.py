@@ -88,12 +88,17 @@ def test_pools_are_counted_while_the_questions_are_shown_and_not_read_again(
 
 
 def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None:
-    people = JudgeValidation(document=ReportDocument("The judge against people", Section("Agreement"), (), ()))
+    people = JudgeValidation(
+        said=("The judge agrees.",), document=ReportDocument("The judge against people", Section("Agreement"), (), ())
+    )
     part = GoldenSection().data(replace(facts(), golden=open_golden(run.folder), run=run, people=people))
     assert part is not None
     assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
     titles = [section.title for section in part.sections]
-    assert titles == ["Label mix", "Pools", "Contributions of retrievers", "Overlap", "Agreement"]
+    assert titles == ["Label mix", "Pools", "Contributions of retrievers"]
+    assert [section.title for section in part.folded] == ["Overlap", "Agreement"]
+    assert part.headline == "2 queries with 2 labels each on average; 40% of labels are relevant (4 or 5)."
+    assert part.agreement == ("The judge agrees.",)
     assert "1 query without a relevant passage: their recall is always 0" in " ".join(part.sections[0].sentences)
 
 

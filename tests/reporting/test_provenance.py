@@ -63,6 +63,9 @@ def test_a_judge_that_asks_no_model_has_no_prompt_and_the_command_is_there(tmp_p
     named = {each.name: each.text for each in part.facts}
     assert named["judgments"] == facts().report.golden.digest
     assert named["good"] == "good.trec"
+    manifest = next(each for each in part.facts if each.name == "manifest")
+    assert len(manifest.text) >= 64 and manifest.text.startswith(manifest.short.removesuffix("…"))
+    assert len(manifest.short) == len(manifest.text) - 64 + 13
 
 
 def test_labels_from_a_file_have_no_stages() -> None:

@@ -7,6 +7,7 @@ Golden set: label mix, pools, contributions of retrievers, near-duplicates, lang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
@@ -34,11 +35,19 @@ PROMPTS: Mapping[str, tuple[tuple[str, str, PromptUse], ...]] = {
 }
 
 
+HASH = re.compile(r"(?<![0-9a-f])[0-9a-f]{32,64}(?![0-9a-f])")
+
+
 class NamedFact(ReportPart):
     """A named fact."""
 
     name: str
     text: str
+
+    @property
+    def short(self) -> str:
+        """The text with the first 12 digits of each hash."""
+        return HASH.sub(lambda found: f"{found[0][:12]}…", self.text)
 
 
 class PromptText(ReportPart):
@@ -182,14 +191,26 @@ def _hashes(causes: object) -> Iterator[str]:
 
 HEAD = ("over queries", "median", "mean", "least", "most")
 SHADES = 5
+OPEN = ("Label mix", "Pools", "Contributions of retrievers")  # sections that are not folded
 
 
 class GoldenSectionPart(ReportPart):
-    """Data of the section; `shades` is the colour class of each segment of the label mix."""
+    """Data of the section.
 
+    Attributes:
+        headline: size of the set, and how rare relevant passages are; empty without labels.
+        agreement: comparison of the judge with human labels, in sentences.
+        mix: shares of the grades, best first.
+        shades: colour class of each segment.
+        sections: tables; those in `folded` are closed.
+    """
+
+    headline: str
+    agreement: tuple[str, ...]
     mix: tuple[BarSegment, ...]
     shades: Mapping[str, str]
     sections: tuple[Section, ...]
+    folded: tuple[Section, ...]
 
 
 class GoldenSection(ReportSection):
@@ -215,7 +236,27 @@ class GoldenSection(ReportSection):
         mix = _mix(labels) if labels else ()
         scale = None if judgments is None else judgments.qrels.scale
         shades = {} if labels is None or scale is None else _shades(labels, scale.low, scale.high)
-        return GoldenSectionPart(mix=mix, shades=shades, sections=found)
+        relevant = None if scale is None else scale.relevant
+        return GoldenSectionPart(
+            headline=_headline(labels, relevant) if labels and relevant is not None else "",
+            agreement=facts.people.said,
+            mix=mix,
+            shades=shades,
+            sections=tuple(each for each in found if each.title in OPEN),
+            folded=tuple(each for each in found if each.title not in OPEN),
+        )
+
+
+def _headline(labels: LabelMix, relevant: int) -> str:
+    """Return how many queries and labels there are, and the share of relevant labels."""
+    total = sum(labels.grades.values())
+    if not total or not labels.queries:
+        return f"{plural(labels.queries, 'query')} without labels."
+    named = " or ".join(str(grade) for grade in sorted(labels.grades) if grade >= relevant)
+    share = sum(count for grade, count in labels.grades.items() if grade >= relevant) / total
+    each = f"{total / labels.queries:,.0f} labels each"
+    about = "" if total % labels.queries == 0 else " on average"
+    return f"{plural(labels.queries, 'query')} with {each}{about}; {share:.0%} of labels are relevant ({named})."
 
 
 def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
@@ -235,7 +276,7 @@ def _shades(labels: LabelMix, low: int, high: int) -> dict[str, str]:
 
 def _labels(labels: LabelMix) -> Iterator[Section]:
     share = ("relevant share of judged passages", *(f"{each:.1%}" for each in _figures(labels.prevalence)))
-    said = [f"{plural(labels.queries, 'query')}, {plural(sum(labels.grades.values()), 'judgment')}"]
+    said = []
     if labels.without:
         none = f"{plural(labels.without, 'query')} without a relevant passage"
         said.append(f"{none}: their recall is always 0")
@@ -243,7 +284,7 @@ def _labels(labels: LabelMix) -> Iterator[Section]:
 
 
 def _row(spread: QuerySpread) -> tuple[str, ...]:
-    return spread.name, *(f"{each:,.1f}" for each in _figures(spread))
+    return spread.name, *(f"{each:,.1f}" if each < 100 else f"{each:,.0f}" for each in _figures(spread))
 
 
 def _figures(spread: QuerySpread) -> tuple[float, ...]:
