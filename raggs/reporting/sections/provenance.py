@@ -191,7 +191,7 @@ def _hashes(causes: object) -> Iterator[str]:
 
 HEAD = ("over queries", "median", "mean", "least", "most")
 SHADES = 5
-OPEN = ("Label mix", "Pools", "Contributions of retrievers")  # sections that are not folded
+UNFOLDED_SECTIONS = ("Label mix", "Pools", "Contributions of retrievers")  # sections that are not folded
 
 
 class GoldenSectionPart(ReportPart):
@@ -242,8 +242,8 @@ class GoldenSection(ReportSection):
             agreement=facts.people.said,
             mix=mix,
             shades=shades,
-            sections=tuple(each for each in found if each.title in OPEN),
-            folded=tuple(each for each in found if each.title not in OPEN),
+            sections=tuple(each for each in found if each.title in UNFOLDED_SECTIONS),
+            folded=tuple(each for each in found if each.title not in UNFOLDED_SECTIONS),
         )
 
 
