@@ -1,10 +1,11 @@
 """Comparison of chunkers by the characters that answer questions, and pages that show how documents are chunked.
 
-comparing   chunks all documents, searches the chunks, and scores them by reference excerpts (`raggs.metrics.spans`)
-cuts        chunks of a corpus, and the sentences that chunk boundaries split
-documents   documents with their chunks, and the time needed
-questions   excerpts located in the documents, and checked
-models      chunks.json, and chunkers and embedders as command-line arguments; `layout`: tables, plots and files
+comparing   chunk all documents, search the chunks, and score them by reference excerpts (`raggs.metrics.spans`)
+cuts        show the chunks of a corpus, and the sentences that chunk boundaries split
+documents   read documents, chunk them, and measure the time that chunking takes
+questions   locate the reference excerpts of questions in the documents, and check them
+models      contents of chunks.json; chunkers and embedders as command-line arguments
+layout      tables, plots and files of the report
 
-Embeddings are stored by text, so chunkers that produce the same chunk share its vector.
+Embeddings are stored by text, so if two chunkers produce the same chunk, it is embedded once.
 """

@@ -1,6 +1,6 @@
 """Comparison of chunkers: each chunker, embedder and cutoff is scored and compared with the baseline.
 
-The chunks of all documents are searched together by exact cosine; equal scores keep the order of the documents.
+The chunks of all documents are searched together by exact cosine. Chunks with equal scores are in document order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 @dataclass(frozen=True)
 class EmbeddingFunctions:
-    """One embedder as two functions: vectors of chunks, and of questions."""
+    """One embedder as two functions: the first returns vectors of chunks, the second vectors of questions."""
 
     chunks: Embed
     questions: Embed
@@ -54,11 +54,11 @@ class ChunkStudy:
         cuts: chunks by chunker.
         embeddings: embedding functions by embedder.
         cutoffs: numbers of chunks to retrieve.
-        baseline: system that the others are compared with; None for the first.
-        unit: unit of lengths.
-        compat: whether to follow the report's code instead of its formulas.
-        seed: random seed of the resamples.
-        notes: notes on the chunks for the reader.
+        baseline: name of the system that the other systems are compared with; None for the first system.
+        unit: unit in which lengths are measured.
+        compat: whether to follow the code of Chroma's report instead of its formulas.
+        seed: random seed for resampling.
+        notes: notes on the chunks for readers of the report.
     """
 
     documents: Documents
@@ -74,12 +74,12 @@ class ChunkStudy:
 
     @property
     def systems(self) -> dict[str, tuple[str, str]]:
-        """Chunker and embedder by system."""
+        """Chunker and embedder by system name."""
         return system_names(self.cuts, self.embeddings)
 
 
 def system_names(chunkers: Iterable[str], embedders: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return chunker and embedder by system name; with a single embedder, the name is that of the chunker."""
+    """Return chunker and embedder by system name. If there is only one embedder, a system is named for its chunker."""
     return {
         chunker if len(embedders) == 1 else f"{chunker} {embedder}": (chunker, embedder)
         for chunker in chunkers
@@ -88,7 +88,7 @@ def system_names(chunkers: Iterable[str], embedders: Collection[str]) -> dict[st
 
 
 def compare_chunkers(study: ChunkStudy) -> ChunkReport:
-    """Search and score all systems.
+    """Search with all systems, score them, and compare them with the baseline.
 
     Raises:
         ProviderError: an embedder failed.
@@ -118,7 +118,10 @@ def compare_chunkers(study: ChunkStudy) -> ChunkReport:
 
 
 def ruler_of(documents: Documents, line: DocumentOffsets, unit: Unit) -> LengthScale:
-    """Return the scale for lengths; if the token vocabulary cannot be read, a token counts as three characters."""
+    """Return the scale that converts character ranges to lengths.
+
+    If the token vocabulary cannot be read, a token counts as three characters.
+    """
     if unit == "characters":
         return LengthScale.characters()
     starts = [_borders(text) for text in documents.texts]
@@ -142,12 +145,12 @@ def _searched(study: ChunkStudy, target: ChunkTargets, chunker: str, embedder: s
 
 
 def chunks_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
-    """Return the chunks as embedders read them: cleaned like passages, which the report's code does not do."""
+    """Return the chunks as embedders read them: cleaned like passages. With `compat`, they are not cleaned."""
     return texts if compat else [clean_passage(text) for text in texts]
 
 
 def questions_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
-    """Return the questions as embedders read them: cleaned, which the report's code does not do."""
+    """Return the questions as embedders read them: cleaned. With `compat`, they are not cleaned."""
     return texts if compat else [one_line(clean_unicode(text)) for text in texts]
 
 

@@ -1,12 +1,12 @@
 """Display of the chunks of a corpus: position and size of each chunk, and the sentences that chunk boundaries split.
 
-A boundary splits a sentence if no sentence ends before it and the line continues after it. Nothing is embedded or
-written, unless the chunker itself needs an embedder.
+A boundary splits a sentence if no sentence ends there and the line continues after the boundary. Nothing is written.
+Nothing is embedded, except by chunkers that need an embedder.
 
-The report has one row per file or, for a single file, one row per chunk, and a histogram of sizes. The HTML page is
-self-contained: sizes, a histogram, and every text with its chunks. Texts of documents are untrusted. The template
-escapes them, characters that change the text direction are shown as escapes, and the page's policy forbids scripts,
-external addresses, and styles other than its own.
+The report has one row per file or, for a single file, one row per chunk. It also has a histogram of sizes. The HTML
+page is self-contained: sizes, a histogram, and every text with its chunks. Texts of documents are untrusted, so the
+template escapes them. Characters that change the text direction are shown as escapes. The page's content security
+policy forbids scripts, external addresses, and styles other than the page's own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ON = re.compile(r"[^\S\n]*\S")
 
 @dataclass(frozen=True)
 class ChunkView:
-    """Chunks of files, and the documents in the same order."""
+    """The chunks of each file, and the documents in the same order."""
 
     report: CutReport
     documents: tuple[Document, ...]
@@ -59,7 +59,7 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
 
     Args:
         corpus: the corpus.
-        file: path of one file below the folder, or the end of it; None for all.
+        file: name, id or path of one file, or the end of its path; None for all files.
 
     Raises:
         NotFoundError: the folder or the file does not exist.
@@ -77,15 +77,15 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
 
 
 def _find_document(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
-    """Return the document that matches a file name, an id, or the end of either.
+    """Return the id of the document whose file name or id equals `file` or ends with it.
 
     Raises:
-        NotFoundError: none matches, or several do.
+        NotFoundError: no document matches, or several documents match.
     """
     known = {name: file_name(name) for name in names}
     wanted = [file, *_relative_names(file, corpus.place)]
     found = [name for name, real in known.items() if name in wanted or real in wanted]
-    if not found:  # systems encode accents as one character or two
+    if not found:  # operating systems encode an accented letter as one character or as two
         composed = {name: (_composed(name), _composed(real)) for name, real in known.items()}
         plain = [_composed(each) for each in wanted]
         found = [name for name, both in composed.items() if {*both} & {*plain}]
@@ -98,7 +98,7 @@ def _find_document(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
 
 
 def _relative_names(file: str, place: Path | str) -> Iterator[str]:
-    """Yield a path completed by a shell as a path below the folder."""
+    """Yield a path that a shell completed, converted to a path relative to the folder."""
     path, folder = Path(file).absolute(), Path(place).absolute()
     for one, other in ((path, folder), (path.resolve(), folder.resolve())):
         if one.is_relative_to(other):
@@ -163,7 +163,7 @@ MAX_BINS = 12  # maximum number of bins of a histogram
 
 
 class SizeBin(NamedTuple):
-    """A bin of sizes: its range, and the number of chunks in it."""
+    """A bin of the histogram: its range of sizes, and the number of chunks in this range."""
 
     label: str
     chunks: int
@@ -174,8 +174,8 @@ def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> 
 
     Args:
         report: the chunks.
-        whole: one row per chunk instead of one per file.
-        most: maximum number of files with a row; None: all. The statistics always include all files.
+        whole: whether the table has one row per chunk instead of one per file.
+        most: maximum number of files in the table; None: all files. The statistics always include all files.
     """
     left = 0 if whole or most is None else max(0, len(report.files) - most)
     chunks = [chunk for file in report.files for chunk in file.chunks]
@@ -193,22 +193,22 @@ def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> 
     return ReportDocument("Chunks", Section("Chunks", sentences, table, legend), (histogram,), ())
 
 
-MAX_SUMMARY_ROWS = 10  # documents or chunks in the default output
-SUMMARY_NAME, SUMMARY_WORDS = 36, 28  # maximum characters of a file name and of a chunk's first or last words
-MAX_NOTE = 160  # characters of the note in the default output
-MARKUP = "#*->| "  # Markdown at the start of a chunk that is not shown
+MAX_SUMMARY_ROWS = 10  # maximum number of documents or chunks in the default output
+SUMMARY_NAME, SUMMARY_WORDS = 36, 28  # maximum characters shown of a file name, and of a chunk's first or last words
+MAX_NOTE = 160  # maximum characters of the note in the default output
+MARKUP = "#*->| "  # Markdown characters that are omitted from the start of a chunk
 
 
 def summarise_cuts(report: CutReport, *, whole: bool, command: str, page: bool = False) -> Summary:
     """Return the default output of `raggs chunks show`.
 
-    If there are more rows than fit, those with chunks that end within a sentence are preferred.
+    If the table cannot contain all rows, it contains those with chunks that end within a sentence first.
 
     Args:
         report: the chunks.
-        whole: one row per chunk instead of one per document.
-        command: the command that printed it, without ``--file`` and ``--html``.
-        page: whether the HTML page was written already.
+        whole: whether the table has one row per chunk instead of one per document.
+        command: the command that the user ran, without ``--file`` and ``--html``.
+        page: whether the HTML page is already written.
     """
     chunks = [chunk for file in report.files for chunk in file.chunks]
     table, legend = _chunk_rows(chunks) if whole else _file_rows(report.files)
@@ -244,18 +244,21 @@ def _headline(report: CutReport, chunks: Sequence[ChunkRow]) -> str:
 
 
 def _file_rows(files: Sequence[CutFile]) -> tuple[Table | None, str]:
-    """Return one row per document, and the legend."""
+    """Return a table with one row per document, and its legend."""
     first = sorted(range(len(files)), key=lambda place: (-files[place].torn, -files[place].lost))[:MAX_SUMMARY_ROWS]
     shown = [files[place] for place in sorted(first)]
     name = (Column("document"), lambda file: _shorten_name(file.file, SUMMARY_NAME))
     torn = (Column("mid-sentence", text="{:,}"), lambda file: file.torn)
     table = table_of(shown, name, "chunks", torn, "median", "longest", "lost")
-    legend = "mid-sentence: chunks that end there; median, longest: tokens (cl100k); lost: characters in no chunk"
+    legend = (
+        "mid-sentence: chunks that end within a sentence; median, longest: tokens (cl100k); lost: characters in no "
+        "chunk"
+    )
     return table, legend + _rows_left_out(len(files), "documents", any(file.torn for file in files))
 
 
 def _chunk_rows(chunks: Sequence[ChunkRow]) -> tuple[Table | None, str]:
-    """Return one row per chunk, and the legend."""
+    """Return a table with one row per chunk, and its legend."""
     first = sorted(range(len(chunks)), key=lambda place: not chunks[place].torn)[:MAX_SUMMARY_ROWS]
     begins = (Column("begins"), lambda chunk: shorten(chunk.first.lstrip(MARKUP) or chunk.first, SUMMARY_WORDS))
     ends = (Column("ends"), lambda chunk: shorten(chunk.last, SUMMARY_WORDS) + (f" {TORN}" if chunk.torn else ""))
@@ -268,12 +271,12 @@ def _chunk_rows(chunks: Sequence[ChunkRow]) -> tuple[Table | None, str]:
 def _rows_left_out(count: int, things: str, torn: bool) -> str:
     if count <= MAX_SUMMARY_ROWS:
         return ""
-    which = "those that split most sentences" if torn else "in file order"
+    which = "those that split the most sentences" if torn else "in file order"
     return f"; {MAX_SUMMARY_ROWS} of {count:,} {things}, {which}"
 
 
 def summary(report: CutReport) -> str:
-    """Return the number of chunks, their sizes, and how many end within a sentence."""
+    """Return a sentence with the number of chunks, their sizes, and how many end within a sentence."""
     chunks = [chunk for file in report.files for chunk in file.chunks]
     if not chunks:
         return f"no chunks in {plural(len(report.files), 'file')}"
@@ -301,7 +304,7 @@ def _histogram(sizes: Sequence[int]) -> Iterator[str]:
 
 
 def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
-    """Return the number of sizes in each bin, from 0; empty without sizes."""
+    """Return the number of chunks in each bin of sizes, starting at 0; an empty list if there are no sizes."""
     if not sizes:
         return []
     width = _width(max(sizes))
@@ -316,7 +319,7 @@ def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
 
 
 def _width(largest: int) -> int:
-    """Return the bin width: the first of 1, 2, 5, 10, 20, ... that needs at most `MAX_BINS` bins."""
+    """Return the bin width: the smallest of 1, 2, 5, 10, 20, ... with which at most `MAX_BINS` bins are needed."""
     scale = 1
     while True:
         for step in BIN_STEPS:
@@ -325,20 +328,20 @@ def _width(largest: int) -> int:
         scale *= 10
 
 
-MAX_PAGE_CHARS = 3_000_000  # maximum characters of text on a page, which browsers can still scroll
-ROW, LABEL, BAR_WIDTH, COUNT = 18, 92, 216, 52  # dimensions of the histogram, in its own units
+MAX_PAGE_CHARS = 3_000_000  # maximum characters of all texts on a page; browsers scroll longer pages slowly
+ROW, LABEL, BAR_WIDTH, COUNT = 18, 92, 216, 52  # dimensions of the histogram in SVG units
 
 
 @dataclass(frozen=True)
 class FilePiece:
-    """A part of a document that the same chunks contain.
+    """A part of a document between two chunk boundaries.
 
     Attributes:
-        text: its characters.
-        kind: "odd" or "even" by the chunk's number, "twice" for several chunks, "none" if no chunk contains it, "gap"
-            if that is only white space, "head" before the start of the document.
-        begins: chunks that start with it.
-        torn: whether a chunk ends with it within a sentence.
+        text: characters of the part.
+        kind: "odd" or "even" by the number of the chunk that contains it; "twice" if several chunks contain it; "none"
+            if no chunk contains it; "gap" if, in addition, it is only white space; "head" before the start of the body.
+        begins: chunks that start at the beginning of this part.
+        torn: whether a chunk that ends with this part ends within a sentence.
     """
 
     text: str
@@ -349,7 +352,7 @@ class FilePiece:
 
 @dataclass(frozen=True)
 class FileView:
-    """A file as the page shows it; `pieces` is None if its text is omitted because of its length."""
+    """A file as the page shows it; `pieces` is None if the file is too long for the page."""
 
     number: int
     cut: CutFile
@@ -417,7 +420,7 @@ def _piece_kind(text: str, held: Sequence[ChunkRow]) -> str:
 
 
 def _drawn_bars(bars: Sequence[SizeBin]) -> Iterator[dict[str, object]]:
-    """Yield each bar with its position in the picture."""
+    """Yield each bar of the histogram with its coordinates."""
     most = max((bar.chunks for bar in bars), default=1)
     for number, bar in enumerate(bars):
         width = round(BAR_WIDTH * bar.chunks / most, 1)

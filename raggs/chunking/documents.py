@@ -1,13 +1,14 @@
 """Documents of a folder, and their chunks.
 
-Documents have the names that a corpus of the folder gives them. Questions may name a document without the file's
-extension, as the files of chunking benchmarks do.
+Documents are named as in a `folder` corpus. Questions may name a document without the file's extension, as the files of
+chunking benchmarks do.
 
-A chunk's position is that of its boundaries. With `compat`, it is the first occurrence of its text, as in the report's
-code.
+A chunk's position is where the chunker cut it. With `compat`, its position is the first occurrence of its text, as in
+the code of Chroma's report.
 
-`make_cuts` runs chunkers that call models: many documents concurrently, each stored as soon as it is chunked. Documents
-that are already chunked need no call, and a failed document does not stop the others. `foresee` makes no calls.
+`make_cuts` runs chunkers that call models. It chunks many documents concurrently, and stores each document as soon as
+it is chunked. Documents that are already chunked need no call, and a failed document does not stop the others.
+`foresee` counts these calls without making them.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from raggs.stages.ordered import run_ordered
 
 @dataclass(frozen=True)
 class Documents:
-    """Texts in the order of their names.
+    """Documents in the order of their names.
 
     Attributes:
         folder: folder of the documents.
-        names: paths of the files below it.
-        texts: texts as the readers return them; offsets refer to these.
+        names: paths of the files, relative to the folder.
+        texts: texts as the readers return them; offsets refer to these texts.
         read: the documents with metadata from their readers; may be empty.
         notes: sentences about files of the folder that were skipped.
     """
@@ -59,21 +60,22 @@ class Documents:
         return iter(self.read) if self.read else map(Document, self.texts, self.names)
 
     def number(self, name: str) -> int | None:
-        """Return the number of the document with this name, or with this name without extension if unique; else
-        None.
+        """Return the index of the document with this name; None if no document, or more than one, matches.
+
+        The extension may be omitted if the name is unique without it.
         """
         found = self._called.get(name, ())
         return found[0] if len(found) == 1 or name in self.names else None
 
     def missing(self, name: str) -> str:
-        """Return advice for a name that matches no document, or several."""
+        """Return a remedy for a name that matches no document, or several documents."""
         if found := [self.names[place] for place in self._called.get(name, ())]:
             return f"it may be {' or '.join(found)}: add the extension"
         return did_you_mean(name, self._called)
 
     @cached_property
     def _called(self) -> Mapping[str, Sequence[int]]:
-        """Documents by name and by name without extension; complete names first."""
+        """Indices of documents by name, and by name without extension. Documents with exactly this name come first."""
         found: dict[str, list[int]] = {}
         for short in (False, True):
             for place, name in enumerate(self.names):
@@ -82,11 +84,11 @@ class Documents:
 
 
 def read_documents(folder: Path) -> Documents:
-    """Return all documents of a folder that a corpus of it would read.
+    """Return all documents that a `folder` corpus would read from this folder.
 
     Raises:
         NotFoundError: the folder does not exist, or a file cannot be read.
-        DataError: no document contains text, or one is not UTF-8.
+        DataError: no document contains text, or a document is not UTF-8.
     """
     if not folder.is_dir():
         said = "is not a folder" if folder.exists() else "no such folder"
@@ -106,7 +108,7 @@ class ChunkedDocuments:
     Attributes:
         texts: texts of the chunks.
         spans: their character ranges.
-        seconds: time that the chunker needed.
+        seconds: duration of the chunking.
     """
 
     texts: tuple[str, ...]
@@ -122,11 +124,11 @@ def chunk_documents(
     Args:
         chunker: the chunker.
         documents: the documents.
-        compat: locate chunks by their text, as in the report's code.
+        compat: whether to locate chunks by their text, as the code of Chroma's report does.
         tell: called with the number of documents chunked so far.
 
     Raises:
-        RaggsError: as for the chunker.
+        RaggsError: an error of the chunker.
         DataError: the chunker produced no chunks.
     """
     began = time.perf_counter()
@@ -157,10 +159,11 @@ class ChunkingResult:
     """Result of chunking with a model.
 
     Attributes:
-        cut, before: number of documents chunked now, and of those already chunked.
-        asked, lost: number of windows for which the model was called, and of those without a usable answer.
+        cut, before: number of documents that were chunked now, and number that were already chunked.
+        asked: number of windows of text that were sent to the model.
+        lost: number of these windows for which the model gave no usable answer.
         failed: one message per document that could not be chunked.
-        seconds: time needed.
+        seconds: duration of the chunking.
     """
 
     cut: int = 0
@@ -173,14 +176,14 @@ class ChunkingResult:
     def __str__(self) -> str:
         lost = f", of which {self.lost:,} had no usable answer and were split at their ends" if self.lost else ""
         failed = f"; {plural(len(self.failed), 'document')} could not be chunked" if self.failed else ""
-        asked = f"; {plural(self.asked, 'window')} shown to the model{lost}" if self.asked else ""
-        return f"{plural(self.cut, 'document')} chunked, {self.before:,} chunked before{asked}{failed}"
+        asked = f"; {plural(self.asked, 'window')} sent to the model{lost}" if self.asked else ""
+        return f"{plural(self.cut, 'document')} chunked, {self.before:,} already chunked{asked}{failed}"
 
     def notes(self, name: str) -> list[str]:
-        """Return notes for readers of the scores; `name` is that of the chunker."""
+        """Return notes for readers of the scores; `name` is the name of the chunker."""
         found = []
         if self.before:
-            found.append(f"{name}: {plural(self.before, 'document')} chunked before, not included in the time")
+            found.append(f"{name}: {plural(self.before, 'document')}already chunked, not included in the time")
         if self.lost:
             found.append(
                 f"{name}: no usable answer for {self.lost:,} of {plural(self.asked, 'window')}, which were split at "
@@ -204,10 +207,11 @@ def make_cuts(
         documents: the documents.
         workspace: gives access to models and stored results.
         tell: called with the number of documents finished so far.
-        again: also repeat documents with windows that had no usable answer; other answers come from the cache.
+        again: whether to also repeat documents with windows that had no usable answer. The answers for their other
+            windows come from the cache.
 
     Raises:
-        RaggsError: a provider refused, the budget is used up, or the disk failed. Answers so far are stored.
+        RaggsError: a provider refused, the budget is used up, or the disk failed. Answers received before are stored.
     """
     made, began = ChunkingResult(), time.perf_counter()
 
@@ -233,7 +237,7 @@ def make_cuts(
 
 
 def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
-    """Return whether a document needs no calls."""
+    """Return whether a document needs no calls: it is empty or already chunked."""
     if not document.body.text.strip():
         return True
     kept = chunker.kept(document)
@@ -243,10 +247,10 @@ def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
 def foresee(
     chunker: PaidChunker, documents: Iterable[Document], workspace: Workspace, llm: DryRunLLM, *, again: bool = False
 ) -> tuple[int, int]:
-    """Return the numbers of documents to chunk and already chunked, and count the calls of `make_cuts` with a dry-run
-    model.
+    """Return the number of documents to chunk and the number already chunked.
 
-    The number of windows of a document is a guess, since each starts where the model ends the one before.
+    The calls that `make_cuts` would make are counted with a dry-run model. The number of windows per document is a
+    guess, because each window starts where the model ends a chunk of the window before.
 
     Raises:
         RaggsError: a stored result cannot be read.

@@ -1,8 +1,8 @@
 """Report of a comparison of chunkers: tables, plots, and files.
 
-Sections are scores, chunks, scores by document, and differences from the baseline. The plots (SVG) show recall by the
-length of the retrieved text, and IoU with intervals; a plot without data is omitted. Files are chunks.json for
-programs, chunks.csv for spreadsheets, chunks.md and the plots. Everything is derived from the `ChunkReport`.
+The sections contain scores, chunks, differences from the baseline, and scores by document. The plots (SVG) show recall
+by the length of the retrieved text, and IoU with intervals. A plot without data is omitted. The files are chunks.json
+for programs, chunks.csv for spreadsheets, chunks.md and the plots. Everything is derived from the `ChunkReport`.
 """
 
 from __future__ import annotations
@@ -35,42 +35,44 @@ from raggs.metrics.spans import MEASURES, MIN
 from raggs.stats.comparison import Comparison, compare_many
 from raggs.stats.intervals import Interval
 
-SHOWN_MEASURES = ("recall", "precision", "precision_omega", "iou")  # printed on the screen
-COMPARED_MEASURES = ("recall", "precision", "iou")  # printed in the comparison with the baseline
+SHOWN_MEASURES = ("recall", "precision", "precision_omega", "iou")  # measures in the default table of scores
+COMPARED_MEASURES = ("recall", "precision", "iou")  # measures in the default comparison with the baseline
 
 
 def lay_out(report: ChunkReport, *, full: bool = False) -> ReportDocument:
-    """Return the report document; with `full`, including all measures."""
+    """Return the report document. With `full`, it contains all measures."""
     sections = (_chunkers(report), _baseline_section(report, full), _by_corpus(report))
     return ReportDocument("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
 
 
-DECIDING = "iou"  # measure of the headline: it falls if chunks are too short as well as if they are too long
+DECIDING = "iou"  # measure of the headline: it is low both if chunks are too short and if they are too long
 TEST = "randomisation"
-MAX_SUMMARY_ROWS = 10  # systems in the default output
-MAX_NAMED = 2  # tied systems that the headline names
-MAX_NOTE = 160  # characters of the note in the default output
+MAX_SUMMARY_ROWS = 10  # maximum number of systems in the default output
+MAX_NAMED = 2  # maximum number of tied systems that the headline names
+MAX_NOTE = 160  # maximum characters of the note in the default output
 
 
 def best_system(report: ChunkReport) -> ChunkSystemPart | None:
-    """Return the system with the highest mean IoU at the first numeric cutoff; None if no question has a value."""
+    """Return the system with the highest mean IoU at the first numeric cutoff; None if IoU is undefined for all
+    questions.
+    """
     return next(iter(_by_iou(report)), None)
 
 
 def _by_iou(report: ChunkReport) -> list[ChunkSystemPart]:
-    """Return the systems at the first numeric cutoff, the highest mean IoU first."""
+    """Return the systems at the first numeric cutoff, sorted by mean IoU, the highest first."""
     cutoff = _main_cutoff(report)
     scored = [part for part in report.systems if part.cutoff == cutoff and part.scores[DECIDING].mean is not None]
     return sorted(scored, key=lambda part: -(part.scores[DECIDING].mean or 0.0))
 
 
 def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Summary:
-    """Return the default output of `raggs chunks eval`: the best chunker, and the differences of the others from it.
+    """Return the default output of `raggs chunks eval`: the best chunker, and how much the others differ from it.
 
     Args:
         report: the comparison.
         folder: folder of the report's files.
-        command: the next command; empty if there is none.
+        command: command to suggest next; empty if there is none.
     """
     ranked = _by_iou(report)
     details = f"details: {folder / 'chunks.md'} (all measures and cutoffs), or --details"
@@ -89,7 +91,7 @@ def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Su
         for part in ranked[:MAX_SUMMARY_ROWS]
     ]
     left = len(ranked) - len(rows)
-    legend = "Scores in %; difference: IoU minus the best, in points, with 95% interval"
+    legend = "Scores in %; difference: IoU minus the best IoU, in points, with 95% interval"
     embedders = ", ".join(dict.fromkeys(part.embedder for part in report.systems))
     basis = (
         f"{plural(len(report.questions), 'question')} on {plural(len(report.documents), 'document')}, "
@@ -98,7 +100,7 @@ def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Su
     return Summary(
         (_headline(ranked, differences),),
         Table.of(("chunker", "IoU", "difference", "verdict", "recall", "precision"), rows),
-        legend + (f"; {left:,} more with --details" if left else ""),
+        legend + (f"; {left:,}more systems with --details" if left else ""),
         (shorten(basis, MAX_NOTE), *(f"note: {shorten(note, MAX_NOTE)}" for note in report.notes[:1])),
         command,
         details,
@@ -106,7 +108,7 @@ def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Su
 
 
 def _differences(ranked: Sequence[ChunkSystemPart], seed: int) -> dict[str, Comparison]:
-    """Return the comparison of each other system with the best on IoU."""
+    """Return the comparison of each system with the best system, by IoU."""
     values = {
         part.system: np.array([np.nan if each is None else each for each in part.per_question[DECIDING]])
         for part in ranked
@@ -151,7 +153,7 @@ def _next_worse(worse: Sequence[str], differences: Mapping[str, Comparison]) -> 
 
 
 def _main_cutoff(report: ChunkReport) -> str:
-    """Return the first numeric cutoff; without one, the first cutoff."""
+    """Return the first numeric cutoff; if no cutoff is numeric, the first cutoff."""
     cutoffs = list(dict.fromkeys(part.cutoff for part in report.systems))
     return next((each for each in cutoffs if each != MIN), cutoffs[0])
 
@@ -170,7 +172,7 @@ def _scores(report: ChunkReport, full: bool) -> Section:
         rows, "system", "cutoff", *((Column(TITLES[name]), partial(_score, name, best)) for name in measures)
     )
     embedders = ", ".join(dict.fromkeys(part.embedder for part in report.systems))
-    how = ", computed as in the report's code" if report.compat else ""
+    how = ", computed as in the code of Chroma's report" if report.compat else ""
     sentence = (
         f"{plural(len(report.questions), 'question')} on {plural(len(report.documents), 'document')}, searched "
         f"together with {embedders}; scores in %, by {report.unit}{how}"
@@ -187,7 +189,7 @@ def _scores(report: ChunkReport, full: bool) -> Section:
 
 
 def _place(report: ChunkReport, cutoff: str) -> int:
-    """Return the index of a cutoff among those of the report, so that rows of one cutoff are together."""
+    """Return the index of a cutoff in the report; sorting by it groups the rows of each cutoff."""
     return list(dict.fromkeys(part.cutoff for part in report.systems)).index(cutoff)
 
 
@@ -212,7 +214,7 @@ def _baseline_section(report: ChunkReport, full: bool) -> Section | None:
     shown = [part for part in report.comparisons if full or part.measure in COMPARED_MEASURES]
     table = table_of(shown, "system", "cutoff", "measure", "difference", "p", "turns", "verdict")
     legend = (
-        Legend("[ ]", "95% interval, as a share"),
+        Legend("[ ]", "95% interval of the difference; 0.01 is one point"),
         Legend("p", "p value of a randomisation test, with Holm's correction"),
     )
     return Section(f"Compared with {report.baseline}", tuple(_sentences(report)), table, legend)
@@ -234,7 +236,10 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
 
 
 def _by_corpus(report: ChunkReport) -> Section | None:
-    """Return the section by document. It has no sentence, so it appears only in the files and not on the screen."""
+    """Return the section with scores by document; None if all questions are about one document.
+
+    The section has no sentence, so it appears only in the files and not on the screen.
+    """
     if len(set(report.corpora)) < 2:
         return None
     rows = (
@@ -255,7 +260,7 @@ Point = tuple[float, float, ChunkSystemPart]
 
 
 def plots(report: ChunkReport) -> dict[str, tuple[str, str]]:
-    """Return the plots by file name: description and SVG."""
+    """Return the description and the SVG of each plot, by file name."""
     found = {
         "recall-over-length.svg": (f"recall by retrieved {report.unit}", _recall(report)),
         "iou.svg": ("IoU of each chunker", _iou(report)),
@@ -264,7 +269,9 @@ def plots(report: ChunkReport) -> dict[str, tuple[str, str]]:
 
 
 def _recall(report: ChunkReport) -> str | None:
-    """Return one line per system through its cutoffs, each with the interval of its mean."""
+    """Return the plot of recall: one line per system through its cutoffs, with the interval of the mean at each
+    cutoff.
+    """
     lines = {name: points for name in _system_names(report)[:SERIES] if (points := _plots_points(report, name))}
     if not lines:
         return None
@@ -282,7 +289,7 @@ def _recall(report: ChunkReport) -> str | None:
 
 
 def _plots_points(report: ChunkReport, name: str) -> list[Point]:
-    """Return retrieved length and recall of a system at each cutoff, the shortest first."""
+    """Return retrieved length and recall of a system at each cutoff, sorted by length."""
     found = [
         (part.retrieved_length, mean, part)
         for part in report.systems
@@ -292,7 +299,10 @@ def _plots_points(report: ChunkReport, name: str) -> list[Point]:
 
 
 def _iou(report: ChunkReport) -> str | None:
-    """Return the systems at the first numeric cutoff; grey if not significantly different from the baseline."""
+    """Return the plot of IoU at the first numeric cutoff.
+
+    Systems without a significant difference from the baseline are grey.
+    """
     cutoff = _main_cutoff(report)
     alike = {
         part.system
@@ -328,7 +338,7 @@ def _interval(part: ChunkSystemPart, measure: str) -> tuple[float, float] | None
 
 
 def write_files(report: ChunkReport, folder: Path) -> list[Path]:
-    """Write all files into `folder`, which is created if missing; each file is written atomically.
+    """Write all files atomically into `folder`, which is created if it does not exist. Return their paths.
 
     Raises:
         ProviderError: the folder cannot be written.
@@ -345,7 +355,9 @@ def write_files(report: ChunkReport, folder: Path) -> list[Path]:
 
 
 def per_question_csv(report: ChunkReport) -> str:
-    """Return one row per system, cutoff and question, with one column per measure; an empty cell means "undefined"."""
+    """Return CSV with one row per system, cutoff and question, and one column per measure. An empty cell is
+    undefined.
+    """
     rows = (
         (part.system, part.cutoff, *row)
         for part in report.systems

@@ -1,9 +1,11 @@
-"""Results of a comparison of chunkers as stored in chunks.json, and command-line syntax for parts.
+"""Results of a comparison of chunkers as stored in chunks.json, and the command-line syntax of chunkers and embedders.
 
-A chunker or embedder is one argument: ``recursive:400:overlap=200``, ``onnx:models/minilm``. The name comes first. A
-value without ``=`` is its main setting (a chunker's size, a model's path or name, a vector's length, a function). All
-others are settings by name. A setting that is itself a part is given by its type, and its settings follow after a dot:
-``cluster:200:embedder=onnx:embedder.path=models/minilm``. The part's configuration validates them.
+A chunker or embedder is one argument, such as ``recursive:400:overlap=200`` or ``onnx:models/minilm``. Its name comes
+first. A value without ``=`` is its main setting: a chunker's size, a model's path or name, the length of a vector, or a
+function. All other settings have the form ``name=value``. A setting may be a chunker or embedder itself. In this case,
+its value is a name, and the inner settings follow after a dot:
+``cluster:200:embedder=onnx:embedder.path=models/minilm``. The configuration class of the chunker or embedder validates
+the settings.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ from raggs.evaluation.models import ReportPart, Verdict
 TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
 TORN = "~"
 Unit = Literal["characters", "tokens"]
-Values = Mapping[str, tuple[Number, ...]]  # by measure, one per question
+Values = Mapping[str, tuple[Number, ...]]  # values by measure, one value per question
 
 
 def points(value: Number) -> str | None:
-    """Return a difference in hundredths."""
+    """Return a difference in points (hundredths), as text."""
     return None if value is None else f"{100 * value:+z.1f}"
 
 
@@ -46,32 +48,32 @@ class ChunkMeanPart(ReportPart):
 
     @property
     def plus_minus(self) -> str | None:
-        """Mean and standard deviation in per cent."""
+        """Mean and standard deviation in per cent, as text."""
         return None if self.mean is None or self.sd is None else f"{self.mean:.1%} ± {self.sd:.1%}".replace("%", "")
 
 
 class ChunkerPart(ReportPart):
-    """How one chunker split all documents."""
+    """Chunks that one chunker made of all documents: number, lengths and time."""
 
     chunker: Annotated[str, Column("chunker")]
     chunks: Annotated[int, Column("chunks", text="{:,}")]
     mean_length: Annotated[float, Column("mean {unit}", text="{:,.0f}")] = Field(
-        description="mean length of a chunk, in the report's unit"
+        description="mean length of a chunk, in the unit of the report"
     )
     median_length: Annotated[float, Column("median", text="{:,.0f}")] = Field(
-        description="median length of a chunk, in the report's unit"
+        description="median length of a chunk, in the unit of the report"
     )
     longest: Annotated[float, Column("longest", text="{:,.0f}")] = Field(
-        description="length of the longest chunk, in the report's unit"
+        description="length of the longest chunk, in the unit of the report"
     )
     seconds: Annotated[float, Column("seconds", text="{:,.2f}")] = Field(
-        description="time that the chunker needed for all documents"
+        description="duration of the chunking of all documents"
     )
     megabytes: float = Field(description="size of the documents in UTF-8, in MB")
 
     @property
     def speed(self) -> Annotated[float, Column("MB/s", text="{:,.1f}")]:
-        """Megabytes per second."""
+        """Chunked text in megabytes per second."""
         return self.megabytes / max(self.seconds, 1e-9)
 
 
@@ -85,7 +87,9 @@ class ChunkSystemPart(ReportPart):
         description="number of chunks retrieved, or min: as many as overlap a reference excerpt"
     )
     retrieved: float = Field(description="mean number of chunks retrieved per question")
-    retrieved_length: float = Field(description="mean total length of these chunks per question, in the report's unit")
+    retrieved_length: float = Field(
+        description="mean total length of these chunks per question, in the unit of the report"
+    )
     scores: Mapping[str, ChunkMeanPart] = Field(description="scores by measure, over all questions")
     by_corpus: Mapping[str, Mapping[str, ChunkMeanPart]] = Field(description="scores by document, then by measure")
     per_question: Values = Field(description="by measure, one value per entry of `questions`")
@@ -110,7 +114,7 @@ class ChunkComparisonPart(ReportPart):
 
     @property
     def turns(self) -> Annotated[str, Column("wins/ties/losses")]:
-        """Numbers of questions on which it is better, equal and worse."""
+        """Numbers of questions on which the system is better than, equal to, and worse than the baseline."""
         return f"{self.wins}/{self.ties}/{self.losses}"
 
 
@@ -119,12 +123,12 @@ class ChunkReport(ReportPart):
 
     v: int = 2
     unit: Unit = Field(description="unit of lengths and measures")
-    compat: bool = Field(description="whether the report's code is followed instead of its formulas")
+    compat: bool = Field(description="whether the code of Chroma's report is followed instead of its formulas")
     seed: int
     baseline: str | None
     documents: Mapping[str, int] = Field(description="length of each document in characters")
     questions: tuple[str, ...] = Field(description="question ids")
-    corpora: tuple[str, ...] = Field(description="document of each question's first reference")
+    corpora: tuple[str, ...] = Field(description="for each question, the document that contains its first reference")
     chunkers: tuple[ChunkerPart, ...]
     systems: tuple[ChunkSystemPart, ...]
     comparisons: tuple[ChunkComparisonPart, ...]
@@ -135,8 +139,8 @@ class ChunkRow(ReportPart):
     """One chunk of a file."""
 
     number: Annotated[int, Column("#")]
-    start: int = Field(description="first character, from 0")
-    end: int = Field(description="first character after the chunk")
+    start: int = Field(description="offset of the first character, counted from 0")
+    end: int = Field(description="offset of the first character after the chunk")
     tokens: Annotated[int, Column("tokens", text="{:,}")] = Field(description="number of tokens (cl100k)")
     first: Annotated[str, Column("begins")] = Field(description="first words")
     last: str = Field(description="last words")
@@ -145,12 +149,12 @@ class ChunkRow(ReportPart):
 
     @property
     def place(self) -> Annotated[str, Column("place")]:
-        """Character range."""
+        """Character range of the chunk, as ``start:end``."""
         return f"{self.start}:{self.end}"
 
     @property
     def ending(self) -> Annotated[str, Column("ends")]:
-        """Last words, with a mark if the chunk ends within a sentence."""
+        """Last words of the chunk, with a mark if the chunk ends within a sentence."""
         return f"{self.last} {TORN}" if self.torn else self.last
 
 
@@ -170,17 +174,17 @@ class CutFile(ReportPart):
 
     @property
     def sizes(self) -> list[int]:
-        """Sizes of its chunks in tokens."""
+        """Sizes of the file's chunks in tokens; a single 0 if it has none."""
         return [chunk.tokens for chunk in self.chunks] or [0]
 
     @property
     def median(self) -> Annotated[float, Column("median", text="{:,.0f}")]:
-        """Median size in tokens."""
+        """Median size of the file's chunks in tokens."""
         return median(self.sizes)
 
     @property
     def longest(self) -> Annotated[int, Column("longest", text="{:,}")]:
-        """Largest size in tokens."""
+        """Size of the file's largest chunk in tokens."""
         return max(self.sizes)
 
     @property
@@ -207,7 +211,7 @@ def split_names(given: Iterable[str], what: str, remedy: str) -> tuple[str, ...]
     """Return the items of comma-separated lists.
 
     Raises:
-        UsageError: no item is given, or one occurs twice.
+        UsageError: no item is given, or an item is given twice.
     """
     found = [word.strip() for each in given for word in each.split(",") if word.strip()]
     if not found:
@@ -221,8 +225,8 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
     """Return the configuration that one argument describes, an instance of `kind`.
 
     Raises:
-        UsageError: unknown part or setting, or an invalid value.
-        PrerequisiteError: the part's package is not installed.
+        UsageError: the chunker or embedder, or a setting, is unknown; or a value is invalid.
+        PrerequisiteError: the package that the chunker or embedder needs is not installed.
     """
     name, *rest = text.split(":")
     config = registry.load(name).Config
@@ -239,8 +243,9 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
 
 
 def spec_name(config: AdapterConfig) -> str:
-    """Return the shortest argument that identifies a part: its type, and its main setting if that is not the
-    default.
+    """Return the shortest argument that identifies a chunker or embedder.
+
+    This is its type, followed by its main setting if that setting does not have its default value.
     """
     fields = type(config).model_fields
     main = next((name for name in MAIN if name in fields), None)
@@ -250,7 +255,7 @@ def spec_name(config: AdapterConfig) -> str:
 
 
 def _settings(text: str, parts: Sequence[str], config: type[AdapterConfig]) -> Iterator[tuple[str, str]]:
-    """Yield names and values; the main setting may contain colons, as functions and some model names do."""
+    """Yield names and values of settings. The main setting may contain colons, as functions and some model names do."""
     main = next((name for name in MAIN if name in config.model_fields), None)
     first = list(takewhile(lambda part: "=" not in part, parts)) if main else []
     if main and first:
@@ -281,10 +286,10 @@ def _set_value(values: dict[str, object], key: str, value: str, config: type[Ada
 
 
 def _validated(config: type[AdapterConfig], values: dict[str, object]) -> AdapterConfig:
-    """Return the validated settings; values that are invalid as strings are tried as numbers or booleans.
+    """Return the validated settings. If a value is invalid as a string, it is tried as an integer or a boolean.
 
     Raises:
-        ValidationError: neither is valid.
+        ValidationError: a value is also invalid as an integer or a boolean.
     """
     try:
         return config.model_validate(values)

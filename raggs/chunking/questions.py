@@ -1,8 +1,8 @@
 """Questions with the locations of their reference excerpts, checked against the documents.
 
-If an excerpt has offsets, the text there must equal the excerpt. An excerpt without offsets is searched for, and its
-first occurrence is used; several occurrences are reported with the question. Each mismatch is an error with file, line,
-question and text, so that no score is based on a wrong location.
+If an excerpt has offsets, the text at these offsets must equal the excerpt. An excerpt without offsets is searched for,
+and its first occurrence is used; if it occurs more than once, a note says so. Each mismatch is an error with file,
+line, question and text, so that no score is based on a wrong location.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ReferencedQuestions:
 
     Attributes:
         ids, texts: ids and texts of the questions.
-        documents: number of the document of each question's first reference.
+        documents: for each question, the index of the document that contains its first reference.
         questions: character ranges of the references.
         notes: notes for readers of the scores.
     """
@@ -52,11 +52,11 @@ def place_questions(
     Args:
         queries: questions by id.
         documents: documents of the corpus.
-        path, lines: file of the questions, and the line of each by id, for messages.
+        path, lines: file of the questions, and the line of each question by id; used in messages.
 
     Raises:
-        DataError: an excerpt is not at its offsets or not in any document, its document does not exist, two excerpts
-            of one question overlap, or no question has references.
+        DataError: no question has references, the document of an excerpt does not exist, an excerpt is not at its
+            offsets or not in the documents, or two excerpts of one question overlap.
     """
     kept = [query for query in queries.values() if query.references]
     if not kept:
@@ -96,7 +96,7 @@ def _notes(without: int, searched: int, repeated: Sequence[str]) -> Iterator[str
 
 
 class _Finder:
-    """Finds references in documents, and counts the ones that it had to search for."""
+    """Finds references in documents, and counts the references that have no offsets."""
 
     def __init__(self, documents: Documents, path: Path, lines: Mapping[str, int]) -> None:
         self.searched = 0
@@ -105,7 +105,7 @@ class _Finder:
         self._path, self._lines = path, lines
 
     def place(self, query: Query, reference: Reference) -> SpanPlace:
-        """Return the location of a reference: number of the document, start, end."""
+        """Return the location of a reference: index of the document, start and end."""
         span = reference.span
         if span is None:
             return self._search(query, reference.text)
@@ -153,6 +153,6 @@ class _Finder:
         return number
 
     def wrong(self, query: Query, message: str, remedy: str) -> DataError:
-        """Return the error for a question, with its line."""
+        """Return the error for a question, with the question's line in the file."""
         line = self._lines.get(query.qid)
         return DataError(f"question {query.qid}: {message}", where=self._path, line=line, remedy=remedy)

@@ -1,12 +1,12 @@
-"""Diagnoses on disk: one folder with a report, a page and plots for each kind.
+"""Diagnoses on disk: one folder that contains a report, a page and plots for each kind of diagnosis.
 
     <kind>.json     the findings, what they depend on, and the hash of each other file; written last
     <kind>.md       the page
-    <kind>-*.svg    its plots
+    <kind>-*.svg    plots of the page
 
-Findings with equal causes are read instead of measured again. An interrupted diagnosis has no report, or one whose
-hashes do not match. The report contains its own hash. If the report or another file was edited, the diagnosis is
-repeated.
+If a diagnosis with the same causes is stored, it is read instead of measured again. After an interruption, the report
+is missing or contains hashes that do not match. The report contains its own hash. If the report or another file was
+edited, the diagnosis is repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REMEDY = "choose another --out, or check the permissions of the folder"
 
 
 class DiagnosisStore:
-    """Files of one kind in a folder, which is created at the first write.
+    """Files of one kind of diagnosis in a folder, which is created at the first write.
 
     Raises:
         UsageError: the folder is a file.
@@ -60,8 +60,8 @@ class DiagnosisStore:
         """Return the stored report.
 
         Raises:
-            NotFoundError: there is none.
-            DataError: the file is damaged, or of another kind.
+            NotFoundError: no report is stored.
+            DataError: the file is damaged, or contains another kind of diagnosis.
         """
         return read_report(self.path, self.kind)
 
@@ -70,7 +70,7 @@ class DiagnosisStore:
 
         Args:
             causes: hash of everything that the findings depend on.
-            notify: called with a message about a file that was changed.
+            notify: called with a message about each file that was changed.
         """
         try:
             found = self.report()
@@ -113,7 +113,7 @@ class DiagnosisStore:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The report file and the files that it lists."""
+        """The report file, and the files that the report lists."""
         return (self.path, *(self.folder / name for name in self.report().files))
 
     def _named(self) -> set[str]:
@@ -134,7 +134,7 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
 
     Args:
         path: the file.
-        kind: expected kind; None: any.
+        kind: expected kind of diagnosis; None if any kind is allowed.
 
     Raises:
         NotFoundError: the file does not exist.
@@ -160,7 +160,8 @@ def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisRep
 
     Args:
         folder: the folder.
-        judgments: sha256 of the judgments that a diagnosis must have used, if it used any; None: unknown.
+        judgments: sha256 of the judgments. A diagnosis that used other judgments is unusable. If None, this is not
+            checked.
 
     Raises:
         NotFoundError: the folder does not exist.

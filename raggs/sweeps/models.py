@@ -1,6 +1,6 @@
 """Records of a sweep: lines of `timings.jsonl` and `systems.jsonl`, and the report in `sweep.json`.
 
-An unknown number is null, never 0. Fields are added, not renamed.
+An unknown number is null, never 0. New versions of raggs add fields, but do not rename fields.
 """
 
 from __future__ import annotations
@@ -34,19 +34,24 @@ def _is_empty(value: Mapping[str, object]) -> bool:
 
 
 class Timing(ReportPart):
-    """A line of timings.jsonl: one step in one round, timed for some queries one by one."""
+    """A line of timings.jsonl: durations of one step in one round, for some queries that were processed one by one."""
 
-    step: str = Field(description="hash of the timed step; equal steps of different systems share it")
+    step: str = Field(description="hash of the timed step; equal steps of different systems have the same hash")
     kind: StepKind
     what: str = Field(description="the step in words")
-    round: int = Field(ge=1, description="round out of `latency.passes`; 1 for provider calls, which are timed once")
-    paid: bool = Field(False, description="whether these are provider calls, timed when they were made")
+    round: int = Field(
+        ge=1, description="number of the round, from 1 to `latency.passes`; 1 for provider calls, which are timed once"
+    )
+    paid: bool = Field(False, description="whether the step calls a provider; such calls are timed when they are made")
     load: float | None = Field(None, description="system load per processor, averaged over the previous minute")
     ms: Mapping[str, float] = Field(description="milliseconds by query")
 
 
 class LatencySpread(ReportPart):
-    """Latency of queries in milliseconds. The usual latency of a query is the median over rounds, summed over steps."""
+    """Latency of queries in milliseconds.
+
+    The usual latency of a query is the sum over steps of the step's median over rounds.
+    """
 
     p50: Annotated[float, Column("p50", text=ms)] = Field(description="median over queries of their usual latency")
     p95: Annotated[float, Column("p95", text=ms)] = Field(
@@ -56,16 +61,16 @@ class LatencySpread(ReportPart):
         description="lower bound of the interval of p95 over resampled queries and rounds"
     )
     high: Annotated[Number, Column("high", text=ms)] = Field(
-        description="upper bound; null if there are too few searches"
+        description="upper bound of this interval; null if there are too few searches"
     )
     searches: Annotated[int, Column("searches", text="{:,}")] = Field(
-        description="number of single searches behind p95"
+        description="number of single searches from which p95 is computed"
     )
     p95_of_medians: Annotated[float, Column("p95 of medians", text=ms)] = Field(
         description="95th percentile over queries of their usual latency, usually below p95"
     )
     calls: int = Field(description="number of measurements")
-    paid: bool = Field(False, description="whether a provider's calls were timed")
+    paid: bool = Field(False, description="whether the times include calls to a provider")
 
 
 class LatencyPart(ReportPart):
@@ -74,11 +79,14 @@ class LatencyPart(ReportPart):
     embed: LatencySpread | None = Field(None, description="rewriting and embedding; null if not timed")
     retrieve: LatencySpread | None = None
     rerank: LatencySpread | None = None
-    total: LatencySpread | None = Field(None, description="the sum; null if a step of the system was not timed")
+    total: LatencySpread | None = Field(
+        None, description="sum over the steps; null if a step of the system was not timed"
+    )
 
 
 CostStep = Literal["embed", "rerank", "generate"]
-UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 1000}  # units per price
+# number of units that a price is for
+UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 1000}
 
 
 class CostLine(ReportPart):
@@ -91,36 +99,39 @@ class CostLine(ReportPart):
     price: Number = Field(description="USD per 1M tokens, 1,000 searches or 1,000 answers; null if unknown")
 
     def usd(self) -> Number:
-        """Return USD per 1000 queries."""
+        """Return the cost in USD per 1,000 queries; None if the price is unknown."""
         return None if self.price is None else 1000 * self.per_query * self.price / UNITS[self.unit]
 
 
 class CostPart(ReportPart):
-    """USD per 1000 queries."""
+    """Cost of a system in USD per 1,000 queries."""
 
     embed: Number = Field(description="rewriting and embedding the query; null if a price is unknown")
     rerank: Number
-    generate: Number = Field(description="input of the generator; 0 if it has no price")
+    generate: Number = Field(description="input of the generator; 0 if no price of a generator is configured")
     total: Number
     question_tokens: float = Field(description="mean tokens of a query as it is embedded")
     candidate_tokens: Number = Field(description="mean tokens that the reranker reads per candidate")
     candidate_tokens_sd: Number
     context_tokens: Number = Field(description="mean tokens of the passages that the generator reads")
-    lines: tuple[CostLine, ...] = Field((), description="items of the amounts, from which an audit recomputes them")
+    lines: tuple[CostLine, ...] = Field(
+        (), description="price and usage of each paid model, from which an audit recomputes the amounts"
+    )
 
     @classmethod
     def of(cls, lines: Sequence[CostLine], **tokens: Number) -> CostPart:
-        """Return the cost of some lines.
+        """Return the cost as the sum of some lines.
 
         Args:
-            tokens: fields on tokens.
+            lines: price and usage of each paid model.
+            tokens: the fields that contain numbers of tokens.
         """
         steps: tuple[CostStep, ...] = ("embed", "rerank", "generate")
         usd = {step: add([line.usd() for line in lines if line.step == step]) for step in steps}
         return cls.model_validate({**usd, "total": add(list(usd.values())), "lines": tuple(lines), **tokens})
 
     def usd(self) -> Mapping[str, Number]:
-        """Return the amounts by purpose."""
+        """Return the cost in USD per 1,000 queries, by step and in total."""
         return {"embed": self.embed, "rerank": self.rerank, "generate": self.generate, "total": self.total}
 
 
@@ -130,7 +141,7 @@ def add(amounts: Sequence[Number]) -> Number:
 
 
 class MemoryPart(ReportPart):
-    """Bytes in memory for a search at full speed, vectors and index together."""
+    """Memory in bytes that vectors and index together need for a search at full speed."""
 
     kind: str = Field(description='index and data type of its vectors, such as "hnsw-int8"')
     rows: int
@@ -150,10 +161,10 @@ class CutPart(ReportPart):
 
     label: Annotated[str, Column("chunking")] = Field(description="level of the axis `chunker`")
     chunker: Annotated[str, Column("chunker")] = Field(description="chunker and its settings, in words")
-    content: str = Field(description="hash of its passages")
+    content: str = Field(description="hash of the passages of this chunking")
     passages: Annotated[int, Column("passages", text="{:,}")]
     seconds: Annotated[Number, Column("chunked in", text=cut_time)] = Field(
-        description="time that the chunker took to make the passages, in seconds; null if unknown"
+        description="duration of the chunking in seconds; null if unknown"
     )
     golden: Annotated[bool, Column("scored", text=lambda judged: "as judged" if judged else "by projection")] = Field(
         description="whether the golden set was judged on these passages; otherwise grades are projected"
@@ -161,9 +172,11 @@ class CutPart(ReportPart):
 
 
 class FitPart(ReportPart):
-    """Fit of the weight of a `boosted` reranker: chosen on each half of the queries for the other half."""
+    """Fit of the weight of a `boosted` reranker. The weight for each half of the queries is chosen on the other
+    half.
+    """
 
-    measure: str = Field(description="measure that the weight maximizes")
+    measure: str = Field(description="measure that the chosen weight maximizes")
     seed: int = Field(description="random seed for splitting the queries into halves")
     first: tuple[str, ...] = Field(description="queries of the first half; all others are in the second")
     weights: tuple[float, ...] = Field(description="weights that were tried")
@@ -178,12 +191,13 @@ class SystemRow(ReportPart):
 
     name: Annotated[str, Column("system")]
     levels: Mapping[str, str] = Field(description="level by axis")
-    fingerprint: str = Field(description="hash of everything that its lists depend on")
+    fingerprint: str = Field(description="hash of everything that the system's lists depend on")
     file: str | None = Field(
-        description="path of its lists as a TREC run file: relative to the sweep's folder, or absolute for an external "
+        description="path of the system's lists as a TREC run file: relative to the "
+        "sweep's folder, or absolute for an external "
         "run; null if unfinished"
     )
-    sha256: str | None = Field(None, description="hash of an external run file; null for the sweep's own")
+    sha256: str | None = Field(None, description="hash of an external run file; null for systems of the sweep itself")
     k: int = Field(description="number of candidates; the maximum over queries if depth is routed")
     mean_k: Number = Field(None, description="mean number of candidates per query if depth is routed; otherwise null")
     escalated: Number = Field(None, description="share of queries that were searched deeper, if depth is routed")
@@ -204,22 +218,25 @@ class SystemRow(ReportPart):
         Column(
             "unjudged@{key}",
             text="{:.0%}",
-            legend="share of the top {key} that is unjudged and counts as not relevant",
+            legend="share of the first {key} passages that is unjudged and counts as not relevant",
         ),
-    ] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
+    ] = Field(default_factory=dict, description="share of the first passages that is unjudged, by cutoff")
     unjudged_characters: Mapping[str, Number] = Field(
         default_factory=dict,
-        description="unjudged share of the top's characters, by cutoff; only if systems differ in chunking",
+        description="share of the characters of the first passages that is unjudged, by "
+        "cutoff; only if systems differ in chunking",
     )
     projection: ProjectionPart | None = Field(None, description="how grades were projected to this system's chunks")
     steps: Mapping[StepKind, tuple[str, ...]] = Field(
-        default_factory=dict, description="steps of a query in timings.jsonl"
+        default_factory=dict, description="hashes of the timed steps in timings.jsonl"
     )
     latency: LatencyPart = LatencyPart()
     cost: CostPart | None = None
     memory: MemoryPart | None = None
     fit: FitPart | None = Field(
-        None, exclude_if=_is_none, description="how the sweep chose the weight of a reranker; omitted if it did not"
+        None,
+        exclude_if=_is_none,
+        description="how the sweep chose the weight of a reranker; omitted if the sweep did not choose it",
     )
     efficiency: Annotated[
         Number,
@@ -255,17 +272,17 @@ class SystemRow(ReportPart):
 
     @property
     def price(self) -> Annotated[Number, Column("per 1,000", text=usd, legend=PRICE)]:
-        """USD per 1000 queries."""
+        """Cost in USD per 1,000 queries."""
         return None if self.cost is None else self.cost.total
 
     @property
     def vectors(self) -> Annotated[str, Column("vectors")]:
-        """Vectors of the system, and the index that holds them."""
+        """Embedder, index and chunker of the system, as text."""
         return " in ".join(filter(None, map(self.levels.get, ("embedder", "index", "chunker"))))
 
 
 class EffectPart(ReportPart):
-    """Main effect: the change from one level of an axis to another, over pairs of otherwise equal systems."""
+    """Main effect: the mean change from one level of an axis to another, over pairs of otherwise equal systems."""
 
     axis: Annotated[str, Column("axis")]
     level: str
@@ -281,7 +298,7 @@ class EffectPart(ReportPart):
         "correction over all effects"
     )
     unjudged: UnjudgedPart | None = Field(
-        None, exclude_if=_is_none, description="if unjudged passages could reverse the effect, why"
+        None, exclude_if=_is_none, description="why unjudged passages could reverse the effect; omitted if they cannot"
     )
     latency_ms: Annotated[Number, Column("p50", text=ms_change)] = Field(
         description="mean change of the median latency"
@@ -290,17 +307,17 @@ class EffectPart(ReportPart):
 
     @property
     def change(self) -> Annotated[str, Column("from → to")]:
-        """The two levels."""
+        """The two levels, as ``from → to``."""
         return f"{self.against} → {self.level}"
 
     @property
     def doubt(self) -> str:
-        """Mark of an effect that may be due to chance."""
+        """Mark of an effect that is not significant."""
         return "" if self.clear else UNCERTAIN_MARK
 
 
 class InteractionPart(ReportPart):
-    """Interaction: how much the effect of one axis depends on the level of another."""
+    """Interaction: how much the effect of one axis depends on the level of another axis."""
 
     axes: tuple[str, str]
     strength: Number
@@ -311,12 +328,14 @@ class InteractionPart(ReportPart):
     )
     sentence: str
     unjudged: UnjudgedPart | None = Field(
-        None, exclude_if=_is_none, description="if unjudged passages could reverse the interaction, why"
+        None,
+        exclude_if=_is_none,
+        description="why unjudged passages could reverse the interaction; omitted if they cannot",
     )
 
 
 class IndexLossPart(ReportPart):
-    """Loss of an approximate index against the exact one, as shares: -0.12 is 12% less."""
+    """Changes by an approximate index compared with the exact index, as shares: -0.12 means 12% less."""
 
     system: Annotated[str, Column("system")]
     exact: str
@@ -324,23 +343,23 @@ class IndexLossPart(ReportPart):
     latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(
         description="change of the median search latency"
     )
-    loss: Number = Field(description="largest loss over the measures; up to 0.02 is acceptable, aim at 0.01")
+    loss: Number = Field(description="largest loss over the measures; up to 0.02 is acceptable, 0.01 is better")
     unjudged: UnjudgedPart | None = Field(
         None,
         exclude_if=_is_none,
-        description="if unjudged passages could move a measure across the acceptable loss, why",
+        description="why unjudged passages could move a measure across the acceptable loss; omitted if they cannot",
     )
 
     @property
     def verdict(self) -> Annotated[str, Column("verdict")]:
-        """Whether the index is good enough."""
+        """Whether the loss is within the acceptable limit, as text."""
         if self.unjudged is not None:
             return inconclusive(self.unjudged)
         return f"{'' if self.loss is not None and self.loss <= MAX_LOSS else 'not '}within {MAX_LOSS:.0%}"
 
 
 class StepPart(ReportPart):
-    """Effect of more candidates."""
+    """Effect of retrieving more candidates."""
 
     system: Annotated[str, Column("system")]
     smaller: str
@@ -353,26 +372,27 @@ class StepPart(ReportPart):
     usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
     per_ms: Number = Field(description="quality gained per millisecond; null if the latency does not increase")
     per_usd: Number = Field(description="quality gained per USD spent on 1,000 queries")
-    within_jitter: bool = Field(description="whether both latencies count as equal")
+    within_jitter: bool = Field(description="whether the two latencies are so close that they count as equal")
     unjudged: UnjudgedPart | None = Field(
         None,
         exclude_if=_is_none,
-        description="if unjudged passages could decide whether the measure rises, falls or stays, why",
+        description="why unjudged passages could decide whether the measure rises, falls "
+        "or stays; omitted if they cannot",
     )
 
     @property
     def step(self) -> Annotated[str, Column("k")]:
-        """The smaller and the larger k."""
+        """The smaller and the larger number of candidates, as text."""
         return f"{self.from_k} → {self.k}"
 
     @property
     def gain(self) -> Annotated[Number, Column("quality per USD", text=change)]:
-        """Quality per USD, if it is positive and conclusive."""
+        """Quality gained per USD; None if it is not positive or is inconclusive."""
         return self.per_usd if self.per_usd and self.per_usd > 0 and self.unjudged is None else None
 
     @property
     def doubt(self) -> str:
-        """Mark of a step that unjudged passages could reverse."""
+        """Mark of a change whose direction unjudged passages could reverse."""
         return "" if self.unjudged is None else UNCERTAIN_MARK
 
 
@@ -384,10 +404,13 @@ class WinPart(ReportPart):
 
 
 class UniqueContributionPart(ReportPart):
-    """Score of a system with its unique contributions to the pool as unjudged."""
+    """Score of a system, and its score if the passages that only its group returned count as unjudged."""
 
     system: Annotated[str, Column("system")]
-    group: str = Field(description="systems that search alike are removed together")
+    group: str = Field(
+        description="group of systems whose unique passages count as unjudged together, "
+        "because these systems search alike"
+    )
     measure: str
     score: Annotated[Number, Column("{quality}", "score")]
     without: Annotated[Number, Column("without its own", "score")]
@@ -395,12 +418,12 @@ class UniqueContributionPart(ReportPart):
         description="judged passages that only this group returned, over all queries"
     )
     overtaken_by: Annotated[tuple[str, ...], Column("then behind", text=", ".join)] = Field(
-        description="systems of other groups that would then be ahead"
+        description="systems of other groups that rank above this system only if these passages count as unjudged"
     )
 
 
 class ChoicePart(ReportPart):
-    """Recommended system under the limits, and the reasons."""
+    """Recommended system under the limits, and the reasons for it."""
 
     winner: str | None
     best: str | None = Field(
@@ -421,7 +444,7 @@ class ChoicePart(ReportPart):
 
 
 class FrontierPart(ReportPart):
-    """Systems within one limit on latency: the frontier among them, and the choice."""
+    """Systems within one limit on latency: the frontier of these systems, and the system chosen from it."""
 
     slo_ms: Number = Field(description="limit on the p95 latency in milliseconds; null if there is no limit")
     allowed: int = Field(description="number of systems within the limit")
@@ -433,7 +456,7 @@ class FrontierPart(ReportPart):
     inconclusive: Mapping[str, UnjudgedPart] = Field(
         default_factory=dict,
         exclude_if=_is_empty,
-        description="by system, why unjudged passages could change that choice",
+        description="by system, why unjudged passages could change `choice`",
     )
 
 
@@ -464,7 +487,9 @@ class SweepReport(ReportPart):
         default_factory=dict, description="for each dominated system, another system that dominates it"
     )
     choice: ChoicePart
-    frontiers: tuple[FrontierPart, ...] = Field((), description="frontier for each SLO, and without one")
+    frontiers: tuple[FrontierPart, ...] = Field(
+        (), description="frontier for each limit on latency (SLO), and without a limit"
+    )
     effects: tuple[EffectPart, ...] = ()
     interactions: tuple[InteractionPart, ...] = ()
     deltas: tuple[IndexLossPart, ...] = ()
@@ -479,13 +504,13 @@ class SweepReport(ReportPart):
         """Return the system with a name.
 
         Raises:
-            KeyError: there is none.
+            StopIteration: no system has this name.
         """
         return next(iter(row for row in self.systems if row.name == name))
 
 
 class CeilingPart(ReportPart):
-    """A score, and the score of the best order of the system's candidates."""
+    """A score, and the maximum score that reordering the system's candidates could achieve."""
 
     score: Number
     proc: Number = Field(description="pool-restricted oracle ceiling (PROC), mean over queries")
@@ -498,7 +523,9 @@ class OutcomePart(ReportPart):
     limits: Mapping[str, float] = Field(description="limits of the choice: latency_ms (the SLO), usd_per_1k, quality")
     choice: str | None = Field(description="system chosen under the limits")
     front: tuple[str, ...] = Field(description="the frontier over cost, latency and quality, best first")
-    frontiers: tuple[FrontierPart, ...] = Field(description="the frontier and the choice for each SLO")
+    frontiers: tuple[FrontierPart, ...] = Field(
+        description="the frontier and the choice for each limit on latency (SLO)"
+    )
     ceilings: Mapping[str, Mapping[str, CeilingPart]] = Field(description="by system and measure")
 
     @classmethod
@@ -522,7 +549,7 @@ class OutcomePart(ReportPart):
 
 
 class PlanLine(ReportPart):
-    """A paid part of a sweep."""
+    """Part of a sweep that calls a paid model."""
 
     what: Annotated[str, Column("part")]
     model: Annotated[str, Column("model")]
@@ -534,7 +561,7 @@ class PlanLine(ReportPart):
 
 
 class SweepPlan(ReportPart):
-    """Plan of a dry run."""
+    """Plan of a sweep, printed by a dry run."""
 
     name: str
     systems: tuple[str, ...]
@@ -549,10 +576,11 @@ class SweepPlan(ReportPart):
     lists: int
     paid: tuple[PlanLine, ...]
     hours: float = Field(
-        description="estimated hours for the paid calls, at one second per call and the configured concurrency"
+        description="estimated duration of the paid calls in hours, at one second per call "
+        "and the configured concurrency"
     )
 
     @property
     def usd(self) -> Number:
-        """The sum; None if a price is unknown."""
+        """Total cost of the paid parts in USD; None if a price is unknown."""
         return add([line.usd for line in self.paid])

@@ -162,4 +162,4 @@ def test_the_files_hold_the_report_each_value_and_the_tables(tmp_path: Path) -> 
 
 
 def test_compat_is_said_on_the_page() -> None:
-    assert "computed as in the report's code" in markdown(lay_out(compared(compat=True)))
+    assert "computed as in the code of Chroma's report" in markdown(lay_out(compared(compat=True)))

@@ -105,6 +105,6 @@ def test_documents_without_text_are_cut_already(server: LLMServer, opened: Open)
 def test_what_came_of_it_is_one_sentence() -> None:
     made = ChunkingResult(cut=2, before=1, asked=9, lost=1, failed=("b.md could not be cut",))
     assert str(made) == (
-        "2 documents chunked, 1 chunked before; 9 windows shown to the model, of which 1 had no usable answer and were "
+        "2 documents chunked, 1 already chunked; 9 windows sent to the model, of which 1 had no usable answer and were "
         "split at their ends; 1 document could not be chunked"
     )

@@ -197,7 +197,7 @@ def test_a_chunker_that_is_paid_is_compared_once_paid(folder: Path, server: LLMS
     lines = (folder / "out" / "chunks.ledger.jsonl").read_text().splitlines()
     assert len(lines) == server.count > 0
     again = run(folder, "--details", chunkers=f"paragraphs:20,{LLM}")
-    assert f"{LLM}: 1 document chunked before, not included in the time" in again.stdout
+    assert f"{LLM}: 1 document already chunked, not included in the time" in again.stdout
     assert len(lines) == server.count
 
 
@@ -342,7 +342,7 @@ def test_the_default_output_of_a_corpus_is_short_and_names_the_worst_document(fo
     output = shown(config).stdout
     assert_short(output)
     assert " chunks from 16 documents; " in output.splitlines()[0]
-    assert "10 of 16 documents, those that split most sentences" in " ".join(output.split())
+    assert "10 of 16 documents, those that split the most sentences" in " ".join(output.split())
     assert f"next: raggs chunks show {config} --file pets.md" in output
     one = shown(config, "--file", "pets.md").stdout
     assert_short(one)

@@ -60,7 +60,7 @@ def test_a_dry_run_sends_and_writes_nothing(folder: Path, server: LLMServer) -> 
 def test_cuts_are_made_booked_and_then_found_by_a_run(folder: Path, server: LLMServer) -> None:
     made = make()
     assert made.exit_code == 0, made.output
-    assert made.stdout.startswith("3 documents chunked, 0 chunked before; ")
+    assert made.stdout.startswith("3 documents chunked, 0 already chunked; ")
     lines = [json.loads(line) for line in (folder / "runs" / "chunks.ledger.jsonl").read_text().splitlines()]
     assert {(line["stage"], line["task"]) for line in lines} == {("chunks", "split")}
     count = server.count
@@ -69,7 +69,7 @@ def test_cuts_are_made_booked_and_then_found_by_a_run(folder: Path, server: LLMS
     assert ran.exit_code == 0, ran.output
     shown = json.loads(invoke("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
     assert [len(file["chunks"]) for file in shown["files"]] == [10, 10, 10]
-    assert make().stdout == "0 documents chunked, 3 chunked before\n"
+    assert make().stdout == "0 documents chunked, 3 already chunked\n"
     assert server.count == count
     assert KEY not in "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
 
@@ -105,10 +105,10 @@ def test_a_document_that_cannot_be_had_keeps_no_other_one_back(folder: Path, ser
     server.fault_for = lambda _, body: "400" if "lighthouse b" in str(body) else None
     result = make()
     assert result.exit_code == 7
-    assert result.stdout.startswith("2 documents chunked, 0 chunked before; ")
+    assert result.stdout.startswith("2 documents chunked, 0 already chunked; ")
     assert "b.md could not be chunked" in result.stderr
     server.fault_for = None
-    assert make().stdout.startswith("1 document chunked, 2 chunked before; ")
+    assert make().stdout.startswith("1 document chunked, 2 already chunked; ")
     assert not server.paid_twice
 
 
@@ -127,12 +127,12 @@ def test_what_no_answer_came_for_is_asked_again_on_request(folder: Path, server:
     assert invoke(*run).exit_code == 0
     before = [len(file["chunks"]) for file in json.loads(invoke(*show).stdout)["files"]]
     server.fault_for, count = None, server.count
-    assert make().stdout == "0 documents chunked, 3 chunked before\n"
+    assert make().stdout == "0 documents chunked, 3 already chunked\n"
     assert json.loads(make("--again", "--dry-run", "--json").stdout)["cut"] == 1
     assert server.count == count
-    assert make("--again").stdout.startswith("1 document chunked, 2 chunked before; ")
+    assert make("--again").stdout.startswith("1 document chunked, 2 already chunked; ")
     assert [len(file["chunks"]) for file in json.loads(invoke(*show).stdout)["files"]] == [10, 10, 10] != before
-    assert make("--again").stdout == "0 documents chunked, 3 chunked before\n"
+    assert make("--again").stdout == "0 documents chunked, 3 already chunked\n"
     assert invoke(*run).exit_code == 0
     stored = [PassageStore.open(path) for path in (folder / "runs" / ".cache" / "corpora").glob("*/passages.sqlite")]
     assert sorted(map(len, stored)) == [sum(before), 30], "other cuts are other passages"

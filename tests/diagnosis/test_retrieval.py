@@ -173,7 +173,7 @@ def test_an_earlier_evaluation_says_the_same_of_traits_and_changes(golden: Path,
     [
         ({}, UsageError, "contains labels but no ranked lists"),
         ({"runs": ["none.trec"]}, NotFoundError, "none.trec"),
-        ({"measure": "holes@10"}, UsageError, "lower is better"),
+        ({"measure": "holes@10"}, UsageError, "lower values of this metric are better"),
         ({"measure": "ndgc@10"}, UsageError, "ndcg"),
         ({"baseline": "befor"}, UsageError, "no system has the name befor"),
         ({"values": "out.json"}, NotFoundError, "out.json"),

@@ -1,7 +1,7 @@
-"""Diagnosis `precision`: the effect of low-precision scores (16-bit, bfloat16) on an evaluation.
+"""Diagnosis `precision`: the effect of low-precision scores (float16, bfloat16) on an evaluation.
 
-`measuring` computes lists of dense retrieval, rerankers and files at each precision, and the effect of the order of
-equal scores. This module contains the diagnosis, its tables and its plots. Points are hundredths of a score.
+`measuring` computes the ranked lists of embedders, rerankers and run files at each precision, and the effect of the
+order of equal scores. This module contains the diagnosis, its tables and its plots. Points are hundredths of a score.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FAVOURS = {
     -1: "in the run files, ties are broken against relevant passages",
 }
 TIE_TABLE_HEAD = ("name", "precision", "measure", "oblivious", "expected", "ends", "range", "across", "bias", "moved")
-LEGEND = (Legend("[ ]", "95% confidence interval over queries, in hundredths of the score (points)"),)
+LEGEND = (Legend("[ ]", "95% confidence interval over queries, in points (hundredths of the score)"),)
 HEAD = ("model", "form", "measure", "range", "range, HPS", "bias", "bias, HPS")
 PUBLISHED = (
     ("Qwen3-Reranker-0.6B", "softmax", "ndcg@10", "25.59", "1.13", "6.66", "0.24"),
@@ -72,13 +72,13 @@ ABOUT_PUBLISHED = (
 
 
 def _worst(systems: Sequence[PrecisionSystemPart]) -> PrecisionSystemPart | None:
-    """Return the system that depends most on the order of ties; None if no system was rounded."""
+    """Return the system that depends most on the order of ties; None if no scores were rounded."""
     rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
     return max(rounded, key=lambda part: (_widest_range(part), part.dtype == "bf16"), default=None)
 
 
 def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
-    """Return the system that depends most on the order of ties, and how to avoid that."""
+    """Return the system whose scores depend most on the order of ties, and how to avoid this dependence."""
     worst = _worst(systems)
     more = [FAVOURS[favours]] if favours else []
     if worst is None or not _widest_range(worst):
@@ -111,7 +111,7 @@ def _reversals_section(found: PrecisionFindings) -> Section:
 def _leaking(found: PrecisionFindings) -> Section:
     title = "Effect of the file order on ties"
     if not found.leaks:
-        return Section(title, ("no: no tie changes a score, or the files are sorted by score",))
+        return Section(title, ("no effect: no tie changes a score, or the files are sorted by score",))
     said = FAVOURS.get(found.favours, "no significant effect")
     return Section(title, (said,), table_of(found.leaks, "system", "precision", "measure", "bias", "up", "down", "p"))
 
@@ -121,7 +121,7 @@ def _widest_range(part: PrecisionSystemPart) -> float:
 
 
 def _points_in_text(value: Number) -> str:
-    """Return a value in points, as text."""
+    """Return a value as text, in points."""
     return formatted(None if value is None else 100 * value, "z.2f")
 
 
@@ -132,7 +132,7 @@ Line = tuple[str, Sequence[Number]]
 
 
 def _difference_lines(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
-    """Yield the differences from full precision, in points."""
+    """Yield the differences from the expected scores in f32, in points."""
     yield f"{part.precision}, expected", _subtract_values(curve.expected, full.expected)
     if not part.hps:
         yield f"{part.precision}, file order", _subtract_values(curve.oblivious, full.expected)
@@ -175,14 +175,14 @@ class PrecisionConfig(DiagnosisConfig):
         ("ndcg", "mrr", "recall", "map"), min_length=1, description="metrics, without cutoffs"
     )
     cutoff: Annotated[int, Flag(("--cutoff", "-k"), "K")] = Field(
-        10, ge=1, le=1000, description="cutoff of the per-query results"
+        10, ge=1, le=1000, description="cutoff of the per-query results and the tables"
     )
     deepest: Annotated[int, Flag(value="K")] = Field(
         100, ge=1, le=1000, description="last cutoff of the curves, which start at 1"
     )
-    candidates: int = Field(100, ge=2, le=10_000, description="candidates per query for rerankers")
+    candidates: int = Field(100, ge=2, le=10_000, description="number of candidates per query that rerankers read")
     runs: Annotated[tuple[str, ...], Flag(("--run", "-r"), "[NAME=]PATH")] = Field(
-        (), description="run files with scores, [NAME=]PATH, instead of models"
+        (), description="run files with scores, [NAME=]PATH, to diagnose instead of models"
     )
     scores: Literal["score", "logit", "logits"] = Field(
         "score",
@@ -191,7 +191,7 @@ class PrecisionConfig(DiagnosisConfig):
         "and logit_yes (softmax)",
     )
     limit: Annotated[float | None, Flag(value="POINTS")] = Field(
-        None, ge=0, le=100, description="maximum range in points to pass"
+        None, ge=0, le=100, description="maximum range over orders of ties with which the diagnosis passes, in points"
     )
 
 
@@ -199,8 +199,8 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
     """Measure the effect of 16-bit scores: ties, ranges, reversals, label leaks.
 
     Scores are computed in f32, f16 and bf16, with and without the last step in
-    float32 (HPS). Each measure is reported in list order, by expectation, and at its
-    minimum and maximum over all orders of ties.
+    float32 (HPS). Each measure is reported with ties in file order, as the mean
+    over all orders of ties, and as the minimum and maximum over these orders.
     """
 
     Config = PrecisionConfig
@@ -218,7 +218,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
     config: PrecisionConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """Return the causes, including the contents of files."""
+        """Return everything that can change the findings, including the contents of run files."""
         found = super().causes(bench)
         if not self.config.runs:
             return found
@@ -226,11 +226,11 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return {**found, "embedder": None, "reranker": None, "corpus": None, "files": files}
 
     def models(self, bench: Bench) -> tuple[str, ...]:
-        """Return the paid models; none if scores come from files."""
+        """Return the paid models; empty if scores come from files."""
         return () if self.config.runs else super().models(bench)
 
     def check(self, bench: Bench) -> None:
-        """Check that there is a source of scores, and that the measures are defined under ties."""
+        """Check that there is a source of scores, and that the measures can be computed under ties."""
         for name in self.config.measures:
             if "@" in name:
                 raise UsageError(f"{name} contains a cutoff", remedy=f"--measures {name.partition('@')[0]} --cutoff K")
@@ -276,7 +276,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return found.queries
 
     def sections(self, found: PrecisionFindings) -> tuple[Section, ...]:
-        """Return the tables: at the cutoff, reversals, leaks, published figures."""
+        """Return the tables: scores at the cutoff, reversals, label leaks, published figures."""
         sizes: dict[str, list[str]] = {}
         for part in found.systems:
             sizes.setdefault(part.name, []).append(f"{part.largest:,} ({part.precision})")
@@ -299,13 +299,16 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return KeyFigure.of(label, (widest.range, widest.range_low, widest.range_high), "z.2f", 100)
 
     def main_table(self, found: PrecisionFindings) -> Table | None:
-        """Return the scores that depend on the order of ties, widest range first."""
+        """Return the table of scores that depend on the order of ties, the widest range first."""
         rows = [(part, tied) for part in found.systems for tied in part.at if tied.range]
         rows.sort(key=lambda row: -(row[1].range or 0.0))
         return table_of(rows, "name", "precision", "measure", "oblivious", "ends", "moved")
 
     def plots(self, found: PrecisionFindings) -> Mapping[str, str]:
-        """Return one plot per measure of the first system, and one of all ranges; empty if no measure is defined."""
+        """Return plots of the first system: one plot per measure, and one plot of the ranges in bf16.
+
+        The result is empty if no measure is defined.
+        """
         parts = [part for part in found.systems if part.name == found.systems[0].name]
         drawn: dict[str, str] = {}
         for place, full in enumerate(parts[0].curves if parts else ()):
@@ -337,7 +340,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
         retrievers = () if bench.run is None else bench.run.retrieve.retrievers
         own_dense = (spec.scoring for spec in retrievers if isinstance(spec, DenseRetriever.Config))
-        configured = next(own_dense, FULL_PRECISION)  # precision of the configuration's dense retriever
+        configured = next(own_dense, FULL_PRECISION)  # precision of the first dense retriever in the configuration
         kept: list[PrecisionRow] = []
         for name, embedder in bench.embedders.items():
             lists = _deferred_lists(dense, bench, embedder, asked, depth)
@@ -375,7 +378,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
 
     @cached_property
     def _given(self) -> list[tuple[NamedSystem, Vectors]]:
-        """Return the given lists, each with the model's output for its rows, shape (rows,) or (rows, 2).
+        """Return the systems of the run files, each with the numbers in its rows, shape (rows,) or (rows, 2).
 
         Raises:
             RaggsError: a file is missing or not valid.

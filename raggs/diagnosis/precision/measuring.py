@@ -1,9 +1,9 @@
 """Findings and measurements of the diagnosis `precision`. Scores are in 0 to 1; an undefined number is null.
 
-Lists of passages with scores at each precision come from dense retrieval, rerankers and files. The rows of a list are
-in the order of the corpus, or of the lines of a file. The list order ("oblivious") takes equal scores in that order.
-From a corpus, the best passages and all that tie with the last of them are used. Each measure is computed at every
-cutoff, and at one cutoff question by question.
+Ranked lists with scores at each precision come from dense retrieval, rerankers or run files. The rows of a list are in
+the order of the corpus, or of the lines of the file. The "oblivious" score is computed with equal scores in this order.
+From a corpus, a list contains the best passages, and all other passages that tie with the last of them. The mean of
+each measure is computed at every cutoff. Values per question are computed at one cutoff.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from raggs.stats.score_precision import (
 
 
 class CurvePart(ReportPart):
-    """A measure at every cutoff from 1, mean over the questions."""
+    """A measure at every cutoff, starting at 1, as the mean over the questions."""
 
     measure: str
     oblivious: tuple[Number, ...] = Field(description="score with ties in the order of the file")
@@ -62,7 +62,7 @@ class CurvePart(ReportPart):
 
 
 class TiedPart(ReportPart):
-    """A measure at the selected cutoff, mean over the questions, with 95% intervals."""
+    """A measure at the selected cutoff, as the mean over the questions, with 95% intervals."""
 
     measure: Annotated[str, Column("measure")]
     oblivious: Annotated[Number, Column("file order", "score")]
@@ -75,7 +75,7 @@ class TiedPart(ReportPart):
     range_low: Number
     range_high: Number
     across: Annotated[Number, Column("at k", "points", scale=100)] = Field(
-        description="range from the one tie group that crosses the cutoff"
+        description="range over the orders of the one tie group at the cutoff"
     )
     bias: Annotated[Number, Column("bias, points", "points", bounds=("bias_low", "bias_high"), scale=100)] = Field(
         description="score in file order minus expected score"
@@ -97,7 +97,9 @@ class PrecisionSystemPart(ReportPart):
     """One system at one precision."""
 
     name: Annotated[str, Column("system")]
-    form: ScoreForm = Field(description="how the score is computed; score: unknown, rounded as given")
+    form: ScoreForm = Field(
+        description="function that computes the score; score: it is unknown, so the given score is rounded"
+    )
     dtype: Dtype
     hps: bool = Field(description="whether the last step is in float32 without rounding (HPS)")
     configured: bool = Field(description="whether this is the configured precision")
@@ -113,12 +115,12 @@ class PrecisionSystemPart(ReportPart):
 
     @property
     def label(self) -> str:
-        """Name and precision."""
+        """Name and precision of the system."""
         return f"{self.name}, {self.precision}"
 
 
 class ReversalPart(ReportPart):
-    """Two systems whose order is reversed if equal scores have no order."""
+    """Two systems whose order by score in file order is the reverse of their order by expected score."""
 
     first: Annotated[str, Column("better in file order")] = Field(description="better system in file order")
     second: Annotated[str, Column("better on average")] = Field(
@@ -127,20 +129,20 @@ class ReversalPart(ReportPart):
     precision: Annotated[str, Column("precision")]
     measure: Annotated[str, Column("measure")]
     oblivious: Annotated[float, Column("file order", "points", scale=100)] = Field(
-        description="difference first - second in file order"
+        description="first minus second, scored in file order"
     )
     expected: Annotated[float, Column("expected", "points", bounds=("low", "high"), scale=100)] = Field(
-        description="difference first - second of expected scores"
+        description="first minus second, by expected scores"
     )
     low: Number = Field(description="bound of the 95% interval of the expected difference")
     high: Number
     hps: Annotated[Number, Column("HPS", "points", scale=100)] = Field(
-        description="difference with high-precision scoring; null if not measured"
+        description="first minus second, by expected scores with high-precision scoring (HPS); null if not measured"
     )
 
 
 class LeakPart(ReportPart):
-    """Bias of the file's order, for one system, precision and measure."""
+    """Bias of a measure through the order of ties in the file, for one system and precision."""
 
     system: Annotated[str, Column("system")]
     precision: Annotated[str, Column("precision")]
@@ -160,15 +162,20 @@ class PrecisionFindings(DiagnosisFindings):
     queries: int
     systems: tuple[PrecisionSystemPart, ...]
     reversals: tuple[ReversalPart, ...]
-    leaks: tuple[LeakPart, ...] = Field(description="results for every precision with rounded scores")
-    favours: int = Field(description="effect of the file order: 1 relevant passages first, -1 last, 0 none")
+    leaks: tuple[LeakPart, ...] = Field(
+        description="biases at every low precision without HPS; files that are sorted by score are omitted"
+    )
+    favours: int = Field(
+        description="effect of the file order on ties: 1 relevant passages come first, -1 they come last, 0 no "
+        "significant effect"
+    )
 
 
 class PrecisionRow(ReportPart):
-    """A system at one precision with the values for reversals, as stored."""
+    """A system at one precision, with the values that reversals are computed from, as stored."""
 
     part: PrecisionSystemPart
-    oblivious: tuple[tuple[Number, ...], ...] = Field(description="values by metric and query")
+    oblivious: tuple[tuple[Number, ...], ...] = Field(description="scores with ties in file order, by metric and query")
     expected: tuple[tuple[Number, ...], ...]
 
 
@@ -181,11 +188,11 @@ class PrecisionLists:
     """A system's lists at one precision.
 
     Attributes:
-        form: function that gives the score.
+        form: function that computes the score from the model's output.
         regime: the precision.
-        run: the lists, rows in the order of the file.
+        run: the lists, rows in the order of the corpus or the file.
         largest: size of the largest group of equal scores.
-        sorted: whether that order is the order of the scores.
+        sorted: whether the rows of the file are sorted by score.
     """
 
     form: ScoreForm
@@ -197,7 +204,7 @@ class PrecisionLists:
 
 @dataclass(frozen=True)
 class JudgedQueries:
-    """The judged questions, and the passages to search."""
+    """The judged questions, their languages, and the passages to search."""
 
     texts: Mapping[str, str]
     languages: Mapping[str, str]
@@ -206,7 +213,7 @@ class JudgedQueries:
 
 
 def asked_of(bench: Bench) -> JudgedQueries:
-    """Return the judged questions of the golden set, without rewriting.
+    """Return the judged questions of the golden set, without rewriting, and the passages of its corpus.
 
     Raises:
         RaggsError: no question is judged, or the corpus is not local.
@@ -228,7 +235,7 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
     """Yield the lists of dense retrieval at each precision.
 
     Raises:
-        DataError: the embedder knows no word of any question.
+        DataError: the embedder returns no vector for any question.
     """
     matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
@@ -243,7 +250,7 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
 def _rows(
     questions: Vectors, matrix: Vectors, regime: PrecisionRegime, depth: int
 ) -> Iterator[tuple[np.ndarray, Vectors]]:
-    """Yield positions and scores of each question's list; empty for a question without a known word."""
+    """Yield positions and scores of each question's list; the list is empty if the embedder returned no vector."""
     for start in range(0, len(questions), QUERIES):
         some = questions[start : start + QUERIES]
         scores = np.empty((len(some), len(matrix)), dtype=np.float32)
@@ -261,9 +268,10 @@ def _rows(
 def reranked(
     bench: Bench, reranker: Reranker, embedder: Embedder, asked: JudgedQueries, candidates: int
 ) -> Iterator[PrecisionLists]:
-    """Yield a reranker's lists of the first candidates of dense retrieval, at each precision.
+    """Yield a reranker's lists of the best candidates of dense retrieval, at each precision.
 
-    The reranker's output determines what is rounded: two numbers per pair (softmax), one (sigmoid), or only its scores.
+    The reranker's output determines what is rounded: two logits per passage (softmax), one logit (sigmoid), or only
+    scores.
     """
     matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
@@ -281,9 +289,10 @@ def reranked(
 
 
 def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[ScoreForm, Vectors]:
-    """Return the function that gives the score, and the model's output for each passage in the order of `ids`.
+    """Return the function that computes the score, and the model's output for each passage in the order of `ids`.
 
-    A logit that is itself the score has no activation that HPS could leave unrounded.
+    If the score is the logit itself, no function is applied, so HPS has no effect. The output then counts as a plain
+    score.
     """
     each = {one.doc_id: one for one in found.ranked}
     ordered = [each[doc_id] for doc_id in ids]
@@ -298,13 +307,14 @@ def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[ScoreForm, Vectors
 
 
 def lists_of_file(system: NamedSystem, form: ScoreForm, numbers: Vectors) -> Iterator[PrecisionLists]:
-    """Yield the lists of a file at each precision. HPS applies only to logits, since the source of other scores is
-    unknown.
+    """Yield the lists of a run file at each precision.
+
+    HPS applies only to logits, since it is unknown how other scores were computed.
 
     Args:
         system: the lists.
-        form: function that gives the score.
-        numbers: content of the file for each row: a score, a logit, or two logits.
+        form: function that computes the score.
+        numbers: for each row of the file, a score, a logit, or two logits.
     """
     for regime in regimes_of(form):
         run = replace(system.run, score=activated(form, numbers, regime).astype(np.float64))
@@ -315,7 +325,7 @@ def lists_of_file(system: NamedSystem, form: ScoreForm, numbers: Vectors) -> Ite
 
 
 def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
-    """Check that lists belong to the judged questions.
+    """Check that the lists are for the judged questions and passages.
 
     Raises:
         DataError: none of the questions is judged, or hardly any list contains a judged passage.
@@ -333,7 +343,10 @@ def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
 
 
 def content_of(system: NamedSystem, numbers: Vectors) -> str:
-    """Return a hash of the lists that does not depend on the file; `numbers` are included if there are two per row."""
+    """Return a hash of the lists that does not depend on the file's name or format.
+
+    If there are two numbers per row, `numbers` are included.
+    """
     run = system.run
     parts = ["\0".join(run.qids).encode(), run.query.astype("<i8").tobytes(), run.score.astype("<f8").tobytes()]
     parts += [numbers.astype("<f4").tobytes()] if numbers.ndim > 1 else []
@@ -341,7 +354,7 @@ def content_of(system: NamedSystem, numbers: Vectors) -> str:
 
 
 def regimes_of(form: ScoreForm) -> tuple[PrecisionRegime, ...]:
-    """Return the precisions that apply to a form; plain scores have no last step that HPS could leave unrounded."""
+    """Return the precisions that apply to scores of a form. HPS does not apply to plain scores."""
     return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
 
 
@@ -356,16 +369,16 @@ def _listed(
 
 
 DIGITS = 6
-SIGNIFICANCE_LEVEL = 0.05  # threshold of a corrected p
+SIGNIFICANCE_LEVEL = 0.05  # significance threshold for a corrected p-value
 
 
 @dataclass(frozen=True)
 class ListScoring:
-    """How lists are scored.
+    """Settings for scoring lists.
 
     Attributes:
         qrels: the judgments.
-        measures: names without cutoffs.
+        measures: names of measures without cutoffs.
         cutoff: cutoff of the per-question analysis.
         deepest: last cutoff of the curves.
         seed: random seed of the intervals.
@@ -383,7 +396,7 @@ class ListScoring:
         spreads = {measure: TieSpreads(hits, measure) for measure in self.measures}
         at = {measure: each.at(self.cutoff) for measure, each in spreads.items()}
         regime = listed.regime
-        at_f32 = configured.dtype == "f32"  # without rounding, HPS changes nothing
+        at_f32 = configured.dtype == "f32"  # in f32 nothing is rounded, so HPS has no effect
         part = PrecisionSystemPart(
             name=name,
             form=listed.form,
@@ -434,7 +447,7 @@ class ListScoring:
         )
 
     def turned(self, kept: Sequence[PrecisionRow]) -> tuple[ReversalPart, ...]:
-        """Return the pairs of systems whose order is reversed at some precision, on some measure."""
+        """Return the pairs of systems whose order is reversed, for each precision and measure with a reversal."""
         found: list[ReversalPart] = []
         for precision in dict.fromkeys(each.part.precision for each in kept):
             alike = {each.part.name: each for each in kept if each.part.precision == precision}
@@ -465,7 +478,10 @@ class ListScoring:
 
 
 def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
-    """Return the bias of the file's order if scores are fully rounded, without files that are sorted by score."""
+    """Return the biases through the file's order, for low precision without HPS.
+
+    Files that are sorted by score are omitted, since their order cannot leak labels.
+    """
     parts = [each.part for each in kept if each.part.dtype != "f32" and not each.part.hps and not each.part.sorted]
     rows = [(part, tied) for part in parts for tied in part.at if tied.moved]
     corrected = holm([tied.p for _, tied in rows])
@@ -484,7 +500,7 @@ def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
 
 
 def favoured(leaks: Sequence[LeakPart]) -> int:
-    """Return 1 or -1 if all biases have that sign and at least one is significant; else 0."""
+    """Return 1 if all biases are positive, or -1 if all are negative, and at least one is significant; else 0."""
     found = {1 if leak.bias > 0 else -1 for leak in leaks if leak.bias}
     sure = any(leak.p < SIGNIFICANCE_LEVEL for leak in leaks)
     return found.pop() if len(found) == 1 and sure else 0

@@ -1,7 +1,7 @@
 """Diagnosis `retrieval`: which queries of a golden set fail, and what they have in common.
 
-`measuring` scores the systems, reads the queries, and contains the rules: condition, sentence, recommended change. This
-module contains the diagnosis, the significant traits, its tables and its plots.
+`measuring` scores the systems, reads the queries, and contains the rules. A rule has conditions, a sentence, and a
+recommended change. This module contains the diagnosis, the comparison of query properties (traits), tables and plots.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from raggs.stats.comparison import contrasts
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.retrieval_traits import MIN_SIDE_QUESTIONS, AnsweredQuery, Trait, findings, traits_of
 
-MAX_SHOWN_TRAITS = 8  # traits shown per system in addition to the significant ones
+MAX_SHOWN_TRAITS = 8  # maximum number of traits shown per system
 PLOTTED = 16
 
 
@@ -69,7 +69,7 @@ def _showing_findings(found: RetrievalFindings) -> Section:
 
 
 def _certainty_key(part: TraitPart) -> tuple[bool, float]:
-    """Return a sort key: significant traits first, then the largest differences."""
+    """Return a key that sorts significant traits first, and then by size of the effect."""
     return not part.clear, -abs(part.effect or 0.0)
 
 
@@ -106,21 +106,21 @@ def _showing_traits(found: RetrievalFindings) -> Section:
 
 def _questions(found: RetrievalFindings) -> Section:
     if not found.worst:
-        return Section("Queries that fail", (f"no query is below {found.failing_below:g}",))
+        return Section("Queries that fail", (f"no query scores below {found.failing_below:g}",))
     values = [("values", part.name) for part in found.systems]
     said = f"{plural(len(found.worst), 'query')} with the lowest scores of {found.systems[0].name}"
     return Section("Queries that fail", (said,), table_of(found.worst, "qid", *values, "shared", "shortened"))
 
 
 OWN_CORPUS = "First pass run files over the golden set's corpus: --run NAME=FILE."
-EXAMPLES = 5  # questions listed per trait
-MAX_WORST_QUESTIONS = 20  # questions shown
+EXAMPLES = 5  # maximum number of example questions per trait
+MAX_WORST_QUESTIONS = 20  # maximum number of failing questions shown
 
 
 def put_together(
     measured: RetrievalMeasurements, known: QuestionFacts, asked: RetrievalOptions, failing: float
 ) -> RetrievalFindings:
-    """Return all findings."""
+    """Return all findings: systems, traits, results of the rules, and failing questions."""
     questions = [known.asked.get(qid, AnsweredQuery("")) for qid in measured.qids]
     traits = traits_of(questions, known.weights)
     systems = _systems(measured, asked.seed, failing)
@@ -166,7 +166,7 @@ def _systems(measured: RetrievalMeasurements, seed: int, failing: float) -> tupl
 
 
 def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
-    """Yield the traits with enough questions on both sides, the largest loss first."""
+    """Yield the traits that enough questions have and enough lack, sorted by difference, the largest loss first."""
     values = measured.values[system]
     defined = np.isfinite(values)
     told = [
@@ -239,7 +239,9 @@ def _verdict(
     measure: str,
     failing: float,
 ) -> str:
-    """Return how many questions of the best system fail, which ones most, and the first recommended change."""
+    """Return how many questions of the best system fail, which questions fail most, and the first recommended
+    change.
+    """
     best = systems[0]
     told = f"{best.name}: {best.failing} of {plural(best.questions, 'query')} fail{'s' * (best.failing == 1)} "
     told += f"({measure} below {failing:g})"
@@ -263,15 +265,17 @@ class RetrievalConfig(DiagnosisConfig):
         (), description="systems as run files, [NAME=]PATH; default: the golden set's retrievers"
     )
     values: Annotated[InputPath | None, Flag(value="FILE")] = Field(
-        None, description="eval.json of an earlier raggs eval, instead of systems"
+        None, description="eval.json of an earlier raggs eval, instead of run files"
     )
     measure: Annotated[str | None, Flag(("--measure", "-m"))] = Field(
         None, description="metric that defines failure; default: ra_nwg@10, or ndcg@10 if grades are not 1 to 5"
     )
     baseline: str | None = Field(None, description="baseline system; default: the first")
-    pool: int = Field(50, ge=1, description="number of candidates per system")
-    failing: float = Field(0.5, gt=0, le=1, description="failure threshold of the metric")
-    binary_at: int | None = Field(None, description="lowest grade that counts as relevant; default: the set's own")
+    pool: int = Field(50, ge=1, description="number of candidates per query and system")
+    failing: float = Field(0.5, gt=0, le=1, description="value of the metric below which a query fails")
+    binary_at: int | None = Field(
+        None, description="lowest grade that counts as relevant; default: as in the golden set"
+    )
 
 
 class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
@@ -289,21 +293,22 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
     config: RetrievalConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """Return the causes, including the files of the systems and the corpus."""
+        """Return everything that can change the findings, including the lists of the systems and the corpus."""
         systems = None if self.config.values else digests(lists_of(bench.golden, self.config.runs))
         corpus = bench.workspace.corpus(bench.corpus).key if bench.has("corpus") else None
         return {**super().causes(bench), "systems": systems, "passages": corpus}
 
     def check(self, bench: Bench) -> None:
-        """Check that the measure exists and higher is better, and that the systems exist.
+        """Check that the measure exists, that higher values of it are better, and that the systems exist.
 
         Raises:
-            UsageError, NotFoundError: with the remedy.
+            UsageError, NotFoundError: a check failed; the error contains a remedy.
         """
         measure = self._asked(bench).measure
         if not measure.higher:
             raise UsageError(
-                f"{measure.name} is a metric for which lower is better", remedy="pass another: --measure ndcg@10"
+                f"{measure.name}: lower values of this metric are better",
+                remedy="pass a metric with better higher values, for example --measure ndcg@10",
             )
         if self.config.values and self.config.runs:
             raise UsageError("--values already contains the systems", remedy="omit --run")
@@ -314,7 +319,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return ("run files are scored; no model is called",)
 
     def measure(self, bench: Bench) -> RetrievalFindings:
-        """Score the systems, read the questions, and compare."""
+        """Score the systems, read the questions, and compare the questions with and without each trait."""
         asked, judgments = self._asked(bench), self._judgments(bench)
         known = read_questions(bench, judgments.qrels.scale.relevant)
         if self.config.values is not None:
@@ -345,7 +350,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return table_of(found.systems, "name", "mean", "failures", measure=found.measure, failing=failing)
 
     def plots(self, found: RetrievalFindings) -> Mapping[str, str]:
-        """Return a plot of the traits for each system."""
+        """Return one plot per system, with the effect of each trait."""
         drawn = {}
         for position, system in enumerate(found.systems, start=1):
             parts = [part for part in found.traits if part.system == system.name]

@@ -1,16 +1,16 @@
 """Findings and measurements of the diagnosis of retrieval. An undefined number is null.
 
-Systems are scored once: their values, and the quantities that rules use, question by question. A system is a list file,
-one of the golden set's own retrievers, or the values of an earlier `raggs eval`. The last has no lists, so only its
-changes against the baseline can be analysed.
+Each system is scored once. The result is its values of the measure, and the quantities that rules use, per question. A
+system is a run file, a retriever of the golden set's run, or the values of an earlier `raggs eval`. Such values contain
+no lists, so only their changes against the baseline can be analysed.
 
-Each rule for lists is a row: its conditions, its sentence, and the recommended change. Quantities are means over
-questions: losses in points of the measure, shares of ranks or of relevant passages, changes against the baseline,
-doublings of length. To add a rule, add a row with quantities that `measure_lists` returns.
+Each rule for lists is a row of a table: its conditions, its sentence, and the recommended change. Quantities are means
+over questions: losses in points of the measure, shares of ranks or of relevant passages, changes against the baseline,
+and logarithmic length ratios in doublings. To add a rule, add a row with quantities that `measure_lists` returns.
 
-Questions and their relevant passages are read from the golden set, and from its corpus if given. Words are counted over
-at most `SAMPLE` passages, spread evenly over the corpus; without a corpus, over the passages of the pools that have
-texts. From a server, only the passages needed are fetched.
+Questions and their relevant passages are read from the golden set, and from its corpus if given. Word frequencies are
+counted over at most `SAMPLE` passages, spread evenly over the corpus. Without a corpus, they are counted over the
+pooled passages that have texts. If the corpus is on a server, only the passages that are needed are fetched.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ WIDTH = 70  # maximum characters of a question in a table
 
 
 class RetrievalSystemPart(ReportPart):
-    """One system on the selected measure."""
+    """Results of one system on the selected measure."""
 
     name: Annotated[str, Column("system")]
     mean: Annotated[Number, Column("{measure}", "score", bounds=("low", "high"))]
     low: Number = Field(description="bound of the 95% interval over queries (bootstrap)")
     high: Number
-    questions: int = Field(description="queries for which the metric is defined")
-    failing: int = Field(description="queries below `failing_below`")
+    questions: int = Field(description="number of queries for which the metric is defined")
+    failing: int = Field(description="number of queries that score below `failing_below`")
     failing_low: float = Field(description="bound of Wilson's interval of the share that fails")
     failing_high: float
 
@@ -84,11 +84,13 @@ class RetrievalSystemPart(ReportPart):
 
 
 class TraitPart(ReportPart):
-    """Comparison of the questions that have a trait with all others, on one system."""
+    """Comparison of the questions that have a trait with the questions that do not, for one system."""
 
     system: Annotated[str, Column("system")]
     kind: str = Field(description="kind of the property: numbers, length, language, section, ...")
-    name: Annotated[str, Column("queries that …")] = Field(description="property as a verb phrase: contain a number")
+    name: Annotated[str, Column("queries that …")] = Field(
+        description="property as a verb phrase, such as: contain a number"
+    )
     having: int
     lacking: int
     having_mean: float
@@ -107,31 +109,31 @@ class TraitPart(ReportPart):
     )
     clear: bool = Field(description="whether the corrected p-value is below 0.05 and the interval excludes 0")
     knob: str = Field(description="what to change for these queries")
-    examples: tuple[str, ...] = Field(description="ids of the queries with this property and the lowest scores")
+    examples: tuple[str, ...] = Field(description="ids of the lowest-scoring queries with this property")
 
     @property
     def held(self) -> Annotated[str, Column("with")]:
-        """Mean and number of the questions with the trait."""
+        """Mean score and number of the questions with the trait."""
         return f"{self.having_mean:z.4f} ({self.having})"
 
     @property
     def lacked(self) -> Annotated[str, Column("without")]:
-        """Mean and number of the questions without the trait."""
+        """Mean score and number of the questions without the trait."""
         return f"{self.lacking_mean:z.4f} ({self.lacking})"
 
     @property
     def worst(self) -> Annotated[str, Column("worst")]:
-        """Some of the examples."""
+        """Up to three ids of the examples."""
         return ", ".join(self.examples[:3])
 
     @property
     def doubt(self) -> str:
-        """Mark after the difference."""
+        """Mark after a difference that is not significant."""
         return "" if self.clear else DOUBT
 
 
 class UndeterminedTraitPart(ReportPart):
-    """A trait that too few questions have, or lack."""
+    """A trait that cannot be tested because too few questions have it, or too few lack it."""
 
     name: str
     having: int
@@ -139,21 +141,21 @@ class UndeterminedTraitPart(ReportPart):
 
 
 class EvidencePart(ReportPart):
-    """Mean of a quantity over questions."""
+    """Mean over questions of a quantity that a rule uses."""
 
     quantity: str
     mean: float
-    low: float = Field(description="bound of the simultaneous 95% interval of a rule")
+    low: float = Field(description="bound of the 95% interval, simultaneous for all quantities of a rule")
     high: float
     questions: int
 
     def cell(self, form: NumberForm = "score") -> Cell:
-        """Return the table cell, with the interval."""
+        """Return the table cell: the mean with its interval."""
         return bounded(self.mean, self.low, self.high, form)
 
 
 class FindingPart(ReportPart):
-    """Finding of a rule."""
+    """Result of a rule whose conditions are met, for one system or a pair of systems."""
 
     rule: str
     about: str = Field(description="a system, or a system compared with another")
@@ -163,21 +165,21 @@ class FindingPart(ReportPart):
 
 
 class FailingQuestionPart(ReportPart):
-    """A question that fails."""
+    """A question on which the best system fails."""
 
     qid: Annotated[str, Column("question")]
     text: str
     values: Annotated[Mapping[str, Number], Column("{key}", "score")] = Field(description="by system")
-    traits: tuple[str, ...] = Field(description="kinds of properties of the query")
+    traits: tuple[str, ...] = Field(description="kinds of properties that the query has")
 
     @property
     def shared(self) -> Annotated[str, Column("properties")]:
-        """Kinds of traits."""
+        """Kinds of the question's traits, as text."""
         return ", ".join(self.traits)
 
     @property
     def shortened(self) -> Annotated[str, Column("text")]:
-        """The question, shortened."""
+        """Text of the question, shortened for a table."""
         return shorten(self.text, WIDTH)
 
 
@@ -188,21 +190,21 @@ class RetrievalFindings(DiagnosisFindings):
     failing_below: float
     questions: int
     systems: tuple[RetrievalSystemPart, ...] = Field(description="systems, best first")
-    traits: tuple[TraitPart, ...] = Field(description="findings by system, largest loss first")
+    traits: tuple[TraitPart, ...] = Field(description="comparisons by system, largest loss first")
     untold: tuple[UndeterminedTraitPart, ...]
     findings: tuple[FindingPart, ...]
-    worst: tuple[FailingQuestionPart, ...] = Field(description="queries with the lowest scores of the best system")
-    words: str = Field(description="texts that word frequencies are from; empty if none")
+    worst: tuple[FailingQuestionPart, ...] = Field(description="queries on which the best system fails, worst first")
+    words: str = Field(description="texts in which word frequencies were counted; empty if there are none")
     notes: tuple[str, ...] = ()
 
 
-LOSS_QUANTITIES = tuple(f"lost by {loss}" for loss in LOSSES)
-COPIES, DOUBLINGS, OTHER_ONLY_SHARE = "share of copies", "doublings of length", "share found only by the other"
+LOSS_QUANTITIES = tuple(f"loss: {loss}" for loss in LOSSES)
+COPIES, DOUBLINGS, OTHER_ONLY_SHARE = "share of copies", "doublings of length", "share found only by the second"
 NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in the pool"
 
-MIN_LOSS = 0.05  # in the measure; smaller losses give no finding
-COPIED = 0.03  # share of the ranks
-LONGER = 0.1  # doublings: 7%
+MIN_LOSS = 0.05  # in units of the measure; smaller losses give no finding
+COPIED = 0.03  # minimum share of the ranks up to the cutoff
+LONGER = 0.1  # in doublings: 0.1 doublings are 7% longer
 MIN_OTHER_ONLY_SHARE = 0.05  # share of the relevant passages
 MIN_RECALL_CHANGE = -0.02  # smaller decreases of recall are ignored
 
@@ -253,7 +255,7 @@ OF_ONE: tuple[TraitRule, ...] = (
 OF_TWO: tuple[TraitRule, ...] = (
     TraitRule(
         "hybridise",
-        "the other finds relevant passages that it misses",
+        "the second system finds relevant passages that the first misses",
         "fuse both (RRF)",
         above={OTHER_ONLY_SHARE: MIN_OTHER_ONLY_SHARE},
     ),
@@ -262,7 +264,7 @@ OF_TWO: tuple[TraitRule, ...] = (
 BASELINE_RULES: tuple[TraitRule, ...] = (
     TraitRule(
         "reranker",
-        "nDCG falls and recall does not: the same passages in a worse order",
+        "nDCG is lower than the baseline's, but recall is not: the same passages are in a worse order",
         RERANKER,
         below={NDCG: 0.0},
         above={RECALL: MIN_RECALL_CHANGE},
@@ -270,7 +272,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "reranker past the cutoff",
-        "recall falls at the cutoff but not in the pool: the same passages are ranked too low",
+        "recall is lower than the baseline's at the cutoff, but not in the pool: the same passages are ranked too low",
         RERANKER,
         below={RECALL: 0.0},
         above={DEEP: MIN_RECALL_CHANGE},
@@ -278,7 +280,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "coverage",
-        "recall falls in the whole pool: fewer relevant passages are found",
+        "recall is lower than the baseline's in the whole pool: fewer relevant passages are found",
         KNOBS[1],
         below={DEEP: 0.0},
         beside=(RECALL, NDCG),
@@ -287,7 +289,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
 
 
 USUAL_K = 10
-LISTS = ("retrieve.jsonl", "merge.jsonl")  # files of a run that contain its retrievers' lists
+LISTS = ("retrieve.jsonl", "merge.jsonl")  # files of a run that contain the lists of its retrievers
 
 
 @dataclass(frozen=True)
@@ -295,9 +297,9 @@ class RetrievalOptions:
     """Options of the measurement.
 
     Attributes:
-        measure: measure that defines which questions fail; higher is better.
-        pool: number of first passages that are a system's candidates.
-        baseline: system that others are compared with; None: the first.
+        measure: measure that defines which questions fail; higher values are better.
+        pool: number of first passages of a list that count as a system's candidates.
+        baseline: name of the system that the other systems are compared with; None for the first system.
         seed: random seed of the intervals.
     """
 
@@ -308,12 +310,12 @@ class RetrievalOptions:
 
     @property
     def k(self) -> int:
-        """The cutoff."""
+        """Cutoff of the measure, or 10 if it has none."""
         return self.measure.measure.k or USUAL_K
 
     @property
     def deep(self) -> str:
-        """Name of the recall over the complete pool."""
+        """Name of recall over all candidates of a system."""
         return f"recall@{max(self.pool, self.k)}"
 
 
@@ -322,11 +324,13 @@ class RetrievalMeasurements:
     """Measurements of all systems.
 
     Attributes:
-        qids: the questions, sorted.
+        qids: ids of the questions, sorted.
         values: values of the measure by system, shape (questions,).
-        one, two, against: quantities for the rules: by system, by pair, and by system against the baseline.
+        one, two, against: quantities that the rules use: by system, by pair of systems, and by system against the
+            baseline.
         notes: notes for the reader.
-        strange: a message for each system whose lists contain hardly any judged passages; it gets no findings.
+        strange: a message for each system whose lists contain hardly any judged passages; rules are not applied to such
+            a system.
     """
 
     qids: tuple[str, ...]
@@ -339,15 +343,15 @@ class RetrievalMeasurements:
 
 
 def usual_measure(scale: GradeScale) -> str:
-    """Return the default measure."""
+    """Return the default measure for a scale of grades."""
     return f"ra_nwg@{USUAL_K}" if scale.golden else f"ndcg@{USUAL_K}"
 
 
 def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
-    """Return the systems as `[NAME=]PATH`: the given ones, or the golden set's own.
+    """Return the systems as `[NAME=]PATH`: the given systems or, if there are none, the golden set's own retrievers.
 
     Raises:
-        UsageError: none is given, and the golden set has only labels.
+        UsageError: no system is given, and the golden set contains only labels.
     """
     if runs or isinstance(golden, RunGolden):
         return list(runs) or [golden.source]
@@ -366,7 +370,7 @@ def check_there(specs: Sequence[str]) -> None:
 
 
 def digests(specs: Sequence[str]) -> dict[str, object]:
-    """Return hashes of the files of each system that can change the findings."""
+    """Return hashes of each system's files that can change the findings."""
     found: dict[str, object] = {}
     for spec in specs:
         name, path = split_name(spec)
@@ -384,10 +388,10 @@ def measure_lists(
         judgments: the judgments.
         specs: the systems as `[NAME=]PATH`.
         asked: options of the measurement.
-        letters: length of passages in characters, as far as known.
+        letters: length of passages in characters; passages of unknown length are missing.
 
     Raises:
-        UsageError, NotFoundError, DataError: a system cannot be read, or belongs to other questions or passages.
+        UsageError, NotFoundError, DataError: a system cannot be read, or is for other questions or passages.
     """
     systems = list(open_systems(list(specs)))
     scored = dict.fromkeys((asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep))
@@ -418,7 +422,7 @@ def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> Re
     """Return the values of an earlier evaluation.
 
     Raises:
-        DataError: it used other judgments, or lacks the measure.
+        DataError: the evaluation used other judgments, or does not contain the measure.
     """
     report = read_report(file)
     if report.golden.digest != judgments.digest:
@@ -436,15 +440,15 @@ def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> Re
         qids=qids,
         values={name: column(asked.measure.name) for name, column in columns.items()},
         against=_changes_by_name(changes, base),
-        notes=("these are values of an earlier evaluation; causes need the run files",),
+        notes=("these values are from an earlier evaluation; to find causes, pass the run files",),
     )
 
 
 def baseline_of(systems: Sequence[str], named: str | None) -> str:
-    """Return the system that others are compared with.
+    """Return the name of the system that the other systems are compared with.
 
     Raises:
-        UsageError: unknown system.
+        UsageError: no system has this name.
     """
     if named is not None and named not in systems:
         raise UsageError(f"no system has the name {named}", remedy=did_you_mean(named, systems))
@@ -452,7 +456,7 @@ def baseline_of(systems: Sequence[str], named: str | None) -> str:
 
 
 MeasureValues = Callable[[str], Floats]
-"""A system's values of a measure, NaN where it has none."""
+"""Returns a system's values of a measure, one per question; NaN if undefined."""
 
 
 def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptions, lengths: Floats) -> Quantities:
@@ -461,7 +465,7 @@ def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptio
     losses = loss_ladder(hits, losing, found, pool=asked.pool).losses.T
     lost = dict(zip(LOSS_QUANTITIES, losses, strict=True))
     if not several:
-        del lost[LOSS_QUANTITIES[0]]  # with a single system, this loss is that of its candidates
+        del lost[LOSS_QUANTITIES[0]]  # with a single system, this loss equals the loss of its candidates
     return {
         **lost,
         COPIES: copies_at(hits, asked.k),
@@ -470,7 +474,7 @@ def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptio
 
 
 def _of_two(study: Study, systems: Sequence[NamedSystem], asked: RetrievalOptions) -> Iterator[tuple[str, Quantities]]:
-    """Yield quantities of each ordered pair of systems, except a fusion and its inputs."""
+    """Yield the quantities of each ordered pair of systems, without fusions of other systems."""
     names = [system.name for system in systems if not system.derived]
     for name in names:
         for other in names:
@@ -493,8 +497,8 @@ def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) 
     return np.array([values.get(qid) for qid in qids], dtype=np.float64)
 
 
-SAMPLE = 10_000  # passages whose words are counted
-ANSWERS = 20  # relevant passages of a question that are used, the best first
+SAMPLE = 10_000  # maximum number of passages whose words are counted
+ANSWERS = 20  # maximum number of relevant passages that are used per question, the best first
 TITLE_SEPARATOR = " > "  # separates the titles of a section path
 
 
@@ -503,10 +507,10 @@ class QuestionFacts:
     """Properties of the questions.
 
     Attributes:
-        asked: by question.
+        asked: each question with its relevant passages, by id.
         letters: length of passages in characters.
         weights: document frequencies of words.
-        words: description of the texts in which words were counted; empty if none.
+        words: description of the texts in which words were counted; empty if there are none.
     """
 
     asked: Mapping[str, AnsweredQuery]
@@ -519,7 +523,7 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     """Return the properties of the questions.
 
     Args:
-        bench: gives the golden set and the corpus.
+        bench: gives access to the golden set and the corpus.
         relevant: lowest relevant grade.
 
     Raises:
@@ -536,14 +540,18 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     of_run = isinstance(golden, RunGolden)
     asked = {view.qid: _answered_query(view, relevant, of_run) for view in views}
     weights, words = _weights(views, corpus)
-    if corpus is not None and len(corpus) > SAMPLE:  # a word missing from the sample is rare, not unknown
+    # a word missing from the sample is treated as rare, not as absent from the corpus
+    if corpus is not None and len(corpus) > SAMPLE:
         held = {word: 1 for each in asked.values() for word in each.words}
         weights = replace(weights, holding={**held, **weights.holding})
     return QuestionFacts(asked, letters, weights, words)
 
 
 def _with_question_texts(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
-    """Return the questions with the run's texts if the labels have none; without texts, wording traits are unknown."""
+    """Return the questions, with texts from the configured queries if the golden set contains none.
+
+    If a question has no text, traits of its wording are unknown.
+    """
     if all(view.text for view in views):
         return views
     try:
@@ -558,13 +566,13 @@ def _with_question_texts(views: list[QuestionView], bench: Bench) -> list[Questi
 
 
 def _best_passages(view: QuestionView, relevant: int) -> list[PassageView]:
-    """Return the relevant passages that are used."""
+    """Return the relevant passages that are used: those with the highest grades, at most `ANSWERS`."""
     found = [each for each in view.passages if each.grade is not None and each.grade >= relevant]
     return sorted(found, key=lambda each: -(each.grade or 0))[:ANSWERS]
 
 
 def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) -> list[QuestionView]:
-    """Return the questions with texts of relevant passages from the corpus if the golden set has none."""
+    """Return the questions, with texts of relevant passages from the corpus if the golden set contains none."""
     kept = list(views)
     wanted = {each.doc_id for view in kept for each in _best_passages(view, relevant) if not each.text}
     texts = corpus.get(sorted(wanted)) if wanted else {}
