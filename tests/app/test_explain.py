@@ -163,7 +163,7 @@ def test_tables_name_the_glossary() -> None:
     assert page.endswith("- a note\n\nwords: raggs explain WORD, or docs/reference/glossary.md\n")
     sweep = (PACKAGE / "sweeps" / "plots.py").read_text(encoding="utf-8")
     assert "glossary=False" in sweep, "sweeps of earlier versions are audited by the bytes of sweep.md"
-    assert "{{ glossary }}" in (PACKAGE / "reporting" / "page" / "page.html").read_text(encoding="utf-8")
+    assert "{{ glossary|capitalize }}" in (PACKAGE / "reporting" / "page" / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
@@ -185,7 +185,7 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("rank", "rank.batch_size, rank.max_calls, rank.budget, "),
         ("rank.budget", "Its settings: rank.budget.calls, rank.budget.usd."),
         ("budget.max_usd", "default: 5.0; changing it does not rerun a stage."),
-        ("saving", "rank.options.saving: option of bayes: ends the ranking"),
+        ("saving", "rank.options.saving: option of bayes: minimum decrease of the gain-weighted loss"),
         ("llm.prices.openai/gpt-4.1", "Its settings: llm.prices.<name>.input, "),
         ("llm.prices.openai/gpt-4.1.input", "USD per 1M input tokens."),
         ("nuggets", "one of the judges"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from support.reviewpage import differing
 
 from raggs.app.serve import weigher
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.reviewing.deciding import WeighedDisputes
+from raggs.reviewing.deciding import Dispute, WeighedDisputes
 from raggs.runs.manifests.open_run import open_run
 
 
@@ -21,6 +22,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = make_project(tmp_path_factory.mktemp("project"), queries=8)
     raggs("run", "--config", project.config, "-q")
     return project
+
+
+def weighed(ordered: WeighedDisputes, found: Sequence[Dispute]) -> tuple[Dispute, ...]:
+    """The disputes, after the thread that weighs them has ended."""
+    all_of = ordered.weighed(found)
+    while ordered.running:
+        ordered.weighed(found)
+    return all_of
 
 
 def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) -> None:
@@ -32,7 +41,7 @@ def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) ->
     found = differing(run, tmp_path)
     assert {each.kind for each in found} == {"model"}
     ordered = WeighedDisputes(weigher([run], tmp_path))
-    first = sorted(ordered.weighed(found), key=ordered.place)
+    first = sorted(weighed(ordered, found), key=ordered.place)
     weights = ordered.weights
     assert weights.impact
     assert weights.told.endswith(" · ra_nwg@10, ndcg@10, recall@10")
@@ -53,7 +62,7 @@ def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -
     (made.run / "judge.jsonl").rename(made.run / "elsewhere")
     try:
         ordered = WeighedDisputes(weigher([run], tmp_path))
-        first = sorted(ordered.weighed(found), key=ordered.place)
+        first = sorted(weighed(ordered, found), key=ordered.place)
     finally:
         (made.run / "elsewhere").rename(made.run / "judge.jsonl")
     assert (ordered.weights.impact, ordered.weights.told) == (False, "stage judge has not run")
@@ -67,7 +76,7 @@ def test_systems_of_ones_own_and_what_is_none_is_told_at_once(made: Project, tmp
     lists = (f"{each.qid} Q0 {each.doc_id} 0 {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
     (tmp_path / "mine.trec").write_text("".join(lists))
     ordered = WeighedDisputes(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
-    ordered.weighed(differing(run, tmp_path))
+    weighed(ordered, differing(run, tmp_path))
     assert ordered.weights.told.endswith("mine · ndcg@5")
     with pytest.raises(NotFoundError):
         weigher([run], tmp_path, ["nowhere.trec"])

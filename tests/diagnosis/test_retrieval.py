@@ -165,7 +165,7 @@ def test_an_earlier_evaluation_says_the_same_of_traits_and_changes(golden: Path,
     assert values.traits == lists.traits
     assert values.systems == lists.systems
     assert values.findings == tuple(each for each in lists.findings if "against" in each.about)
-    assert "need the run files" in values.notes[0]
+    assert "pass the run files" in values.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_measures_in_characters_are_quotients_of_what_is_read() -> None:
     hits = replace(hits, reading=found.reading(run, "trec", "lists"))
     values = {name: parse_measure(name).values(hits).tolist() for name in ("span_recall4@1", "span_precision4@2")}
     assert values == {"span_recall4@1": [0.5, 0.0], "span_precision4@2": [pytest.approx(20 / 35), 0.0]}
-    with pytest.raises(DataError, match="needs the character offsets"):
+    with pytest.raises(DataError, match="needs character offsets"):
         parse_measure("span_recall4@1").values(hits.condensed())
 
 
