@@ -319,7 +319,7 @@ def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
 
 
 def _width(largest: int) -> int:
-    """Return the bin width: the smallest of 1, 2, 5, 10, 20, ... with which at most `MAX_BINS` bins are needed."""
+    """Return the bin width: the smallest of 1, 2, 5, 10, 20, ... that results in at most `MAX_BINS` bins."""
     scale = 1
     while True:
         for step in BIN_STEPS:
@@ -338,8 +338,8 @@ class FilePiece:
 
     Attributes:
         text: characters of the part.
-        kind: "odd" or "even" by the number of the chunk that contains it; "twice" if several chunks contain it; "none"
-            if no chunk contains it; "gap" if, in addition, it is only white space; "head" before the start of the body.
+        kind: "odd" or "even" by the number of the chunk that contains it, "twice" if several chunks contain it, "none"
+            if no chunk contains it, "gap" if, in addition, it is only white space, or "head" before the start of the body.
         begins: chunks that start at the beginning of this part.
         torn: whether a chunk that ends with this part ends within a sentence.
     """

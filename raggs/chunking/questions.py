@@ -1,7 +1,7 @@
 """Questions with the locations of their reference excerpts, checked against the documents.
 
 If an excerpt has offsets, the text at these offsets must equal the excerpt. An excerpt without offsets is searched for,
-and its first occurrence is used; if it occurs more than once, a note says so. Each mismatch is an error with file,
+and its first occurrence is used; if it occurs more than once, a note is added. Each mismatch is an error with file,
 line, question and text, so that no score is based on a wrong location.
 """
 

@@ -108,7 +108,7 @@ class TraitPart(ReportPart):
         description="p-value with Holm correction over all properties and systems"
     )
     clear: bool = Field(description="whether the corrected p-value is below 0.05 and the interval excludes 0")
-    knob: str = Field(description="what to change for these queries")
+    knob: str = Field(description="recommended change for these queries")
     examples: tuple[str, ...] = Field(description="ids of the lowest-scoring queries with this property")
 
     @property
