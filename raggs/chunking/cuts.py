@@ -339,7 +339,7 @@ class FilePiece:
     Attributes:
         text: characters of the part.
         kind: "odd" or "even" by the number of the chunk that contains it, "twice" if several chunks contain it, "none"
-            if no chunk contains it, "gap" if, in addition, it is only white space, or "head" before the start of the body.
+            if no chunk contains it, "gap" if it is also only white space, or "head" before the start of the body.
         begins: chunks that start at the beginning of this part.
         torn: whether a chunk that ends with this part ends within a sentence.
     """
