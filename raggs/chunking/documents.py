@@ -183,7 +183,7 @@ class ChunkingResult:
         """Return notes for readers of the scores; `name` is the name of the chunker."""
         found = []
         if self.before:
-            found.append(f"{name}: {plural(self.before, 'document')}already chunked, not included in the time")
+            found.append(f"{name}: {plural(self.before, 'document')} already chunked, not included in the time")
         if self.lost:
             found.append(
                 f"{name}: no usable answer for {self.lost:,} of {plural(self.asked, 'window')}, which were split at "

@@ -100,7 +100,7 @@ def summarise_chunks(report: ChunkReport, folder: Path, command: str = "") -> Su
     return Summary(
         (_headline(ranked, differences),),
         Table.of(("chunker", "IoU", "difference", "verdict", "recall", "precision"), rows),
-        legend + (f"; {left:,}more systems with --details" if left else ""),
+        legend + (f"; {left:,} more systems with --details" if left else ""),
         (shorten(basis, MAX_NOTE), *(f"note: {shorten(note, MAX_NOTE)}" for note in report.notes[:1])),
         command,
         details,

@@ -308,7 +308,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         if not measure.higher:
             raise UsageError(
                 f"{measure.name}: lower values of this metric are better",
-                remedy="pass a metric with better higher values, for example --measure ndcg@10",
+                remedy="pass a metric for which higher values are better: --measure ndcg@10",
             )
         if self.config.values and self.config.runs:
             raise UsageError("--values already contains the systems", remedy="omit --run")
