@@ -14,7 +14,7 @@ scores are computed here. Sentences are taken from `raggs.evaluation`, `raggs.sw
     mine.css     optional; and mine.js, which reads the part's JSON by `raggs.data("mine")` if SCRIPTED = True
 
 `raggs.table` (page.js) renders a sortable table, row by row as it becomes visible. `raggs.link(qid)` links to a query
-(`raggs.asks(qid, text)` includes its text). The section "questions" receives the selected query by `raggs.listen`.
+(`raggs.asks(qid)` includes its text). The section "questions" receives the selected query by `raggs.listen`.
 
 Then add a line to the table below, which defines the order of the page. All user content (titles, ids, queries,
 passages, notes) is untrusted: templates escape it, scripts set it as `textContent`, and the content policy blocks

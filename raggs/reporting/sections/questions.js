@@ -119,7 +119,12 @@
     const order = sheet.rows.filter((row) => row.rank).sort((one, other) => one.rank - other.rank);
     const best = (order.length ? order : sheet.rows.filter((row) => row.grade).sort((one, other) => other.grade - one.grade)).slice(0, Math.max(sheet.top, 10));
     const at = (name, id) => { const place = lists.get(name).ids.indexOf(id); return name + ' ' + (place < 0 ? '–' : place + 1); };
-    const ideal = best.map((row, place) => passage(row, row.rank ?? place + 1, terms, ...(two.length ? [make('span', { className: 'note', textContent: two.map((name) => at(name, row.id)).join(', ') })] : [])));
+    const where = (row) => {
+      const missed = two.every((name) => !lists.get(name).ids.includes(row.id));
+      const textContent = missed ? (two.length > 1 ? 'in neither list' : 'not in the list') : two.map((name) => at(name, row.id)).join(', ');
+      return make('span', { className: missed && row.grade >= RELEVANT ? 'chip doubt' : 'note', textContent });
+    };
+    const ideal = best.map((row, place) => passage(row, row.rank ?? place + 1, terms, ...(two.length ? [where(row)] : [])));
     const title = order.length ? 'Golden order' : 'Best grades';
     const last = make('div', {}, make('h4', { textContent: title }), make('p', { className: 'soft', textContent: two.length ? 'with its rank in each list' : '\u00a0' }), make('ol', {}, ...ideal), ...(ideal.length ? [] : [make('p', { className: 'soft', textContent: 'No passage has a grade.' })]));
     const all = [...found, last], titles = [...two, title];
@@ -130,7 +135,7 @@
       buttons[place].setAttribute('aria-pressed', String(place === column));
     });
     choose();
-    const only = two.length > 1 ? [make('p', { className: 'soft', textContent: '“Only ' + two[0] + '”: the passage is not in the first ' + part.depth + ' of ' + two[1] + '.' })] : [];
+    const only = two.length > 1 ? [make('p', { className: 'soft', textContent: 'Each list has the first ' + part.depth + ' passages of a system. “Only ' + two[0] + '”: the passage is not in the list of ' + two[1] + '.' })] : [];
     return make('div', {}, make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
   }
 
