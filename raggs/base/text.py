@@ -190,7 +190,7 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-FIGURE_TEXT_SIZE = 14.2  # height of text in a figure, as in figure.css
+FIGURE_TEXT_SIZE = 15.6  # height of text in a figure, as in figure.css
 EM_WIDTHS = {0.36: " ijlI.,:;'|!`", 0.44: 'tfr()[]{}-/\\"', 1.0: "mwMWOQ@%+=<>~→←↑↓−…"}  # in a wide font
 EM_OF = {letter: wide for wide, letters in EM_WIDTHS.items() for letter in letters}
 

@@ -2,7 +2,7 @@
 
 The output is deterministic. Texts are escaped, because names come from users. Colours are those of
 `raggs/base/theme.css`, light or dark; shapes and names repeat what colours show. Drawings are narrow, so that text is
-at least 11 pixels high at the width of a phone (343 pixels).
+at least 11 pixels high at the width of a phone (312 pixels in a card).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from raggs.base.text import escape_controls, fit, plural, text_width, wrap
 from raggs.base.types import Number
 
 WIDTH, MARGIN = 440, 14
-TITLE_SIZE = 16.0  # height of the title, as in figure.css
-LINE = 19.0  # distance between lines of text
+TITLE_SIZE = 17.0  # height of the title, as in figure.css
+LINE = 20.0  # distance between lines of text
 HIGH = 210.0  # height of the area of a chart
 MAX_LINES = 6  # lines with a colour and a marker; the rest are grey
 MAX_END_LABEL = 104.0  # width of a name that still fits at the end of a line
@@ -295,10 +295,12 @@ class Box:
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -> tuple[float, float] | None:
+def place_label(
+    x: float, y: float, words: str, taken: list[Box], inside: Box, reach: float = 200
+) -> tuple[float, float] | None:
     """Return and reserve a free position for the label of the point (x, y); None if there is none."""
     wide, high = text_width(words), 15.0
-    for far in (8, 15, 24, *range(36, 200, 14)):
+    for far in filter(lambda far: far <= reach, (8, 15, 24, *range(36, 200, 14))):
         for dx, dy in ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0)):
             left = x + dx * min(far, 60) - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
             if dy:
@@ -415,7 +417,7 @@ def chart(
     points: Sequence[Point] = (),
     steps: Sequence[tuple[float, float]] = (),
     notes: Sequence[str] = (),
-    key: Mapping[str, str] | None = None,
+    other: str = "",
 ) -> str:
     """Return a chart as SVG; there is at least one line or point.
 
@@ -424,7 +426,8 @@ def chart(
         lines: the most important first; after `MAX_LINES`, lines are grey.
         steps: corners of a line that joins points.
         notes: text below the chart.
-        key: meaning of ``chosen``, ``front`` and ``other`` points, for the legend.
+        other: meaning of points without a label. If it is given, points with a label (at most `MAX_LINES`) get a
+            marker each, and a legend with their tips.
     """
     drawing, lines = Drawing(title), _merge_equal(lines)
     places = [place for line in lines for place in line.points] + [(each.x, each.y) for each in points]
@@ -446,13 +449,13 @@ def chart(
         drawing.path([(across.at(x), up.at(y)) for x, y in line.points], "rest")
     for number, line in reversed(list(enumerate(shown))):
         _line(drawing, line, number, (across, up))
-    _points(drawing, points, (across, up), taken)
+    _points(drawing, points, (across, up), taken, bool(other))
     y += 5
     if at_end:
         _end_labels(drawing, shown, (across, up))
     else:
         y = drawing.legend(_line_key(drawing, lines), y)
-    y = drawing.legend(_point_key(drawing, key or {}), y)
+    y = drawing.legend(_point_key(drawing, points, other), y + (8 if other else 0))
     drawing.notes(notes, y)
     return drawing.svg()
 
@@ -502,18 +505,32 @@ def _line_key(drawing: Drawing, lines: Sequence[Curve]) -> Iterable[tuple[Swatch
         yield lambda x, y: drawing.line(x - 11, y, x + 11, y, "rest"), f"{plural(len(rest), 'other')}: {names}"
 
 
-def _point_key(drawing: Drawing, key: Mapping[str, str]) -> Iterable[tuple[Swatch, str]]:
-    for kind, words in key.items():
-        yield (lambda x, y, kind=kind: _dot(drawing, x, y, kind)), words  # type: ignore[misc]
+def _point_key(drawing: Drawing, points: Sequence[Point], other: str) -> Iterable[tuple[Swatch, str]]:
+    """Yield the named points with their values, then the others."""
+
+    def swatch(point: Point, number: int) -> Swatch:
+        return lambda x, y: _marker(drawing, x, y, point, number)
+
+    if other:
+        yield from ((swatch(each, number), each.tip) for number, each in enumerate(_named(points)))
+        if any(not each.label for each in points):
+            yield lambda x, y: drawing.dot(x, y, "other", other, 3.5), other
 
 
-def _dot(drawing: Drawing, x: float, y: float, kind: str, tip: str = "") -> None:
-    if kind == "other":
-        drawing.dot(x, y, "other", tip, 3.5)
-        return
-    drawing.dot(x, y, "dot", tip, 5)
-    if kind == "chosen":
-        drawing.dot(x, y, "chosen", tip, 9)
+def _named(points: Iterable[Point]) -> list[Point]:
+    return sorted((each for each in points if each.label), key=lambda each: not each.chosen)
+
+
+def _marker(drawing: Drawing, x: float, y: float, point: Point, number: int) -> None:
+    drawing.shape(x, y, SHAPES[number], f"mark s{number}", point.tip)
+    if point.chosen:
+        drawing.dot(x, y, "chosen", point.tip, 9)
+
+
+def _dot(drawing: Drawing, x: float, y: float, kind: str, point: Point) -> None:
+    drawing.dot(x, y, "dot" if kind == "front" else "other", point.tip, 5 if kind == "front" else 3.5)
+    if point.chosen:
+        drawing.dot(x, y, "chosen", point.tip, 9)
 
 
 def _limits(
@@ -549,16 +566,22 @@ def _limits(
     return taken
 
 
-def _points(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale], taken: list[Box]) -> None:
+def _points(
+    drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale], taken: list[Box], marked: bool
+) -> None:
     across, up = scales
     taken += [Box(across.at(p.x) - 6, up.at(p.y) - 6, across.at(p.x) + 6, up.at(p.y) + 6) for p in points]
     inside = Box(across.start + 2, up.end - 8, WIDTH - MARGIN, up.start - 2)
     for each in sorted(points, key=lambda point: (point.front, point.chosen)):
-        kind = "chosen" if each.chosen else "front" if each.front else "other"
-        _dot(drawing, across.at(each.x), up.at(each.y), kind, each.tip)
-    for each in sorted(points, key=lambda point: not point.chosen):
+        if not marked or not each.label:
+            _dot(drawing, across.at(each.x), up.at(each.y), "front" if each.front else "other", each)
+    named = _named(points)
+    for number, each in reversed(list(enumerate(named))):
+        if marked:
+            _marker(drawing, across.at(each.x), up.at(each.y), each, number)
+    for each in named:
         words, x, y = fit(each.label, 0.8 * (WIDTH - across.start)), across.at(each.x), up.at(each.y)
-        if words and (place := place_label(x, y, words, taken, inside)) is not None:
+        if (place := place_label(x, y, words, taken, inside, 24 if marked else 200)) is not None:
             near = min(max(x, place[0]), place[0] + text_width(words))
             edge = min(max(y, place[1] - 12), place[1] + 4)
             if math.hypot(near - x, edge - y) > 13:

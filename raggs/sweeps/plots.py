@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 6  # systems of the frontier that are named in a plot
 BARS = 24  # effects
-KEY = {
-    "chosen": "chosen",
-    "front": "on the frontier of quality, latency and cost",
-    "other": "other systems",
-}
 Figure = Callable[[SystemRow], Number]
 
 
@@ -128,13 +123,12 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
         (across, up),
         points=points,
         steps=_front_line([(x, y) for row, x, y in found if row.name in report.front]),
-        key={kind: words for kind, words in KEY.items() if kind in {_kind(point) for point in points}},
-        notes=(f"{more} more on the frontier without a name",) if more > 0 else (),
+        other="other systems",
+        notes=(
+            "ring: chosen; in colour: the frontier of quality, latency and cost"
+            + (f" ({more} more systems without a name)" if more > 0 else ""),
+        ),
     )
-
-
-def _kind(point: Point) -> str:
-    return "chosen" if point.chosen else "front" if point.front else "other"
 
 
 def _front_line(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+from importlib.resources import files
 
-from raggs.evaluation.svg import ForestRow, forest
+from raggs.base.text import text_width
+from raggs.evaluation.svg import WIDTH, ForestRow, forest, style
 
 ROWS = [ForestRow("a", 0.5, 0.4, 0.6), ForestRow("b", 0.3, None, None, clear=False)]
 
@@ -29,3 +32,24 @@ def test_changes_have_signs_and_a_mark_at_zero() -> None:
 
 def test_one_row_alone_can_be_drawn() -> None:
     ET.fromstring(forest("T", [ForestRow("a", 0.0, 0.0, 0.0)], "told", changes=False))
+
+
+def test_texts_stay_inside_and_long_names_keep_their_full_text() -> None:
+    name = "hybrid+" + "a-very-long-model-name" * 6
+    root = ET.fromstring(forest("Which system is better?", [ForestRow(name, -0.1, -0.2, 0.1)], "told", changes=True))
+    texts = [element for element in root.iter() if element.tag.endswith("text")]
+    for each in texts:
+        x, wide = float(each.get("x", "")), text_width(each.text or "", 15.6)
+        left = {None: x, "middle": x - wide / 2, "end": x - wide}[each.get("text-anchor")]
+        assert left >= 0 and left + wide <= WIDTH
+    assert any(title.text == name for each in texts for title in each)
+
+
+def test_a_file_has_the_colours_of_the_theme_and_a_dark_variant() -> None:
+    theme = (files("raggs.base") / "theme.css").read_text(encoding="utf-8")
+    light, dark = style().split("@media (prefers-color-scheme: dark)")
+    assert "var(" not in style()
+    for number in range(6):
+        colours = re.findall(rf"--s{number}: (#\w+);", theme)
+        assert f".series.s{number}, .plot .span.s{number} {{ stroke: {colours[0]}; }}" in light
+        assert f".series.s{number}, .plot .span.s{number} {{ stroke: {colours[1]}; }}" in dark

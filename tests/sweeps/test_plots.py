@@ -80,6 +80,8 @@ def test_the_choice_is_ringed_and_limits_are_drawn(report: SweepReport) -> None:
         root = ET.fromstring(plots(told)[name][1])
         kinds = [element.get("class") for element in root.iter()]
         assert kinds.count("chosen") == 2, "the point and its entry of the legend"
+        names = " ".join(element.text or "" for element in root.iter() if element.tag == f"{SVG}text")
+        assert all(name in names for name in told.front[:6])
         assert kinds.count("limit") == 1, "the required quality is far below all systems, so an arrow shows it"
         texts = [element.text for element in root.iter() if element.tag == f"{SVG}text"]
         assert "↓ required quality 0.1" in texts
