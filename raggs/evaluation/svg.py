@@ -512,12 +512,12 @@ def _point_key(drawing: Drawing, points: Sequence[Point], other: str) -> Iterabl
         return lambda x, y: _marker(drawing, x, y, point, number)
 
     if other:
-        yield from ((swatch(each, number), each.tip) for number, each in enumerate(_named(points)))
+        yield from ((swatch(each, number), each.tip) for number, each in enumerate(_labelled_points(points)))
         if any(not each.label for each in points):
             yield lambda x, y: drawing.dot(x, y, "other", other, 3.5), other
 
 
-def _named(points: Iterable[Point]) -> list[Point]:
+def _labelled_points(points: Iterable[Point]) -> list[Point]:
     return sorted((each for each in points if each.label), key=lambda each: not each.chosen)
 
 
@@ -575,7 +575,7 @@ def _points(
     for each in sorted(points, key=lambda point: (point.front, point.chosen)):
         if not marked or not each.label:
             _dot(drawing, across.at(each.x), up.at(each.y), "front" if each.front else "other", each)
-    named = _named(points)
+    named = _labelled_points(points)
     for number, each in reversed(list(enumerate(named))):
         if marked:
             _marker(drawing, across.at(each.x), up.at(each.y), each, number)
