@@ -225,7 +225,7 @@ SCRIPTS = ("page", "words", "waiting", "views", "decide", "order", "reveal", "el
 PAGE = {
     "/": "page.html",
     **{f"/{name}.js": f"{name}.js" for name in SCRIPTS},
-    **{f"/{name}": name for name in ("page.css", "icon.svg")},
+    **{f"/{name}": name for name in ("theme.css", "page.css", "icon.svg")},
 }
 LOOK_FILES = {
     "/look": "look.html",
@@ -496,7 +496,8 @@ async def _file(_: Request, name: str) -> Response:
 
 @cache
 def _content(name: str) -> bytes:
-    return (files("raggs.reviewing") / "page" / name).read_bytes()
+    place = files("raggs.base") if name == "theme.css" else files("raggs.reviewing") / "page"
+    return (place / name).read_bytes()
 
 
 async def _error(request: Request, error: Exception) -> Response:
