@@ -4,7 +4,8 @@
 
 The golden set is a real run over made-up passages of some 120 words, with 20 passages from each of two retrievers and
 grades from labels; each system is one of its retrievers with places changed at random, 50 passages a question. Chromium
-opens the file (RAGGS_CHROMIUM, or `chromium`). Times are the best of `--repeat`, since other work on a machine only
+opens the file (RAGGS_CHROMIUM, or `chromium`). With --check, the exit code is 1 if the file is larger, opens later or
+filters more slowly than LIMITS allow. Times are the best of `--repeat`, since other work on a machine only
 adds to them; modules are compiled once, as those of an installed package are. Prints lines of Markdown; its table is in
 results/report.md.
 """
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADS, TAILS = "ba ce di fo gu ha je ki lo mu na pe".split(), "rn lt st mp nd".split()  # noqa: SIM905
 WORDS = [f"{head}{tail}" for head in HEADS for tail in TAILS]
 PASSAGES, LONG, SHOWN = 5_000, 120, 50
+LIMITS = {"MB": 4.0, "opened in s": 0.6, "filtered in ms": 100.0}  # for 1,000 questions and 8 systems
 
 
 def main() -> None:
@@ -38,7 +40,9 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="a folder for the run, used again where it is there")
+    parser.add_argument("--check", action="store_true", help="fail if a value is over its limit")
     asked = parser.parse_args()
+    over = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.keep or Path(scratch)
         runs = world(folder, asked.questions, asked.systems)
@@ -48,16 +52,21 @@ def main() -> None:
             page = folder / "report.html"
             seconds = [made(folder, runs, page, option) for _ in range(asked.repeat)]
             looks = [looked_at(page) for _ in range(asked.repeat)]
+            megabytes, opened, filtered = page.stat().st_size / 1e6, *map(min, zip(*looks, strict=True))
+            values = zip(LIMITS, (megabytes, opened, filtered), strict=True)
+            over += [f"{name}: {value:.2f}, limit {LIMITS[name]:g}" for name, value in values if value > LIMITS[name]]
             cells = (
                 f"{asked.questions:,}",
                 asked.systems,
                 "left out" if option else "shown",
-                f"{page.stat().st_size / 1e6:.1f}",
+                f"{megabytes:.1f}",
                 *(f"{min(column):.1f}" for column in zip(*seconds, strict=True)),
-                f"{min(opened for opened, _ in looks):.2f}",
-                f"{min(filtered for _, filtered in looks):.0f}",
+                f"{opened:.2f}",
+                f"{filtered:.0f}",
             )
             print(f"| {' | '.join(map(str, cells))} |")
+    if asked.check and over:
+        sys.exit("over the limit: " + "; ".join(over))
 
 
 def world(folder: Path, questions: int, systems: int) -> list[str]:

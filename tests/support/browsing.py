@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from support.screens import faults
+
 
 def _find_axe() -> str | None:
     """Return the path of axe-core's script."""
@@ -116,10 +118,8 @@ class Window:
         return bool(self.page.evaluate("window.owned === undefined")) and not self.complaints
 
     def look(self, name: str) -> None:
-        """Assert that axe-core finds nothing and that nothing is wider than the window; keep a screenshot."""
-        assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
-            "the page scrolls sideways"
-        )
+        """Assert that the layout has no faults and that axe-core finds no violations; keep a screenshot."""
+        assert not (found := faults(self.page)), "\n".join(found)
         if SHOTS:
             self.page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
         if AXE:  # through the protocol of the developer tools, because the pages' policy forbids foreign scripts
