@@ -73,5 +73,6 @@ class Tiny(Diagnosis[TinyFound]):
     def plots(self, found: TinyFound) -> Mapping[str, str]:
         drawing = Drawing("sums")
         for at, row in enumerate(row for each in found.rows.values() for row in each):
-            drawing.text(10, 20 * at, f"{row.total:.3f}")
+            drawing.text(40, drawing.top + 20 * (at + 1), f"{row.total:.3f}")
+            drawing.shape(26, drawing.top + 20 * (at + 1) - 4, "circle", "mark s0", row.text)
         return {"sums": drawing.svg()}
