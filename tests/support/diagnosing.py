@@ -10,7 +10,7 @@ from pydantic import Field
 from raggs.base.document import Section, Table, make_cells
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisFindings
 from raggs.evaluation.models import ReportPart
-from raggs.evaluation.svg import Drawing
+from raggs.evaluation.svg import SHAPES, Drawing
 
 NAME = "tiny"
 TARGET = "support.diagnosing:Tiny"
@@ -74,5 +74,5 @@ class Tiny(Diagnosis[TinyFound]):
         drawing = Drawing("sums")
         for at, row in enumerate(row for each in found.rows.values() for row in each):
             drawing.text(40, drawing.top + 20 * (at + 1), f"{row.total:.3f}")
-            drawing.shape(26, drawing.top + 20 * (at + 1) - 4, "circle", "mark s0", row.text)
+            drawing.shape(26, drawing.top + 20 * (at + 1) - 4, SHAPES[0], "mark s0", row.text)
         return {"sums": drawing.svg()}

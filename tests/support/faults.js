@@ -69,7 +69,7 @@
     const drawn = [...svg.querySelectorAll('path, circle, rect:not(.page), line, polyline')].filter((each) => area(each.getBoundingClientRect()) > 0 || each.getBoundingClientRect().width + each.getBoundingClientRect().height > 2);
     const box = svg.closest('.wide');
     if (innerWidth >= 1000 && box && box.scrollWidth > box.clientWidth + 1) found.push(`a figure is wider than its place: ${label(svg)}`);
-    if (drawn.length < 3 || svg.getBoundingClientRect().height < 20) found.push(`an empty figure: ${label(svg)}`);
+    if (drawn.length === 0 || svg.getBoundingClientRect().height < 20) found.push(`an empty figure: ${label(svg)}`);
   }
   for (const section of document.querySelectorAll('main > section')) {
     const head = section.querySelector('h2');
