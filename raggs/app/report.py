@@ -139,7 +139,25 @@ def gather(request: ReportRequest) -> ReportFacts:
     )
 
 
-PLAIN_TERMS = frozenset(("query", "passage", "document", "corpus", "run", "grade", "relevant", "label"))
+PLAIN_TERMS = frozenset(
+    [
+        "query",
+        "passage",
+        "document",
+        "corpus",
+        "run",
+        "grade",
+        "relevant",
+        "label",
+        "system",
+        "stage",
+        "cost",
+        "difference",
+        "gain",
+        "latency",
+        "margin",
+    ]
+)
 
 
 def _terms(report: EvalReport | None) -> dict[str, str]:

@@ -225,10 +225,16 @@ class Drawing:
         return self.centred((left + right) / 2, foot + 2.1 * LINE, title)
 
     def legend(self, entries: Iterable[tuple[Swatch, str]], y: float) -> float:
-        """Draw signs with their names, as many per line as fit; return the baseline of the next line."""
+        """Draw signs with their names, as many per line as fit; return the baseline of the next line.
+
+        If an entry is too wide, its name is shortened, but not the figures behind it (``name: 0.783, 1.6 ms``).
+        """
         x, sign, started = float(MARGIN), 30.0, False
         for swatch, name in entries:
-            words = fit(name, WIDTH - 2 * MARGIN - sign)
+            room = WIDTH - 2 * MARGIN - sign
+            head, colon, figures = name.rpartition(": ")
+            kept = colon + figures if text_width(figures) < room / 2 else ""
+            words = fit(head, room - text_width(kept)) + kept if kept and head else fit(name, room)
             wide = sign + text_width(words)
             if started and x + wide > WIDTH - MARGIN:
                 x, y = float(MARGIN), y + LINE
