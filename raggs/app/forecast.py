@@ -451,7 +451,7 @@ class _RunForecast:
             yield line.model_copy(update={"cached": line.cached + self._journalled, "exact": not line.calls})
 
     def _orders(self, config: RankConfig, calls: int) -> None:
-        """Count calls that order lists of typical passages."""
+        """Count `calls` calls that order lists of typical passages, in the forecast of the current stage."""
         services, length = self._services, config.list_length
         text = typical([query.text for query in services.queries.values()])
         query = next(query for query in services.queries.values() if query.text == text)

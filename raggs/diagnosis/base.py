@@ -158,7 +158,7 @@ class Bench:
 
     @cached_property
     def passages(self) -> Passages:
-        """All passages of the corpus. If there is a golden set, they are checked to be the passages that it judges.
+        """All passages of the corpus. If there is a golden set, raggs checks that it was made from this corpus.
 
         Raises:
             PrerequisiteError, DataError: the corpus is missing, or is not the one of the golden set.

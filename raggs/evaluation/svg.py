@@ -628,7 +628,7 @@ class ForestRow:
 
 
 DOTS = {"bar": "dot", "unclear": "unclear-dot", "failed": "failed-dot"}
-KINDS = {"bar": "significant", "unclear": "not significant", "failed": "limit exceeded"}
+KINDS = {"bar": "significant", "unclear": "not significant", "failed": "limit not met"}
 
 
 def forest(

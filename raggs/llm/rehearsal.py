@@ -134,7 +134,9 @@ class DryRunLLM(LLM):
         return work.scored()
 
     async def embed(self, request: EmbedRequest) -> Vectors:
-        """Return the paid vectors, and zeros for the others."""
+        """Count the texts with and without a paid vector, and the calls for the texts without one. Return zeros for
+        all texts, shape (texts, dims).
+        """
         import numpy as np
 
         from raggs.llm.embedding import TASK, EmbedRequestState

@@ -134,8 +134,8 @@ class ModelSettings(Settings):
     concurrency: Effort[int | None] = Field(
         None,
         ge=1,
-        description="maximum number of concurrent calls to this model, in addition to those of other models; null: "
-        "the model shares llm.concurrency",
+        description="maximum number of concurrent calls to this model, which do not count towards "
+        "llm.concurrency; null: the model shares llm.concurrency with the other models",
     )
     requests_per_minute: Effort[int | None] = Field(
         None, ge=1, description="maximum number of requests per minute; null: llm.requests_per_minute"

@@ -142,7 +142,9 @@ def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) ->
 
 
 def _shrunken_correlation(excess: float, chancy: float, most: float, surely: float) -> float:
-    """Return the correlation, which is 0 if the excess is within `surely` standard errors of 0."""
+    """Return the repeat correlation, shrunken and at most 0.9. It is 0 if the excess variance is at most `surely`
+    standard errors above 0.
+    """
     told = max(0.0, 1.0 - surely**2 * chancy / excess**2) if excess > 0 else 0.0
     found = told * FOLLOWED * excess / (most + REPEAT_SHRINKAGE)
     return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be serialised as "-0.0"

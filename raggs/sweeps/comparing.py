@@ -34,7 +34,9 @@ MIN_SHOWN_FALL = 5e-4  # smallest loss that is visible in numbers with three dec
 
 
 def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
-    """Yield the sections that have findings. They contain tables only if `full`."""
+    """Yield the sections for which the report has results. Unless `full`, tables are removed, and a section without
+    sentences is omitted.
+    """
     for section in (_deltas(report), _contribution_section(report), _baseline_section(report), _wins(report)):
         if section is not None and (full or section.sentences):
             yield section if full else Section(section.title, section.sentences)

@@ -58,7 +58,7 @@ class RetrievalStack:
         name: name of the system and of its files.
         levels: label of the level for each axis. Axes that do not apply are missing, and so is `chunker` if none is
             set.
-        chunker: chunker of its corpus; None: the chunks of the corpus.
+        chunker: chunker that replaces the one of the corpus settings; None: the corpus is chunked as its settings say.
         rewrite: rewriter of the queries.
         mode: "dense", "lexical", "hybrid", or "own" for a custom retriever.
         embedder, index: None if the system does not search vectors that raggs made.

@@ -143,7 +143,7 @@ class _Race:
         return limits.latency_ms is not None or limits.usd_per_1k is not None or limits.quality is not None
 
     def _measure(self, world: SweepContext, parts: SystemParts, system: RetrievalStack, final: SystemOutput) -> None:
-        """Measure latency and cost of a system once, if a limit on them is set."""
+        """Measure latency and cost of a system once, if a limit on latency, cost or quality is set."""
         if not self._limited or self._takes[system.name].latency_ms is not None:
             return
         clock = StepTimer(world, parts, self._store)

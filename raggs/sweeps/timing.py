@@ -180,7 +180,12 @@ def tail_interval(searches: Floats, confidence: float, seed: int) -> tuple[Numbe
 
 @lru_cache(maxsize=8)
 def _counts(rounds: int, queries: int, seed: int) -> tuple[tuple[int, tuple[Floats, Floats]], ...]:
-    """Yield how often each round and each query is drawn, a chunk of the draws at a time."""
+    """Return how often each draw contains each round and each query, in chunks of draws.
+
+    Returns:
+        For each chunk, the number of its first draw and two arrays of counts, shapes (draws, rounds) and
+        (draws, queries).
+    """
     rng, step = generator(seed, "tail", rounds, queries), max(1, MAX_DRAW_CELLS // (rounds * queries))
     return tuple(
         (

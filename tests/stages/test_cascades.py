@@ -65,7 +65,7 @@ def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wante
     low, high = (900 * bound / (900 * bound + 112) for bound in missing.missed.interval)
     assert missing.unseen.interval == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
     assert [warning.split(" of the passages")[0] for warning in missing.warnings] == [
-        f"the good judge never saw {low:.0%} to {high:.0%}"
+        f"the expensive judge never saw {low:.0%} to {high:.0%}"
     ]
     far = found(([4], 4, 5000), ([1], 3, 12), ([1], 1, 48), ([1], None, 900))
     assert far.warnings == ("the grades of both judges differ by 2 or more on 20% of the passages sent at random",)

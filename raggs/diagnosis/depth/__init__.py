@@ -1,9 +1,9 @@
 """Diagnosis `depth`: whether a router can identify the queries that need a deeper search.
 
-It compares a system at two depths and fits thresholds of uncertainty signals. If the router pays off, it writes a run
-configuration whose `retrieve.depth` uses these thresholds. `measuring` makes the measurements with the components of
-sweeps, and fits the thresholds with `raggs.stats.search_depth`. This module contains the diagnosis, its tables and
-plot, and the configuration.
+It compares a system at two depths and fits thresholds of uncertainty signals. If the router pays off and a run was
+given, it writes a run configuration whose `retrieve.depth` uses these thresholds. `measuring` makes the measurements
+with the components of sweeps, and fits the thresholds with `raggs.stats.search_depth`. This module contains the
+diagnosis, its tables and plot, and the configuration.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
     Args:
         run: the original configuration.
         depth: settings of the router.
-        embedder, reranker: the retrievers that were measured.
+        embedder, reranker: those that were measured.
     """
     import yaml
 
@@ -207,7 +207,6 @@ def _plain_value(value: object) -> object:
 
 MIN_JUDGED_QUERIES = 40  # twenty questions to fit the thresholds, and twenty to evaluate them
 DEEP_WITH_RERANKER = 30
-SAMPLE = 200  # passages from which the mean length is estimated
 
 
 class DepthConfig(DiagnosisConfig):
@@ -215,7 +214,7 @@ class DepthConfig(DiagnosisConfig):
 
     type: Literal["depth"] = "depth"
     mode: Literal["dense", "hybrid"] = Field(
-        "hybrid", description="how candidates are found: by words, by vectors or by both"
+        "hybrid", description="how candidates are found: dense: by vectors; hybrid: by words and by vectors"
     )
     base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="number of candidates per query")
     deep: Annotated[int, Flag(value="K")] = Field(
@@ -246,8 +245,8 @@ class DepthConfig(DiagnosisConfig):
 class DepthDiagnosis(Diagnosis[DepthFindings]):
     """Test whether some questions are worth a deeper search, and write the router.
 
-    Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones. If routing pays off,
-    the folder --out gets a routed.yaml, which is a configuration for raggs run.
+    Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones. If routing pays off
+    and a run configuration was given, the folder --out gets a routed.yaml, which is a configuration for raggs run.
     """
 
     Config = DepthConfig
@@ -386,8 +385,8 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return KeyFigure.of(label, (gain.mean, gain.low, gain.high), "+z.3f")
 
     def main_table(self, found: DepthFindings) -> Table | None:
-        """Return the table of quality and latency, with a row for the router, for each depth for all queries, and for
-        random queries.
+        """Return the table of quality, cost and latency, with a row for the router, for each depth for all queries, for
+        random queries, and for the oracles.
         """
         return _policy_table(found, intervals=False)
 

@@ -98,7 +98,7 @@ class SignalPart(ReportPart):
         ),
     ] = Field(description="threshold if this is the only signal; null if no threshold is better than random selection")
     share: Annotated[Number, Column("searched deeper", text="{:.0%}")] = Field(
-        description="share of queries that only this signal selects for a deeper search"
+        description="share of queries searched deeper, if this is the only signal"
     )
     above_random: Annotated[ScorePart | None, Column("{far} above random", "signed", none="–")] = Field(
         description="gain at the deep cutoff over the same number of random queries, if this is the only signal"
@@ -149,7 +149,7 @@ class HalfPart(ReportPart):
 
 class DepthFindings(DiagnosisFindings):
     """Findings. Questions are numbered in the order of their ids. Thresholds are fitted on the even-numbered questions.
-    Figures are for the odd-numbered questions, except cost and latency, which are for all.
+    Results are for the odd-numbered questions, except those in `swapped`. Cost and latency are for all questions.
     """
 
     near: str = Field(description="metric that must not fall")
@@ -215,7 +215,7 @@ class BenchContext(SweepContext):
         return self.workspace.ledger.path or self.folder / LEDGER_FILE
 
     def book(self, what: str) -> None:
-        """Record the next calls under the name of this part of the work, in the diagnosis's own ledger."""
+        """Record the next calls under the name of this part of the work, in the ledger of the diagnosis."""
         self.workspace.ledger.turn_to(self.ledger, what)
 
 
@@ -230,10 +230,9 @@ class SystemDepths:
     Args:
         bench: has a golden set, passages and an embedder.
         mode: how it searches.
-        base, deep: numbers of candidates.
+        depths: numbers of candidates, the smaller one first.
         cutoffs: cutoffs of the measures, the small one first.
         timed: number of questions that are timed; 0 measures no latency.
-        reads: whether the bench's first reranker orders the candidates, if there is one.
     """
 
     def __init__(self, bench: Bench, mode: Mode, depths: tuple[int, int], cutoffs: tuple[int, int], timed: int) -> None:
@@ -526,7 +525,7 @@ def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | N
 def verdict(
     half: HalfPart, limits: RouterLimits, p95_ms: float | None, measures: tuple[str, str], depths: tuple[int, int]
 ) -> str:
-    """Return the verdict as one sentence."""
+    """Return the verdict: one sentence, or two or three if no query is escalated."""
     (near, far), (base, deep) = measures, depths
     if not half.escalated:
         return _nobody_deep_verdict(half, far, depths)

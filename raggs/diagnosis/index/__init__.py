@@ -1,4 +1,4 @@
-"""Diagnosis `index`: which passages approximate indexes lose, and for which queries.
+"""Diagnosis `index`: how many of the nearest passages approximate indexes lose, and for which queries.
 
 `models` contains settings and findings. `measuring` measures indexes at several search efforts, and `comparing`
 compares them at equal mean recall. This module contains the diagnosis, its tables and its plots.
@@ -81,7 +81,8 @@ def _workload_section(found: IndexFindings) -> Section:
         told.append(f"the exact search answers {found.exact_qps:,.0f} queries per second, one at a time")
     if found.load is not None and found.load > 1:
         told.append(
-            f"other programs used the processors (load per processor: {found.load:.1f}), so qps is underestimated"
+            f"load per processor: {found.load:.1f}; other programs probably used the processors, so qps may be "
+            "underestimated"
         )
     return Section("Measurements", tuple(told), terms=TERMS)
 
@@ -340,7 +341,12 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.accuracy_share)
 
     def rests_on(self, found: IndexFindings) -> int:
-        return max(each.questions for each in found.asked)
+        """Return the size of the set of questions that the comparison uses, or of the first set without a
+        comparison.
+        """
+        part = most_telling(found.matched, found.deltas)
+        origin = found.asked[0].origin if part is None else part.origin
+        return next(each.questions for each in found.asked if each.origin == origin)
 
     def sections(self, found: IndexFindings) -> tuple[Section, ...]:
         """Return the tables: measurements, selection, comparison, and points."""
@@ -356,7 +362,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         )
 
     def key_figure(self, found: IndexFindings) -> KeyFigure | None:
-        """Return the largest difference in robustness between two indexes."""
+        """Return the largest difference in robustness in the comparison for the verdict."""
         part = most_telling(found.matched, found.deltas)
         if part is None:
             return None
@@ -367,8 +373,8 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return KeyFigure.of(label, (each.mean, each.low, each.high), "+z.1f", 100)
 
     def main_table(self, found: IndexFindings) -> Table | None:
-        """Return the table of the settings that meet the limits. Without limits, return the table of the measured
-        points.
+        """Return the table of the efforts tried for the first tuned index, or else of the points that reach the
+        constraint. Without these tables, return that of the measured points.
         """
         names = [robustness(delta) for delta in found.deltas]
         chosen = (*map(_tuned_section, found.tuned), *([] if found.front is None else [_front(found.front)]))
@@ -376,7 +382,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return None if table is None else without_intervals(table)
 
     def plots(self, found: IndexFindings) -> Mapping[str, str]:
-        """Return the plots by name, one for each K and set of questions with at least two measured points."""
+        """Return the plots by name, up to four for each K and set of questions. Plots without a line are omitted."""
         drawn: dict[str, str] = {}
         wanted = [min(found.deltas, key=lambda each: abs(each - want)) for want in (LOW_DELTA, HIGH_DELTA)]
         for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):

@@ -9,9 +9,10 @@ and correct (0 or 1). A setting is the name of an index as on the command line, 
 exact search. Questions without an answer from `flat` are ignored.
 
 The verdict uses only the findings. It compares the first index with the one that differs most from it. The comparison
-uses the first K, the largest set of questions, and the level of mean recall nearest to 0.9 around which both indexes
-were measured. A share of questions counts as different if its interval excludes 0. Intervals are simultaneous over all
-indexes and deltas at one level.
+uses the first K, and the first set of questions for which a comparison is possible: the user's questions come before
+the held-out passages. Among the levels of mean recall at which this set allows a comparison, it uses the one nearest to
+0.9. A share of questions counts as different if its interval excludes 0. Intervals are simultaneous over all indexes
+and deltas at one level.
 """
 
 from __future__ import annotations
@@ -147,8 +148,8 @@ def _significant_shares(
 def left_out(
     found: Sequence[EffortCurve], asked: QueryVectors | None, level: float, below: float
 ) -> Iterator[LowRecallPart]:
-    """Yield the questions whose recall is below a limit, for each index at its point nearest to the usual level of mean
-    recall.
+    """Yield the questions whose recall is below a limit, for the first K and each index. Each index is taken at its
+    point nearest to the usual level of mean recall.
     """
     for ladder in found:
         if asked is None or (ladder.k, ladder.origin) != (found[0].k, asked.origin):
@@ -193,8 +194,8 @@ SECOND_MS = 1000.0
 
 
 def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
-    """Return the points of one K and set of questions that reach the constraint, and their Pareto front on the other
-    two quantities.
+    """Return how many points of the first K and set of questions reach the constraint, and their Pareto front on the
+    other two quantities.
     """
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen_part(point, delta) for point in mine]
@@ -255,8 +256,8 @@ def read_answers(path: Path) -> AnswerCorrectness:
     """Read the file of answers.
 
     Raises:
-        DataError: a column or value is missing or not valid, a question occurs twice for a setting, or `flat` is
-            missing.
+        DataError: a column or value is missing or not valid, a question occurs twice for a setting, or `flat` or
+            every other setting is missing.
         NotFoundError: the file cannot be read.
     """
     rows, found = table_rows(read_text(path), path), AnswerCorrectness(path)
@@ -336,7 +337,7 @@ def verdict(
     tuned: Sequence[TunedPart],
     front: FrontPart | None,
 ) -> str:
-    """Return the two most useful sentences: which setting to use, and how the indexes compare."""
+    """Return at most two sentences: which settings to use, and how the indexes compare."""
     parts = [
         *_tuned_sentences(tuned),
         *([] if front is None else [_front(front)]),
@@ -346,8 +347,10 @@ def verdict(
 
 
 def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:
-    """Return the comparison for the verdict, or None if no two indexes were measured around the same level of mean
-    recall.
+    """Return the comparison for the verdict, or None if no index can be compared with the first one for the first K.
+
+    The first set of questions with a comparison counts: the user's questions come before the held-out passages. The
+    level is the one nearest to the usual level, among the levels at which this set has a comparison.
     """
     if not matched:
         return None
@@ -355,10 +358,12 @@ def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> Mat
     there = [part for part in matched if part.k == k and part.against]
     if not there:
         return None
-    origin = next(part.origin for part in matched if part in there)
-    level = min({part.level for part in there}, key=lambda each: abs(each - USUAL_LEVEL))
-    mine = [part for part in there if (part.origin, part.level) == (origin, level)]
-    return max(mine, key=lambda part: max(abs(part.against[name].mean or 0.0) for name in names))
+    asked = [part for part in there if part.origin == there[0].origin]
+    level = min((part.level for part in asked), key=lambda each: abs(each - USUAL_LEVEL))
+    return max(
+        (part for part in asked if part.level == level),
+        key=lambda part: max(abs(part.against[name].mean or 0.0) for name in names),
+    )
 
 
 def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str:

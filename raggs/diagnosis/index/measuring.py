@@ -203,7 +203,7 @@ def read_matrix(path: Path) -> Vectors:
 
 
 EFFORT_RATIO = 2**0.5
-MAX_EFFORT_STEPS = 24  # maximum number of efforts to try: from 10 to about 40,000
+MAX_EFFORT_STEPS = 24  # maximum number of efforts to try: from 10 to about 29,000
 QUARTER = 4  # default number of dimensions per code in product quantisation
 TYPE = "type"
 
@@ -213,8 +213,9 @@ class IndexFamily:
     """An index with fixed settings, except for its search effort.
 
     Attributes:
-        name: type and non-default settings, as on the command line. config: the settings; the effort in them is not
-        used. varied: efforts to try; if empty, efforts increase until the recall is sufficient.
+        name: type, non-default settings and varied settings, as on the command line.
+        config: the settings; the effort in them is not used.
+        varied: efforts to try; if empty, efforts increase until the recall is sufficient.
     """
 
     name: str
@@ -268,7 +269,10 @@ def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
 
 
 def _default_indexes(dims: int) -> list[IndexConfig]:
-    """Return the default indexes: a graph (HNSW), inverted lists (IVF), and lists with product quantisation."""
+    """Return the default indexes: a graph (HNSW), inverted lists (IVF), and lists with product quantisation.
+
+    The last one is omitted if the number of dimensions is not a multiple of `QUARTER`.
+    """
     hnsw, ivf = indexes.REGISTRY.load("hnsw").Config, indexes.REGISTRY.load("ivf").Config
     plain = [hnsw.model_validate({TYPE: "hnsw"}), ivf.model_validate({TYPE: "ivf"})]
     return plain if dims % QUARTER else [*plain, ivf.model_validate({TYPE: "ivf", "pq": dims // QUARTER})]
@@ -493,7 +497,10 @@ class EffortTuner:
         )
 
     def _climb(self, family: IndexFamily, limit: float) -> dict[int, Mapping[str, Interval]]:
-        """Return the losses by effort: efforts increase until one is sufficient, then bisection finds the smallest."""
+        """Return the losses by effort: efforts increase until one is sufficient.
+
+        Then bisection finds the smallest, except if the user gave the efforts to try.
+        """
         found: dict[int, Mapping[str, Interval]] = {}
 
         def fits(effort: int) -> bool:

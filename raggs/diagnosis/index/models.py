@@ -123,7 +123,7 @@ class MatchedPart(ReportPart):
 
 
 class ChosenPart(IndexAtEffort):
-    """A point of the Pareto front of two quantities, among the points that reach the minimum of the third."""
+    """A measured point with the three quantities of the three-way choice."""
 
     origin: Origin
     recall: Annotated[float, Column("recall", "score")]
@@ -297,7 +297,10 @@ class IndexDiagnosisConfig(DiagnosisConfig):
         description="metric of the loss, without @k (needs a golden set); null for the recall of the exact neighbours",
     )
     depth: int | None = Field(
-        None, ge=1, description="number of neighbours per query when tuning; null for the dense retriever's k, or 50"
+        None,
+        ge=1,
+        description="number of neighbours per query when tuning; null for the dense retriever's k, or 50, "
+        "but at least the largest cutoff",
     )
     constraint: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(
         None, description="minimum of recall, robustness or qps; the report shows the best points by the other two"

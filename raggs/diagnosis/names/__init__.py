@@ -56,7 +56,7 @@ from raggs.stats.name_margins import LEAST_BASE, Margins, margin_change, margins
 SMALL_MARGIN_NOTE = "test cases with a base margin below 0.02 have no percentage"
 LEGEND = (
     Legend("[ ]", "95% confidence interval over queries (bootstrap)"),
-    Legend("✗", "limit exceeded"),
+    Legend("✗", "limit not met"),
     Legend("?", "inconclusive: the interval contains the limit"),
 )
 
@@ -150,7 +150,7 @@ def published(language: str, perturber: str) -> dict[str, float]:
     return {name: values[ORDER.index(perturber)] for name, values in CHANGES.get(language, {}).items()}
 
 
-KEY = {"bar": "within the limit", "unclear": "limit not decided", "failed": "limit exceeded"}
+KEY = {"bar": "limit met", "unclear": "limit not decided", "failed": "limit not met"}
 
 
 # --- changes of the margin ------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class AblationPart(ReportPart):
 
     @property
     def mark(self) -> str:
-        """Mark that tables show after the change: whether a limit is exceeded."""
+        """Mark that tables show after the change: ✗ if the limit is not met, ? if the interval contains the limit."""
         return MARKS[self.holds]
 
 

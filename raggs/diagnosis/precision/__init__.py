@@ -147,7 +147,7 @@ def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list
 
 
 def _draw(title: str, quantity: str, lines: Sequence[Line]) -> str | None:
-    """Return a plot of lines over the cutoff; identical lines are merged, and those far from zero are in colour."""
+    """Return a plot of lines by cutoff; identical lines are merged, and those far from zero are in colour."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for name, values in lines:
         points = [(float(k), values[k - 1]) for k in PLOTTED_CUTOFFS if k <= len(values)]

@@ -382,7 +382,7 @@ def digests(specs: Sequence[str]) -> dict[str, object]:
 def measure_lists(
     judgments: Judgments, specs: Sequence[str], asked: RetrievalOptions, letters: Mapping[str, int]
 ) -> RetrievalMeasurements:
-    """Score the systems and measure their lists.
+    """Score the systems, and compute the quantities of their lists that the rules use.
 
     Args:
         judgments: the judgments.

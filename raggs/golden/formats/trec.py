@@ -6,7 +6,8 @@ other files in the folder are kept.
 ranx reads JSON objects ``{qid: {doc_id: number}}``. They are written with one query per line, so that memory use is
 small.
 
-`write_passages` writes the passages of a golden set, each once, in the format of `corpus: {type: jsonl}`.
+`write_passages`, for other exporters, writes the whole corpus, or each pooled passage once. The default format
+is that of `corpus: {type: jsonl}`.
 """
 
 from __future__ import annotations

@@ -154,7 +154,9 @@ class Utility(Linear):
         return self._gains(hits.qrels)[hits.item]
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the sum over the best k passages, shape (queries,); 0 if no judged passage's grade has a gain."""
+        """Return the sum of the discounted expected gains of the best `reach` judged passages, shape (queries,). The
+        sum is 0 if the grades of all judged passages have no gain.
+        """
         qrels, gains = hits.qrels, self._gains(hits.qrels)
         order = np.lexsort((-gains, qrels.query))
         count = np.bincount(qrels.query, minlength=len(qrels.qids))

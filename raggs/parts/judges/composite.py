@@ -151,8 +151,8 @@ class PanelConfig(AdapterConfig):
     judges: tuple[PanelMember, ...] = Field(min_length=2, description="member judges; the first decides ties in orders")
     rule: Literal["median", "weighted", "first"] = Field(
         "median",
-        description="how grades are combined: lower median, or weighted mean with halves rounded down; first: the"
-        " first member that gives a grade, and later members are called only if all earlier members abstain or fail",
+        description="how grades are combined. median: lower median; weighted: weighted mean, with halves rounded down."
+        " first: the grade of the first member that gives one, and later members are not called (except with ask_all)",
     )
     weights: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
         None, description="weight of each member, for rule weighted; also used for orders"
