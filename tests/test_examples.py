@@ -162,8 +162,8 @@ def test_every_kind_looks_at_the_example_and_the_report_has_their_verdicts(diagn
     folder = diagnosed.parent / "runs"
     report = ["report", str(folder / "diagnose"), "--out", str(folder / "report.html")]
     assert invoke(*report).exit_code == 0
-    page = unescape((folder / "report.html").read_text(encoding="utf-8"))
-    assert not [kind for kind, each in found["done"].items() if each["found"]["verdict"] not in page]
+    page = unescape(re.sub("</?a[^>]*>", "", (folder / "report.html").read_text(encoding="utf-8")))
+    assert not [kind for kind, each in found["done"].items() if each["found"]["verdict"].partition(". ")[0] not in page]
 
 
 # --- ways of cutting a manual ---------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from raggs.base.document import Summary, Table
 from raggs.base.judge_health import GATE_FAILED_TEXT, JudgeHealth
 from raggs.base.text import plural, shorten
 from raggs.cli.options import RunFlags, typed
-from raggs.golden.views import rank_of_position
 from raggs.parts.judges import is_exact
 from raggs.runs.manifests.costs import costs, failed_judge_gates
 from raggs.runs.manifests.messages import CONFIDENCE, answerer_lines, inversions_words, lock_lines, settled_words
@@ -428,6 +427,8 @@ def ranks_of(run: OpenedRun, qid: str) -> tuple[int, ...]:
 
 def rank_texts(found: Explanation, place: int, ranks: Sequence[int]) -> tuple[str, str]:
     """Return rank and plausible ranks of a ranked passage, numbered as in `raggs show`."""
+    from raggs.golden.views import rank_of_position  # imported lazily: a run does not need it
+
     low, high = found.ranking.rank_low[place], found.ranking.rank_high[place]
     rank, best, worst = (rank_of_position(each, ranks) for each in (place + 1, low, high))
     return str(rank), f"{best}-{worst}"

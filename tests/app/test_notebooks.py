@@ -121,7 +121,7 @@ def test_an_evaluation_draws_scores_or_differences_from_the_baseline():
     alone = raggs.evaluate(golden, systems, queries={"q1": "?"}, measures=["mrr"])
     against = raggs.evaluate(golden, systems, queries={"q1": "?"}, measures=["mrr"], baseline="old")
     assert alone.plot().title == "mrr of each system" and alone.plot().svg.count("<circle") == 2
-    assert against.plot("mrr").title == "mrr: difference from old" and against.plot().svg.count("<circle") == 1
+    assert against.plot("mrr").title == "mrr: difference from old" and against.plot().svg.count("<circle") == 2
     assert "<script" not in against.plot()._repr_svg_()
     with pytest.raises(UsageError, match="map was not measured"):
         alone.plot("map")

@@ -203,7 +203,7 @@ def test_ties_are_said_with_their_range_and_broken_as_asked(here: Path) -> None:
     }
     assert by_id["systems"][0]["tied"] == 2
     (note,) = by_id["notes"]
-    for part in ("2 passages share their score", "mrr lies in 0.8333 to 1.0000, expected 0.9167", "(1 query)"):
+    for part in ("2 passages share their score", "mrr is 0.8333 to 1.0000, expected 0.9167", "(1 query)"):
         assert part in note
     write(here, swapped="".join(reversed(TIED.splitlines(keepends=True)[:2])) + "".join(TIED.splitlines(True)[2:]))
     by_file = scored("-g", "qrels", "-r", "swapped", "-m", "mrr", "--ties", "file")

@@ -118,7 +118,7 @@ def test_samples_are_asked_anew_kept_and_compared(server: LLMServer, tmp_path: P
     leaders = [row for row in rows(project, "judge") if not row["duplicate_of"]]
     assert server.count == 3 * len(leaders)
     assert all(len(set(row["grades"])) == 1 and len(row["grades"]) == 3 for row in leaders)
-    assert "samples: 3 per passage, 100% unanimous, pairs agree 100%" in out
+    assert "samples: 3 per passage, 100% unanimous; pairs of samples agree" in out
     assert project.manifest()["stages"]["judge"]["health"]["samples"]["passages"] == len(leaders)
 
 

@@ -202,7 +202,7 @@ def test_the_threshold_of_relevance_can_be_set(tmp_path: Path) -> None:
     (tmp_path / "labels").write_text("\n".join(rows) + "\n")
     runs = [system(tmp_path, "bm25", lambda number: (1, 50, 51))]
     means = [found(tmp_path / "labels", runs, tmp_path / "out", measure="recall@5", **more).systems[0].mean
-             for more in ({}, {"binary_at": 2})]  # fmt: skip
+             for more in ({}, {"relevant_from": 2})]  # fmt: skip
     assert means == [1.0, 0.5]
     with pytest.raises(DataError, match="grade 9 cannot be the lowest relevant grade"):
-        found(tmp_path / "labels", runs, tmp_path / "out", binary_at=9)
+        found(tmp_path / "labels", runs, tmp_path / "out", relevant_from=9)

@@ -286,7 +286,7 @@ def test_settings_are_remembered(browser: Any, tmp_path: Path) -> None:
         ada.page.reload()
         ada.shown("mark")
         ada.page.get_by_role("button", name="Dark theme").focus()
-        assert ada.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+        assert ada.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
 
 
 def test_agreement_in_words(browser: Any, tmp_path: Path) -> None:

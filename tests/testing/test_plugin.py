@@ -100,7 +100,7 @@ def test_it(golden):
     before = (project.path / "out" / name / "eval.json").read_bytes()
     found = ran(project, body, "--raggs-out", "out")
     found.assert_outcomes(failed=1)
-    found.stdout.fnmatch_lines(["*is the earlier result that this one is compared with*"])
+    found.stdout.fnmatch_lines(["*is the earlier result of the comparison*"])
     assert (project.path / "out" / name / "eval.json").read_bytes() == before
 
 

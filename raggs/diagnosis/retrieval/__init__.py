@@ -273,7 +273,7 @@ class RetrievalConfig(DiagnosisConfig):
     baseline: str | None = Field(None, description="baseline system; default: the first")
     pool: int = Field(50, ge=1, description="number of candidates per query and system")
     failing: float = Field(0.5, gt=0, le=1, description="value of the metric below which a query fails")
-    binary_at: int | None = Field(
+    relevant_from: Annotated[int | None, Flag(("--binary-at",))] = Field(
         None, description="lowest grade that counts as relevant; default: as in the golden set"
     )
 
@@ -368,7 +368,11 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return drawn
 
     def _judgments(self, bench: Bench) -> Judgments:
-        return bench.judgments if self.config.binary_at is None else bench.judgments.on_scale(self.config.binary_at)
+        return (
+            bench.judgments
+            if self.config.relevant_from is None
+            else bench.judgments.on_scale(self.config.relevant_from)
+        )
 
     def _asked(self, bench: Bench) -> RetrievalOptions:
         name = self.config.measure or usual_measure(self._judgments(bench).qrels.scale)

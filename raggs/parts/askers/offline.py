@@ -39,7 +39,7 @@ NO_QUESTION_ERROR = "the rules find no further question in this window"
 
 
 class ExtractiveAsker(Asker):
-    """Derives questions from headings and definitions by rule (English, French); to try raggs without a model."""
+    """Derives questions from headings and definitions by rule (English, French), without a model."""
 
     NOTE = (
         "made by rule, not by a model or user; they repeat words of the text, so scores of lexical search are too high"

@@ -56,7 +56,7 @@ class PieceWindow(NamedTuple):
 
 
 class LlmChunker(PaidChunker, MeasuringChunker):
-    """Splits at changes of topic that a language model detects; `raggs chunks make` does this once per document."""
+    """Splits at changes of topic that a language model detects, once per document (`raggs chunks make`)."""
 
     TASK = TASK
 

@@ -216,8 +216,7 @@ def _percentile(distances: Sequence[float], percentile: float) -> float:
 
 
 class ClusterChunker(EmbeddingChunker):
-    """Joins pieces of similar meaning into chunks up to a size; the best boundaries are found by dynamic
-    programming."""
+    """Joins pieces of similar meaning into chunks up to a size, with boundaries by dynamic programming."""
 
     PACKAGES = ("numpy",)
 

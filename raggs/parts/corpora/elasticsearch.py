@@ -24,7 +24,7 @@ class ElasticsearchConfig(IndexPlace, AdapterConfig):
 
 
 class ElasticsearchCorpus(Corpus):
-    """Documents of an Elasticsearch index: only the documents in the pools, or all if a retriever needs them."""
+    """Documents of an Elasticsearch index: only those in the pools, or all if a retriever needs them."""
 
     Config = ElasticsearchConfig
     config: ElasticsearchConfig

@@ -31,7 +31,7 @@ class JsonlConfig(AdapterConfig):
 
 
 class JsonlCorpus(Corpus):
-    """Reads one passage per line: a JSON object with _id and text, and optionally title, span and metadata."""
+    """Reads one passage per line: a JSON object with _id and text, optionally title, span and metadata."""
 
     Config = JsonlConfig
     config: JsonlConfig

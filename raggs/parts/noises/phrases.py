@@ -215,7 +215,7 @@ OPENERS: Phrases = {
 
 
 class CodeSwitching(Noise):
-    """Adds a word of the other language before the query, and translates some function words, but no negations."""
+    """Adds a word of the other language before the query, and translates function words, but no negations."""
 
     FROM, ORDER = 4, 30
 
@@ -257,8 +257,7 @@ KEYBOARD_NEIGHBOURS = {
 
 
 class TypingErrors(Noise):
-    """Typing errors: letters swapped, omitted, doubled or replaced by neighbours on the keyboard; repeated question
-    marks.
+    """Typing errors: letters swapped, omitted, doubled or replaced by neighbours; repeated question marks.
 
     Words with a capital or a digit stay unchanged, so that names are preserved. Negations stay unchanged, too.
     """

@@ -86,8 +86,7 @@ DIGITS = 6
 
 
 class GibberishName(Perturber):
-    """Replaces each name by a unique code such as ID-AB12F3; query and candidates get the same code for the same
-    name."""
+    """Replaces each name by a unique code such as ID-AB12F3, the same in the query and the candidates."""
 
     FAMILY = "identity"
 
@@ -103,9 +102,7 @@ MASK_NUMBERS = 1000
 
 
 class HardNameMask(Perturber):
-    """Replaces every name of a test case by one mask, in the query, too; right and wrong authors should then score
-    alike.
-    """
+    """Replaces all names of a case, also in the query, by one mask: all authors should then score alike."""
 
     FAMILY = "identity"
 
@@ -222,7 +219,7 @@ SPACED_MARKS = re.compile(r"\s*([:;!])")
 
 
 class UnicodeNormalizationStress(Perturber):
-    """Converts queries to NFC and candidates to NFD, with narrow no-break spaces before punctuation in candidates."""
+    """Converts queries to NFC, and candidates to NFD with narrow no-break spaces before punctuation."""
 
     FAMILY = "form"
 

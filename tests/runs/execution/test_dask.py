@@ -300,7 +300,7 @@ def test_an_error_of_a_worker_comes_back_as_it_was(
 ) -> None:
     monkeypatch.setattr("raggs.runs.execution.dask.versions", lambda: {**versions(), "numpy": "0.1", "python": "2.7"})
     project = make_project(tmp_path, queries=2, execution=on(cluster), **SMALL)
-    with pytest.raises(PrerequisiteError, match=r"a worker has numpy \S+, this machine 0.1") as caught:
+    with pytest.raises(PrerequisiteError, match=r"a worker has numpy \S+ and this machine 0.1") as caught:
         run(project.config)
     assert caught.value.remedy == "install the same versions on all workers"
     assert project.run.joinpath("embed.jsonl").exists(), "what was finished before is kept"
