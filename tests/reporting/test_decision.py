@@ -86,7 +86,10 @@ def test_what_a_system_shows_that_misleads_stands_beside_its_gain(verdict, said)
 def test_a_system_that_is_behind_is_not_shipped_though_that_may_be_chance():
     part = comparison(verdict="inconclusive", queries_needed=20, difference=-0.1)
     ship = recommended(facts(with_comparisons(part)))
-    assert ship.headline.startswith("Keep poor. good scores 10.0 points less, which may be chance") and not ship.needed
+    assert (
+        ship.headline.startswith("Keep poor. good scores 10.0 points of 100 less, which may be chance")
+        and not ship.needed
+    )
     assert "its mean is below poor, although not significantly, so nothing supports the replacement" in ship.said
 
 

@@ -227,19 +227,20 @@ def _doubled_budget_setting(budget: object, calls: int) -> str:
 
 
 def _human_agreement_check(facts: ReportFacts) -> TrustCheck:
-    people = facts.people
+    people, step = facts.people, None
+    if facts.run is not None and "judge" not in _missing_stages(facts):
+        command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
+        step = NextStep(why="label the most informative passages by hand", command=command)
     if not people.trust:
-        step = None
-        if facts.run is not None and "judge" not in _missing_stages(facts):
-            command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
-            step = NextStep(why="label the most informative passages by hand", command=command)
         said = people.why or "the judge was not compared with human labels"
         return TrustCheck(name="Human labels", state="unknown", said=(said,), threshold="", step=step)
     comparing = people.trust[0]
     states: dict[str, State] = {"yes": "good", "no": "bad", "not yet": "doubt"}
+    state = states[comparing.answer]
+    # the sentences include their thresholds
     return TrustCheck(
-        name="Human labels", state=states[comparing.answer], said=people.said, threshold=""
-    )  # the sentences include their thresholds
+        name="Human labels", state=state, said=people.said, threshold="", step=step if state == "doubt" else None
+    )
 
 
 Answer = Literal["better", "worse", "equivalent", "inconclusive", "nothing to compare"]
@@ -398,7 +399,7 @@ def _headline(best: ComparisonPart, report: EvalReport) -> str:
     """Return what to do, for a reader who does not know the metric."""
     base, system, ahead = best.baseline, best.system, is_ahead(best, report)
     queries = f"({plural(report.golden.queries, 'query')})"
-    gap = f"{system} scores {_points(best.difference)} {'more' if (best.difference or 0.0) > 0 else 'less'}"
+    gap = f"{system} scores {_points(best.difference)}"
     match best.verdict:
         case "better" if best.negligible:
             return f"{gap} than {base}, which is too little to matter. Choose the cheaper system."
@@ -410,16 +411,19 @@ def _headline(best: ComparisonPart, report: EvalReport) -> str:
             return f"{system} and {base} are equivalent. Choose the cheaper system {queries}."
         case "unjudged":
             return f"No decision yet. {gap} than {base}, but unjudged passages could reverse this {queries}."
-        case _ if best.difference == 0.0:
+        case _ if abs(best.difference or 0.0) < SAME_SCORE:
             return f"Keep {base}. {system} has the same score {queries}."
         case _:
             return f"Keep {base}{' for now' if ahead else ''}. {gap}, which may be chance {queries}."
 
 
+SAME_SCORE = 0.0005  # smaller differences round to 0 with three decimals
+
+
 def _points(difference: float | None) -> str:
-    """Return a difference of scores in points: hundredths of the scale of the metric, which is mostly 0 to 1."""
-    points = abs(100 * (difference or 0.0))
-    return f"{points:.1f} points" if points >= 0.05 else "less than 0.1 points"
+    """Return a difference of scores: ``2.0 points of 100 less``."""
+    change = 100 * (difference or 0.0)
+    return f"{max(abs(change), 0.1):.1f} points of 100 {'more' if change > 0 else 'less'}"
 
 
 def _uncompared_recommendation(report: EvalReport) -> Recommendation:
