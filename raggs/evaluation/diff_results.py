@@ -1,6 +1,7 @@
 """Compare two golden sets or two runs: figures, verdicts on systems, settings, results and cost.
 
-This module sets the names of figures in tables. JSON files contain the paths of the figures in the locks of the stages.
+This module sets the names of figures in tables. For figures of the judge's health, JSON files contain their paths in
+the locks of the stages.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def differing_figures(parts: Iterable[FigurePart]) -> tuple[FigurePart, ...]:
 
 
 def coverage(side: GoldenSide) -> dict[str, float | None]:
-    """Return the counts of judged queries and passages, and of grades per query."""
+    """Return the counts of judged queries, passages, ranked queries and failures, and of grades per query."""
     counts = Counter(grade for judged in side.grades.values() for grade in judged.values())
     queries = len(side.grades)
     stages = {} if side.manifest is None else side.manifest.stages
@@ -319,15 +320,16 @@ REPORTED_ELSEWHERE = {"config", "inputs"}  # components whose differences are re
 
 
 def settings(old: RunManifest, new: RunManifest) -> tuple[SettingDiffPart, ...]:
-    """Return every setting that differs, whether or not it affects results."""
+    """Return every setting that differs, whether or not it affects results. The location of the run is ignored."""
     before, after = ({key: value for key, value in side.config.items() if key not in LOCATIONS} for side in (old, new))
     return tuple(SettingDiffPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
 
 
 def by_name(value: object) -> object:
-    """Return the tree with lists of adapters as mappings by name, so that an added adapter does not shift the others.
+    """Return the tree with lists of adapters as mappings by name or type, so that an added adapter does not shift the
+    others.
 
-    Other lists become mappings by index.
+    Other lists become mappings by index. This also applies if an entry has neither, or two have the same.
     """
     if isinstance(value, Mapping):
         return {key: by_name(entry) for key, entry in value.items()}
@@ -346,7 +348,9 @@ def _label(entry: object) -> str:
 def stage_input_diffs(
     old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]
 ) -> tuple[StageInputDiffPart, ...]:
-    """Return the inputs of the stages that differ and are not settings: code, prompts, corpus, models, packages.
+    """Return the inputs that differ and are not settings (code, prompts, corpus, models, packages), for each stage that
+    both
+    runs have finished.
 
     Args:
         told: the settings that differ. They are omitted here, because adapters repeat their settings in their

@@ -648,7 +648,7 @@ def _draw_overlaps(score: Floats, doubt: Floats, k: int, rng: np.random.Generato
 
 
 def orders_part(moves: Sequence[OrderMove], k: int, *, confidence: float) -> OrdersPart | None:
-    """Return the means over the queries; None if no query has an order in both sets."""
+    """Return the means over the queries; None if no query has two or more passages in both orders."""
     known = [move for move in moves if not math.isnan(move.tau_ap)]
     if not known:
         return None

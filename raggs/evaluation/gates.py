@@ -103,7 +103,8 @@ class GateOutcome:
     Attributes:
         gate: the condition in words.
         said: the outcome in words.
-        failed: whether the condition is not met.
+        failed: whether the gate fails, because the condition is not met or the outcome is inconclusive. A setting lets
+            inconclusive gates pass.
         system, measure: names; empty if the outcome is about several systems or measures.
         inconclusive: whether unjudged passages could reverse the outcome.
         remedy: how to get these passages judged; empty if the outcome is conclusive.
@@ -132,7 +133,8 @@ def settle(outcomes: Iterable[GateOutcome], report: EvalReport) -> None:
 def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | None = None) -> Iterator[GateOutcome]:
     """Yield the outcome of each limit for each system. Unjudged passages count as not relevant.
 
-    If grades for unjudged passages could move a score across its limit, the outcome is inconclusive.
+    If grades for unjudged passages could move a score across its limit, the outcome is inconclusive. This is checked
+    only if `study` is given.
     """
     for measure, limit in limits.items():
         if measure not in report.measures:  # the measures of samples with their own cutoffs are called name@k
@@ -203,21 +205,24 @@ def regression_outcomes(
     across: bool = False,
     study: Study | None = None,
 ) -> Iterator[GateOutcome]:
-    """Check each measure of each system for a regression: a mean drop above `drop`, or a significant difference.
+    """Check each measure of each system for a regression: a mean drop above `drop`, or a drop that is significant and
+    not
+    negligible.
 
     A system, a measure or a value of a query that only the earlier result has counts as a failure.
 
     Args:
         report: the result.
-        before: the earlier result on the same judgments. Systems are matched by name. If each result has only one
-            system, the two always match.
+        before: the earlier result. Systems are matched by name. If each result has only one system, the two always
+            match.
         drop: largest accepted drop of the mean.
         where: path of the earlier result.
         across: whether the judgments may differ. If they do, only queries of both sets are compared.
         study: the study of the result, from which unjudged passages are known.
 
     Raises:
-        DataError: judgments, gains or projection rules differ, or the results share no system, measure or query.
+        DataError: the judgments differ and `across` is False. Or the scale, relevance, gains, ties, projection or
+            condensing differ. Or the results share no system, measure or query.
     """
     apart = report.golden.digest != before.golden.digest
     if apart and not across:
@@ -434,8 +439,9 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
 
 
 def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None:
-    """Return the lists stored in the earlier result, with grades of the current judgments. Return None if the
-    judgments differ, or no lists are stored.
+    """Return the lists stored in the earlier result, with grades of the current judgments. Return None if the judgments
+    or the
+    projections differ, or no lists are stored.
     """
     lists = change.before.shown.get(change.earlier)
     parts = [next(each for each in side.systems if each.name == name).projection

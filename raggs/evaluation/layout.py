@@ -207,7 +207,7 @@ def shown_measures(report: EvalReport, named: Sequence[str] = ()) -> list[str]:
 
     Args:
         named: canonical names of the measures that the user named. If empty, the measures are nDCG, recall, MRR, holes
-            and RA-nWG, each at its largest cutoff.
+            and RA-nWG, each at its largest cutoff. If the report has none of them, all its measures are shown.
     """
     if named:
         return [*dict.fromkeys(name for name in named if name in report.measures)] or list(report.measures)

@@ -1,8 +1,8 @@
 """Report of an evaluation, as in eval.json. A number that is not defined is null.
 
-The schema is versioned by `v`. Fields are added and never renamed. Each built-in analysis has its own field. Other
-analyses store their findings in `analyses` as plain JSON, so that a report can be read even if these analyses are not
-installed.
+The schema is versioned by `v`. Fields are added and never renamed. Some built-in analyses have their own fields. All
+other analyses store their findings in `analyses` as plain JSON, so that a report can be read even if these analyses are
+not installed.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def read_facets(path: Path) -> dict[str, str]:
 def read_correct(path: Path) -> dict[str, dict[str, bool]]:
     """Return for each system whether its answer to each query was correct. The key "" stands for all systems.
 
-    The file has lines of ``qid<TAB>0|1``, or JSON lines (``.jsonl``) with `system`, `qid` and `correct`. An answer
-    whose `correct` is null counts as unknown.
+    The file has lines of ``qid<TAB>0|1`` (or true, false, yes, no), or JSON lines (``.jsonl``) with `system`, `qid` and
+    `correct`. An answer whose `correct` is null counts as unknown.
 
     Raises:
         NotFoundError, DataError: the file is missing, or a line is invalid.
@@ -330,7 +330,10 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
 
 
 def _id(value: object) -> str | None:
-    """Return an id as text; None if YAML converted the id to another type, so that its spelling is lost."""
+    """Return an id as text. Return None if it is neither a text nor a whole number: YAML converts some ids to other
+    types, so
+    that their spelling is lost.
+    """
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 

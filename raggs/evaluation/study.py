@@ -357,7 +357,9 @@ def met_share(hits: Hits) -> float:
 
 
 def holes_at(hits: Hits, k: int) -> Number:
-    """Return the mean share of unjudged passages in the top k, over the queries with results."""
+    """Return the mean share of unjudged passages in the top k, over the queries with results; None if there are
+    none.
+    """
     found = parse_measure(f"holes@{k}").values(hits)[hits.returned]
     return float(found.mean()) if len(found) else None
 

@@ -103,7 +103,7 @@ class AxisScale:
         return self.start + (own - low) / (high - low) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Return two to six round values between the ends."""
+        """Return round values between the ends, at least two and usually at most six."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             for steps in ((1,), (1, 2, 5)):

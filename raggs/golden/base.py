@@ -74,8 +74,9 @@ class GoldenQuery:
 
     @property
     def by_grade(self) -> list[JudgeRecord]:
-        """The graded passages, sorted by grade and then by fused rank. They replace the order in sets that have no
-        order.
+        """The graded passages, sorted by grade and then as in `grades`: by fused rank in a run. They replace the order
+        in sets
+        that have no order.
         """
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
@@ -150,7 +151,8 @@ class GoldenSet(ABC):
         """
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """Yield what each retriever returned, sorted by query and rank for each retriever. If no lists are known,
+        """Yield what each retriever returned, grouped by query and sorted by rank for each retriever. If no lists are
+        known,
         yield nothing.
         """
         return iter(())
@@ -160,7 +162,8 @@ class GoldenSet(ABC):
         """Return all grades with their uncertainty, as columns that the measures read.
 
         Args:
-            scale: scale of the grades (default: 1 to 5 for a run; for files, derived from their grades).
+            scale: scale of the grades (default: 1 to 5 for a run; for files, the scale in the sidecar, or else one
+                derived from their grades).
 
         Raises:
             NotFoundError: a file is missing, or the run has no grades yet.
@@ -231,7 +234,9 @@ class PartStock:
 
 
 def contents_of(golden: GoldenSet) -> dict[GoldenContent, PartStock]:
-    """Return the number and digest of the items of each part of a golden set. The set and its lists are read once.
+    """Return the number and digest of the items of each part of a golden set. The queries are read twice, everything
+    else
+    once.
 
     Raises:
         NotFoundError, DataError: see `GoldenSet.by_query`.

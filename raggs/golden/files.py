@@ -137,7 +137,8 @@ class RewordedGolden(GoldenSet):
 
     Args:
         golden: the golden set.
-        questions: new queries by id. All other queries keep their texts.
+        questions: new queries by id. All other queries are unchanged. Ids that the set does not have appear in
+            `queries`, but not in `by_query`.
     """
 
     def __init__(self, golden: GoldenSet, questions: Mapping[str, Query]) -> None:
@@ -188,7 +189,10 @@ def pack_facts(found: Query | Passage) -> str:
 
 
 def unpacked_query(query: Query) -> Query:
-    """Return a query with its packed data restored, or the query itself if nothing is packed."""
+    """Return a query with its packed data restored, or the query itself if no readable data is packed. Packed data that
+    is
+    invalid is only removed.
+    """
     rest, facts = _facts(query)
     if facts is None:
         return query
@@ -199,7 +203,10 @@ def unpacked_query(query: Query) -> Query:
 
 
 def unpacked_passage(passage: Passage) -> Passage:
-    """Return a passage with its packed data restored, or the passage itself if nothing is packed."""
+    """Return a passage with its packed data restored, or the passage itself if no readable data is packed. Packed data
+    that
+    is invalid is only removed.
+    """
     rest, facts = _facts(passage)
     if facts is None:
         return passage
@@ -210,7 +217,10 @@ def unpacked_passage(passage: Passage) -> Passage:
 
 
 def _facts(found: Query | Passage) -> tuple[dict[str, object], dict[str, object] | None]:
-    """Return the metadata without the packed data, and the packed data. The packed data is None if there is none."""
+    """Return the metadata without the packed data, and the packed data. The packed data is None if there is none, or if
+    it
+    is no JSON object.
+    """
     text = found.metadata.get(PACKED_COLUMN)
     rest = {name: value for name, value in found.metadata.items() if name != PACKED_COLUMN}
     if not isinstance(text, str):
@@ -297,7 +307,9 @@ class FileGolden(GoldenSet):
 
 
 def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
-    """Return the labels of a file by query. A negative label means that the passage is unjudged.
+    """Return the labels of a file by query. A negative label means that the passage is unjudged. Grades are shifted to
+    1 to 5
+    if the sidecar states how.
 
     Args:
         labels: the file of labels.
@@ -319,10 +331,12 @@ def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list
 
 def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
     """Return the paths of the labels and of the queries in a folder with a known layout. Return None if the folder has
-    no labels. The path of the queries is None if there are none.
+    no
+    labels, or several tables of labels in `qrels` without `test.tsv`. The path of the queries is None if there are
+    none.
 
     Raises:
-        DataError: there are several files of labels, and no sidecar selects one of them.
+        DataError: there are several files of labels with known names, and no sidecar selects one of them.
     """
     stated = stated_labels(folder)
     known = [stated] if stated else [folder / name for name in LABELS if (folder / name).is_file()]
@@ -495,7 +509,7 @@ def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> 
 
 
 def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
-    """Return the order of each query. A missing field of the confidence gets a neutral value.
+    """Return the order of each query. A missing grade or field of the confidence gets a neutral value.
 
     Raises:
         DataError: a line is invalid, or a query has the same passage or rank twice.
@@ -526,7 +540,7 @@ def _if_not_empty(path: Path) -> Path | None:
 
 
 def _texts(path: Path | None, grades: Mapping[str, Iterable[JudgeRecord]]) -> dict[str, Passage]:
-    """Return the judged passages in a corpus file by id."""
+    """Return the passages in a corpus file that are in `grades`, by id."""
     if path is None:
         return {}
     from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus  # imported lazily: scoring needs no texts

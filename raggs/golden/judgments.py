@@ -102,7 +102,7 @@ class Judgments:
 
     Attributes:
         source: path of the file or run directory, for messages.
-        qrels: the grades, without ungraded passages.
+        qrels: the grades. Passages without a grade are missing or have a negative grade.
         doubt: uncertainty of each grade; None if unknown.
         facets: maps each passage to the representative of its group of near-duplicates.
         origin: origin of the judged passages.

@@ -65,7 +65,7 @@ class JudgedText:
         """Record the text at a passage's position.
 
         Raises:
-            DataError: another text was recorded there.
+            DataError: the passage has no position, or another text was recorded there.
         """
         span, text = placed_text(passage, self._golden)
         if self._passages.setdefault(span, text) != text:
@@ -396,7 +396,8 @@ def project_onto(
         rule: rule for the grades of overlapping passages.
 
     Raises:
-        DataError: a passage has no position or a different text there, or no passage is from a judged document.
+        DataError: a passage has no position or a different text there, no passage is from a judged document, or none
+            overlaps a judged passage.
     """
     cut = _passage_places(corpus, judged.canvas, place)
     if not judged.canvas.sources & set(cut.sources):

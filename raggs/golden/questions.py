@@ -1,7 +1,8 @@
-"""Views of the queries of a golden set, by id or one after the other. Only one query is in memory at a time.
+"""Views of the queries of a golden set, by id or one after the other. Of a run, only one query is in memory at a time.
 
 Each artifact of a run is scanned once for the positions of each query's lines. After that, a view reads only the lines
-of its query. The systems are the run's retrievers, or given systems, whose lists are stored as columns.
+of its query. A set in files is read into memory at once. The systems are the run's retrievers, or given systems, whose
+lists are stored as columns.
 
 `SystemLists` returns a system's list for a query from these columns, best first. Ties are ordered as in trec_eval.
 """
@@ -100,8 +101,8 @@ class GoldenQuestions:
 
     Args:
         golden: the set.
-        systems: systems whose lists are shown (default: the run's retrievers and their fusion).
-        reviews: current human labels.
+        systems: systems whose lists are shown (default: the run's retrievers and their fusion; for files, no systems).
+        reviews: current human labels; used only for a run.
         texts: whether to include texts of passages, reasons of judges and notes of humans.
         depth: maximum number of shown hits per system (default: all).
 
@@ -139,7 +140,7 @@ class GoldenQuestions:
         return map(self.view, self.ids)
 
     def briefs(self) -> Iterator[QuestionBrief]:
-        """Yield a summary of each query without its passages. This is much cheaper than the views.
+        """Yield a summary of each query without its passages. For a run, this is much cheaper than the views.
 
         Raises:
             DataError: a line is invalid.
@@ -318,7 +319,7 @@ class _OfRun:
         return tuple(name for kind, _, name in named if kind == "retriever" and name)
 
     def _found(self, hits: int) -> int | None:
-        """Return the number of hits, or None if only the first hits were read."""
+        """Return the number of hits, or None if there may be more than were read."""
         return hits if self._depth is None or hits < self._depth else None
 
 

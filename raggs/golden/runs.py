@@ -1,8 +1,8 @@
 """A run directory as a golden set. Its artifacts are sorted by query id, so they are read side by side, query by query.
 
-Queries are in `queries.jsonl`, pools in `merge.jsonl`, grades in `judge.jsonl` and orders in `rank.jsonl`. A run
-without a finished ranking has grades without an order. If a run was stopped, the golden set has all parts that were
-finished.
+Queries are in `queries.jsonl`, pools in `merge.jsonl`, grades in `judge.jsonl` and orders in `rank.jsonl`. A run whose
+ranking has not begun has grades without an order. If a run was stopped, the golden set has all parts that were
+finished, also of an unfinished ranking.
 
 `columns_of` returns the grades of a run as columns, with the uncertainty of its judge and ranking.
 """

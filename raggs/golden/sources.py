@@ -28,9 +28,10 @@ LINES = "jsonl"  # the export format that contains all parts of a golden set
 
 
 def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSet:
-    """Open a golden set: a run directory, a folder in the BEIR layout, or labels (TREC, BEIR, CSV, ranx JSON).
+    """Open a golden set: a run directory, a folder in the BEIR layout, or labels (TREC, BEIR, CSV, ranx JSON, JSON
+    lines).
 
-    A file of labels is only opened when its content is needed.
+    The labels in a file are only read when they are needed.
 
     Args:
         path: path of the set.
@@ -38,7 +39,8 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
 
     Raises:
         NotFoundError: the folder contains neither a run nor labels.
-        DataError: the run's manifest is damaged.
+        DataError: the run's manifest is damaged, the run makes no golden set, or the folder has several files of
+            labels.
     """
     path = Path(path)
     if not path.is_dir():

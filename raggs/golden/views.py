@@ -232,7 +232,7 @@ class QuestionBrief:
         metadata: additional data from its author.
         pooled: number of judged passages in the pool; if the judge has not reached the query, the size of the pool.
         grades: grades of the graded passages.
-        doubt: expected number of inversions in the top; None if the query was not ranked.
+        doubt: expected number of inversions in the top; None if the query was not ranked, or the set is not a run.
     """
 
     qid: str
@@ -390,7 +390,8 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         view: the query.
         top: number of leading ranks that matter.
         depth: number of shown hits per system. Passages are shown if they are among these hits or the first ranks of
-            the order (at least `MIN_SHOWN_RANKS`). If None, all hits, the whole order and the whole pool are shown.
+            the order (at least `MIN_SHOWN_RANKS`). Without systems, up to `UNLISTED` passages outside the order are
+            shown, too. If None, all hits, the whole order and the whole pool are shown.
         most: maximum number of characters per text (default: all).
     """
     order = view.order

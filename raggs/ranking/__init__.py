@@ -12,11 +12,11 @@ answers, so replaying the same observations gives a bit-identical ranking.
 
 base                types that callers need: `Ranker`, `Ranking`, `Lock`
 bayes, online       the engines; `rounds`: input checks, rounds and the order of processing, shared by both engines
-posterior, profile  Plackett-Luce posterior of one query, and judge parameters estimated from several queries
+posterior, profile  Plackett-Luce posterior of one query, and judge parameters estimated from one or several queries
 locks               settled pairs: when they are locked and released, and the orders that respect them
 fusion, pruning     fusion of ranked lists into one pool, and selection of the candidates to rank
 
-Importing this module is cheap: numpy, scipy and networkx are imported only when an engine is created.
+Importing this module is cheap: numpy, scipy and networkx are imported only when an engine is loaded or used.
 """
 
 from __future__ import annotations

@@ -215,8 +215,8 @@ class Ranker(ABC):
                 19 times in 20.
 
         Raises:
-            ValueError: a passage is not in the pool or occurs twice, a round has started, or there are fewer than two
-                groups.
+            ValueError: a passage is not in the pool or occurs twice, a round has started, a group is empty, or there
+                are fewer than two groups.
             TypeError: the engine is not `INFORMED`.
         """
         raise TypeError("the engine does not accept orders from other sources")
@@ -225,7 +225,8 @@ class Ranker(ABC):
         """Return a first round that shows how the judge orders lists of several lengths; only for engines with
         `LEARNS`.
 
-        The round is empty, and no round is opened, if there is nothing to order or the budget does not cover a list.
+        The round is empty, and no round is opened, if there is nothing to order or half of the budget does not cover a
+        list.
 
         Raises:
             ValueError: a round has started.
@@ -260,7 +261,10 @@ class Ranker(ABC):
 
     @property
     def doubt(self) -> float:
-        """Expected gain-weighted loss of the order, given all answers processed so far."""
+        """Expected gain-weighted loss of the order, given all answers processed so far. If the engine does not estimate
+        this
+        loss, it is the expected number of inversions within the top.
+        """
         found = self.ranking()
         return found.expected_inversions if found.expected_loss is None else found.expected_loss
 

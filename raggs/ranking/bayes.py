@@ -5,7 +5,7 @@ After every answer, a Plackett-Luce posterior is fitted to all orders so far, wi
 shows which pairs are uncertain, which pairs are settled, and when to stop. Each batch is chosen to reduce the
 uncertainty about the order of the top as much as possible. The judge's sharpness, position bias and repeat correlation
 are estimated from the same answers. The order is a topological order of the locks. Passages that no lock orders are
-sorted by score.
+sorted by score, and those with hardly any gain come last, sorted by grade.
 
 Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter. Each
 pair has a weight w_ij such that w_ij v_ij, with v_ij the variance of the pair's difference, is the expected loss of
@@ -216,8 +216,9 @@ class Planner:
         return batch
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:
-        """Return the candidates for the next item of a batch. For a short batch, all items are candidates.
-        Otherwise, they are the items whose pairs with its members are worth most.
+        """Return the candidates for the next item of a batch. For a short batch, or if few items are left, all items
+        are
+        candidates. Otherwise, they are the items whose pairs with its members are worth most.
         """
         free = np.ones(self.mean.size, dtype=np.bool_)
         free[batch] = False
@@ -411,7 +412,8 @@ class BayesRanker(RoundRanker):
         stability: number of consecutive calls without a change in the order of the top after which the ranking ends. 0
             disables the rule.
         repeats: share of the calls, 0 to 0.5, that show a judged batch again in another order, to audit the judge.
-        z: half-width of the confidence bounds, in standard errors, > 0. A pair is locked if the bounds exclude 0.
+        z: half-width of the confidence bounds, in standard errors, > 0. A pair can be locked if the bounds
+            exclude 0 (see `raggs.ranking.locks`).
         echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9. If None, it is estimated.
         favour: whether the judge's position bias is estimated and corrected; otherwise it is assumed to be 0.
         overhead: fixed cost of a call, in passages, >= 0. It is used only if `batch_size` is None.

@@ -1,8 +1,8 @@
 """Fuse ranked lists, group near-duplicates of a pool, and find the consensus of several orders.
 
 Fusion: a method gives points to each hit of a list (see `Fusion`); the score of a passage is the weighted sum of its
-points over the lists. Equal inputs give bit-identical scores: lists are summed in the order of their names, and tied
-passages are sorted by doc_id.
+points over the lists. CombMNZ multiplies this sum. Equal inputs give bit-identical scores: lists are summed in the
+order of their names, and tied passages are sorted by doc_id.
 
 - CombSUM: sum of normalised scores. Fox and Shaw, "Combination of multiple searches", TREC-2, 1994. Scores are min-max
   normalised within each list, because retrievers have different units. If all scores of a list are equal, each becomes

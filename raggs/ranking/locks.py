@@ -3,11 +3,12 @@
 The graph is always acyclic: a lock is refused if the graph has a path from its loser to its winner. The transitive
 closure is stored as a boolean matrix, so that one look-up shows whether a path exists.
 
-A pair is locked if two conditions hold: the bounds of its difference exclude zero on consecutive updates, and a judged
-batch supports the lock. A batch supports a lock if it ranks the winner above the loser. Two batches support it together
-if the winner beat some item in one, and this item beat the loser in the other. A lock never closes a cycle, and none is
-made for a pair that other locks imply. A lock is released if the posterior now ranks its pair the other way round.
-Locks explain an order and make it possible to audit it. They must not preserve an error.
+`SettledPairs` locks a pair if two conditions hold: the bounds of its difference exclude zero on consecutive updates,
+and a judged batch or an order given beforehand supports the lock. It supports a lock if it ranks the winner above the
+loser. Two of them support it together if the winner beat some item in one, and this item beat the loser in the other.
+A lock never closes a cycle, and none is made for a pair that other locks imply. A lock is released if the posterior now
+clearly ranks its pair the other way round. Locks explain an order and make it possible to audit it. They must not
+preserve an error. The engine `online` uses only the graph, and has its own rule.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class LockRule:
     Attributes:
         z: half-width of the bounds of a difference, in standard errors, > 0.
         updates: number of consecutive updates on which the bounds must exclude zero, >= 1.
-        regret: a lock is released if its pair is reversed by this many standard errors, >= 0.
+        regret: a lock is released if its pair is reversed by more than this many standard errors, >= 0.
     """
 
     z: float = 3.0

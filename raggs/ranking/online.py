@@ -39,12 +39,13 @@ class OnlineRanker(RoundRanker):
         z: half-width of the confidence bounds in standard errors, >= 0. A pair is locked if s_w - z sigma_w > s_l + z
             sigma_l.
         confirmations: number of net confirmations (wins minus losses) after which a pair is locked, >= 1.
-        clip: largest change of a score in one call, above 0 to 100.
+        clip: largest step of a score in one call, above 0 to 100. Afterwards, all scores are shifted to keep their
+            mean.
         stability: number of consecutive calls without a change in the order of the top after which the ranking ends, >=
             1.
 
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: an argument is out of range, or `batch_size` is None.
     """
 
     VERSION: ClassVar[int] = 2
@@ -123,8 +124,9 @@ class OnlineRanker(RoundRanker):
         self.scores += self._mean - self.scores.mean()
 
     def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:
-        """Lock the pair if it fulfils the rule. A pair that other locks imply needs more evidence. A pair that
-        contradicts the locks is refused.
+        """Lock the pair if it fulfils the rule. A pair that other locks imply needs a clear difference and two separate
+        paths of
+        locks. A pair that contradicts the locks is refused.
         """
         if self.graph.reach[loser, winner] or self.graph.edges[winner, loser]:
             return

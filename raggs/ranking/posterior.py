@@ -228,7 +228,7 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
     With e_i = exp(s_i) and the tail sums T_k = e_k + ... + e_m, item i >= k is picked at stage k with p_k(i) = e_i /
     T_k.
     The sums over stages have closed forms: sum p_k(i) = e_i sum 1 / T_k over k <= i, and sum p_k(i) p_k(j) = e_i e_j
-    sum 1 / T_k^2 over k <= min(i, j).
+    sum 1 / T_k^2 over k <= min(i, j). With `left`, there are no closed forms, and each stage is computed separately.
 
     Args:
         scores: shape (c, m), each row in judged order.
@@ -237,7 +237,8 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
 
     Returns:
         The log-likelihoods, shape (c,). Their gradients by the scores, which are 1 - sum p, shape (c, m). The sums of
-        diag p - p p^T, shape (c, m, m).
+        diag p - p p^T, shape (c, m, m). With `left`, 1 and p of stage k are multiplied by its share in the gradients,
+        and diag p - p p^T by the square of its share.
     """
     if left is not None:
         return _tired_sums(scores, left)
@@ -283,8 +284,9 @@ def stage_chances(scores: Floats) -> Floats:
 
 
 def upset_chances(gaps: Floats) -> Floats:
-    """Return, for each gap between two scores, the probability that the passage with the lower score is ranked
-    first.
+    """Return, for each gap between the scores of two passages, the probability that the second one is ranked first. The
+    gap
+    is the score of the first passage minus that of the second.
     """
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(gaps, -MAX_EXPONENT, MAX_EXPONENT))))
 
@@ -471,7 +473,8 @@ UNGRADED = 2.5  # standard deviation of the prior of an ungraded passage, as a m
 
 
 def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mixture:
-    """Return the prior of the utilities: normals around the grade and its neighbours.
+    """Return the prior of the utilities: normals around the grade and its neighbours. An ungraded passage has one wider
+    normal around its start score.
 
     Args:
         grades: shape (size,), 1 to 5; for an ungraded passage, its start score.

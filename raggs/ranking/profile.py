@@ -209,7 +209,8 @@ MAX_ALTERNATIONS = 8  # maximum number of alternating fits of position bias and 
 SHARPNESS_NEIGHBOURS = 2  # number of grid steps of the sharpness that are tried on each side
 
 GridPoint = tuple[int, ...]  # grid indices: sharpness, a decrease for each step except the first, strain, sigma, slip
-FAULTS = slice(1, len(CARE_STEPS))  # slice of a grid point: the decreases of the sharpness
+# slice of a grid point: the decreases of the sharpness within a list, and the strain
+FAULTS = slice(1, len(CARE_STEPS))
 STRAIN, SIGMA, SLIP = len(CARE_STEPS) - 1, len(CARE_STEPS), len(CARE_STEPS) + 1
 GRIDS = (SHARPNESS, *[CARE_FALL_GRID] * (len(CARE_STEPS) - 2), STRAINS, SIGMAS, SLIPS)
 USUAL_SHARPNESS_INDEX = SHARPNESS.index(3.0)
@@ -373,8 +374,9 @@ FAVOUR_STEPS = 2  # alternating fits of position bias and utilities
 
 
 def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
-    """Return the judge model estimated from other queries. A parameter that was not estimated keeps its value in
-    `own`.
+    """Return the judge model estimated from other queries. If the profile has no estimate of the position bias, the
+    bias of
+    `own` stays, with the default prior.
     """
     told = JudgeModel(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
     if profile.favour_doubt is None:

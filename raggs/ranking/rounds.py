@@ -6,13 +6,12 @@ change. Every other renaming also changes the random numbers of the passages and
 depends only on (seed, round, slot).
 
 No presentation is shown twice: a cached or deterministic judge would repeat its answer, which would not be independent
-evidence. If all presentations of a batch have been shown, another batch is drawn at random. A ranking ends if no new
-presentation of the pool is left.
+evidence. If many random orders of a batch give no new presentation, another batch is drawn at random. A ranking ends if
+no new presentation of the pool is left.
 
 The uncertainty of a ranking is computed from scores with independent standard errors, or from a joint posterior.
-Engines
-that know the covariance should use it: assuming independence overestimates the variance of differences between passages
-that were shown together.
+Engines that know the covariance should use it: assuming independence overestimates the variance of differences between
+passages that were shown together.
 """
 
 from __future__ import annotations

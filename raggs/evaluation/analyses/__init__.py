@@ -1,6 +1,6 @@
 """Base class and registry of the analyses of an evaluation.
 
-Each analysis is one module and one line of `REGISTRY`. Analyses may import the study, the report and lower-level
+Each analysis is one class and one line of `REGISTRY`. Analyses may import the study, the report and lower-level
 packages. The order of the registry is the order of the sections in a report. Those in `DEFAULT_ANALYSES` always run, if
 they apply.
 

@@ -179,7 +179,7 @@ def _verdict(part: ComparisonPart) -> str:
 
 
 def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:
-    """Yield a sentence per reason on the measures with inconclusive verdicts."""
+    """Return for each reason the measures whose verdicts are inconclusive because of unjudged passages."""
     found: dict[str, list[str]] = {}
     for part in parts:
         if part.unjudged is not None:

@@ -135,7 +135,7 @@ class SampledGrades:
 
     @classmethod
     def of(cls, qrels: Qrels, labels: Mapping[Item, DrawnLabel]) -> SampledGrades:
-        """Looked up by ids."""
+        """Return the human grades and probabilities of the judged passages, which are looked up by their ids."""
         grade = _values_by_passage(qrels, {item: float(label.grade) for item, label in labels.items()})
         return cls(grade, _values_by_passage(qrels, {item: label.chance for item, label in labels.items()}))
 

@@ -48,7 +48,10 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
     PART = BottleneckPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[BottleneckPart]]:
-        """Return one finding per system, cutoff and measure (RA-nWG, N-Recall4, N-Recall5)."""
+        """Return one finding per system, cutoff and measure (RA-nWG, N-Recall4, N-Recall5). Systems whose scores mean
+        little are
+        omitted.
+        """
         if not study.graded:
             return ()
         return [
@@ -77,8 +80,9 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
         return f"{self.TITLE} (pool of {found[0].part.pool})"
 
     def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
-        """Return a recommendation per system on the first measure (RA-nWG if it is in the report), at the published
-        cutoffs.
+        """Return recommendations per system on the first measure (RA-nWG if it is in the report), at the published
+        cutoffs. If a
+        system has none of these, its largest cutoff is used.
         """
         first = _measure_stem(found[0].part)
         return [
@@ -185,8 +189,9 @@ class Waterfall(PartAnalysis[WaterfallPart]):
     PART = WaterfallPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[WaterfallPart]]:
-        """Return one finding per system, on the first measure that can be decomposed. It is empty if there is no
-        such measure.
+        """Return one finding per system, on the first measure that can be decomposed. It is empty if there is no such
+        measure.
+        Systems whose scores mean little are omitted.
         """
         named = next((each for each in study.scoring.measures if steady(each)), None)
         if named is None:

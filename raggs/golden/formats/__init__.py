@@ -1,5 +1,4 @@
-"""Exporters and importers, which are found by name. Each has its own module and a line in the registry (see `Exporter`
-and `Importer`).
+"""Exporters and importers, which are found by name. Each has a line in the registry (see `Exporter` and `Importer`).
 
 An exporter writes a golden set to the files of another tool's format, and reports which parts the format cannot
 contain. An importer reads such files as a golden set that has only the data in the files.
@@ -11,9 +10,9 @@ Exporters stream lines into files that are written completely or not at all. Exc
 because many readers split every line into columns. The provenance of a golden set is therefore stored next to the files
 of the format, in a sidecar (`.meta.json`).
 
-Without `--force`, an export does not write into a folder with other files. A failed export leaves no files behind. If
-the folder contains an earlier export in the same format, this export is replaced. During an export, the folder contains
-a mark file, so that an export can be repeated after raggs was killed.
+Without `--force`, an export does not write into a folder with other files. A failed export leaves no incomplete file,
+but files that it finished before stay. If the folder contains an earlier export in the same format, this export is
+replaced. During an export, the folder contains a mark file, so that an export can be repeated after raggs was killed.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ class JsonlExporter(Exporter):
 
     `judgments.jsonl` contains every graded passage with source and reason of the grade, and `unjudged.jsonl` the
     passages without a grade. `order.jsonl` contains every rank, `queries.jsonl` the queries with all additional data,
-    `corpus.jsonl` the pooled passages, and `runs/` the lists of each retriever.
+    `corpus.jsonl` the pooled passages (after an import, the whole corpus), and `runs/` the lists of each retriever.
     """
 
     FORMAT: ClassVar[str] = "jsonl"
@@ -282,8 +282,8 @@ class JsonlExporter(Exporter):
 
 
 def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    """Yield the ranked top of each query, with one query in memory at a time. If the set has no order, yield all
-    graded passages.
+    """Yield the ranked top of each query, with one query in memory at a time. If the set was made without an order
+    (`rank: null`), yield all graded passages.
     """
     if golden.by_grade:
         yield from _by_grade(golden)

@@ -1,7 +1,7 @@
 """TREC and ranx files: qrels of all graded passages, and run files of the golden top, each retriever and their fusion.
 
-When an export is repeated in the same folder, files of the earlier export that are no longer needed are deleted. All
-other files in the folder are kept.
+When an export is repeated in the same folder, lists in `runs/` from the earlier export that are no longer needed are
+deleted. All other files in the folder are kept.
 
 ranx reads JSON objects ``{qid: {doc_id: number}}``. They are written with one query per line, so that memory use is
 small.
@@ -119,7 +119,8 @@ def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 def write_top(golden: GoldenSet, folder: Path) -> Files:
     """Write the ranked top as a run file, with decreasing scores that state only the order.
 
-    If the set has no order, all graded passages are written with their grades as scores, so that equal grades are tied.
+    If the set was made without an order (`rank: null`), all graded passages are written with their grades as scores, so
+    that equal grades are tied.
 
     Raises:
         ProviderError: the folder is not writable.
@@ -146,8 +147,9 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 
 
 def top_lines(golden: GoldenSet) -> Iterator[str]:
-    """Yield the lines of the golden top. If the set has no order, yield all graded passages, with their grades as
-    scores.
+    """Yield the lines of the golden top. If the set was made without an order (`rank: null`), yield all graded
+    passages, with
+    their grades as scores.
     """
     tag = _tag(golden.name)
     for query in golden.by_query("grades") if golden.by_grade else ():
@@ -333,7 +335,8 @@ class RanxExporter(Exporter):
     """ranx: qrels with gains, the ranked top and each retriever's list as JSON.
 
     `qrels.json` contains each graded passage with its gain. `run.json` contains the ranked top with decreasing scores
-    that state only the order. `runs/` contains the lists of each retriever, and their fusion, with their own scores.
+    that state only the order. In a set without an order (`rank: null`), it contains all graded passages with their
+    grades. `runs/` contains the lists of each retriever, and their fusion, with their own scores.
     """
 
     FORMAT: ClassVar[str] = "ranx"
