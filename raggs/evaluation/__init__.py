@@ -2,7 +2,7 @@
 
 study, report              the scores of every system, and the report that each analysis extends
 models                     eval.json
-analyses                   one module per question: comparisons, losses, ties, unjudged passages
+analyses                   one class per question: comparisons, losses, ties, unjudged passages
 layout, messages, svg      the report as sections, tables and figures; eval.csv and eval.md
 gates                      conditions of CI jobs, and JUnit XML
 diff_sets, diff_results    two golden sets compared

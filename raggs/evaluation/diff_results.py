@@ -349,8 +349,7 @@ def stage_input_diffs(
     old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]
 ) -> tuple[StageInputDiffPart, ...]:
     """Return the inputs that differ and are not settings (code, prompts, corpus, models, packages), for each stage that
-    both
-    runs have finished.
+    both runs have finished.
 
     Args:
         told: the settings that differ. They are omitted here, because adapters repeat their settings in their

@@ -206,8 +206,7 @@ def regression_outcomes(
     study: Study | None = None,
 ) -> Iterator[GateOutcome]:
     """Check each measure of each system for a regression: a mean drop above `drop`, or a drop that is significant and
-    not
-    negligible.
+    not negligible.
 
     A system, a measure or a value of a query that only the earlier result has counts as a failure.
 
@@ -440,8 +439,7 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
 
 def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None:
     """Return the lists stored in the earlier result, with grades of the current judgments. Return None if the judgments
-    or the
-    projections differ, or no lists are stored.
+    or the projections differ, or no lists are stored.
     """
     lists = change.before.shown.get(change.earlier)
     parts = [next(each for each in side.systems if each.name == name).projection

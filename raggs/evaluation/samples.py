@@ -331,8 +331,7 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
 
 def _id(value: object) -> str | None:
     """Return an id as text. Return None if it is neither a text nor a whole number: YAML converts some ids to other
-    types, so
-    that their spelling is lost.
+    types, so that their spelling is lost.
     """
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 

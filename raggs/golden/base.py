@@ -75,8 +75,7 @@ class GoldenQuery:
     @property
     def by_grade(self) -> list[JudgeRecord]:
         """The graded passages, sorted by grade and then as in `grades`: by fused rank in a run. They replace the order
-        in sets
-        that have no order.
+        in sets that have no order.
         """
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
@@ -152,8 +151,7 @@ class GoldenSet(ABC):
 
     def hits(self) -> Iterator[RetrieveRecord]:
         """Yield what each retriever returned, grouped by query and sorted by rank for each retriever. If no lists are
-        known,
-        yield nothing.
+        known, yield nothing.
         """
         return iter(())
 
@@ -235,8 +233,7 @@ class PartStock:
 
 def contents_of(golden: GoldenSet) -> dict[GoldenContent, PartStock]:
     """Return the number and digest of the items of each part of a golden set. The queries are read twice, everything
-    else
-    once.
+    else once.
 
     Raises:
         NotFoundError, DataError: see `GoldenSet.by_query`.

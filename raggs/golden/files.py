@@ -190,8 +190,7 @@ def pack_facts(found: Query | Passage) -> str:
 
 def unpacked_query(query: Query) -> Query:
     """Return a query with its packed data restored, or the query itself if no readable data is packed. Packed data that
-    is
-    invalid is only removed.
+    is invalid is only removed.
     """
     rest, facts = _facts(query)
     if facts is None:
@@ -204,8 +203,7 @@ def unpacked_query(query: Query) -> Query:
 
 def unpacked_passage(passage: Passage) -> Passage:
     """Return a passage with its packed data restored, or the passage itself if no readable data is packed. Packed data
-    that
-    is invalid is only removed.
+    that is invalid is only removed.
     """
     rest, facts = _facts(passage)
     if facts is None:
@@ -218,8 +216,7 @@ def unpacked_passage(passage: Passage) -> Passage:
 
 def _facts(found: Query | Passage) -> tuple[dict[str, object], dict[str, object] | None]:
     """Return the metadata without the packed data, and the packed data. The packed data is None if there is none, or if
-    it
-    is no JSON object.
+    it is not valid JSON.
     """
     text = found.metadata.get(PACKED_COLUMN)
     rest = {name: value for name, value in found.metadata.items() if name != PACKED_COLUMN}
@@ -308,8 +305,7 @@ class FileGolden(GoldenSet):
 
 def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
     """Return the labels of a file by query. A negative label means that the passage is unjudged. Grades are shifted to
-    1 to 5
-    if the sidecar states how.
+    1 to 5 if the sidecar states how.
 
     Args:
         labels: the file of labels.
@@ -331,8 +327,7 @@ def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list
 
 def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
     """Return the paths of the labels and of the queries in a folder with a known layout. Return None if the folder has
-    no
-    labels, or several tables of labels in `qrels` without `test.tsv`. The path of the queries is None if there are
+    no labels, or several tables of labels in `qrels` without `test.tsv`. The path of the queries is None if there are
     none.
 
     Raises:

@@ -262,8 +262,7 @@ class Ranker(ABC):
     @property
     def doubt(self) -> float:
         """Expected gain-weighted loss of the order, given all answers processed so far. If the engine does not estimate
-        this
-        loss, it is the expected number of inversions within the top.
+        this loss, it is the expected number of inversions within the top.
         """
         found = self.ranking()
         return found.expected_inversions if found.expected_loss is None else found.expected_loss

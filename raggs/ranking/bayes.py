@@ -217,8 +217,7 @@ class Planner:
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:
         """Return the candidates for the next item of a batch. For a short batch, or if few items are left, all items
-        are
-        candidates. Otherwise, they are the items whose pairs with its members are worth most.
+        are candidates. Otherwise, they are the items whose pairs with its members are worth most.
         """
         free = np.ones(self.mean.size, dtype=np.bool_)
         free[batch] = False

@@ -125,8 +125,7 @@ class OnlineRanker(RoundRanker):
 
     def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:
         """Lock the pair if it fulfils the rule. A pair that other locks imply needs a clear difference and two separate
-        paths of
-        locks. A pair that contradicts the locks is refused.
+        paths of locks. A pair that contradicts the locks is refused.
         """
         if self.graph.reach[loser, winner] or self.graph.edges[winner, loser]:
             return

@@ -285,8 +285,7 @@ def stage_chances(scores: Floats) -> Floats:
 
 def upset_chances(gaps: Floats) -> Floats:
     """Return, for each gap between the scores of two passages, the probability that the second one is ranked first. The
-    gap
-    is the score of the first passage minus that of the second.
+    gap is the score of the first passage minus that of the second.
     """
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(gaps, -MAX_EXPONENT, MAX_EXPONENT))))
 

@@ -375,8 +375,7 @@ FAVOUR_STEPS = 2  # alternating fits of position bias and utilities
 
 def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
     """Return the judge model estimated from other queries. If the profile has no estimate of the position bias, the
-    bias of
-    `own` stays, with the default prior.
+    bias of `own` stays, with the default prior.
     """
     told = JudgeModel(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
     if profile.favour_doubt is None:

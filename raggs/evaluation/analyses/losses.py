@@ -49,8 +49,7 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[BottleneckPart]]:
         """Return one finding per system, cutoff and measure (RA-nWG, N-Recall4, N-Recall5). Systems whose scores mean
-        little are
-        omitted.
+        little are omitted.
         """
         if not study.graded:
             return ()
@@ -81,8 +80,7 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
 
     def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
         """Return recommendations per system on the first measure (RA-nWG if it is in the report), at the published
-        cutoffs. If a
-        system has none of these, its largest cutoff is used.
+        cutoffs. If a system has none of these, its largest cutoff is used.
         """
         first = _measure_stem(found[0].part)
         return [
@@ -190,8 +188,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[WaterfallPart]]:
         """Return one finding per system, on the first measure that can be decomposed. It is empty if there is no such
-        measure.
-        Systems whose scores mean little are omitted.
+        measure. Systems whose scores mean little are omitted.
         """
         named = next((each for each in study.scoring.measures if steady(each)), None)
         if named is None:

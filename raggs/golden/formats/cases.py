@@ -396,8 +396,7 @@ def only_named(
     found: Mapping[str, object], role: str, names: Sequence[str], columns: ColumnNames, file: Path, number: int
 ) -> tuple[str | None, object]:
     """Return name and value of the field that an object has, out of several possible names. Return two times None if
-    the
-    object has none of these fields.
+    the object has none of these fields.
 
     Args:
         found: the object.

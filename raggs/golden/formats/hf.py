@@ -210,8 +210,7 @@ class HfImporter(Importer):
 
     def _of_split(self, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
         """Return the files of the requested split (default: test). If no split is requested and there is no test split,
-        return
-        those of the only split.
+        return those of the only split.
         """
         asked = [files for split, files in stated if split == (self.split or TEST)]
         return asked[0] if asked else stated[0][1] if len(stated) == 1 and self.split is None else []

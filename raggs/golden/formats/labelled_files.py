@@ -135,8 +135,7 @@ def with_runs(
 
 def form_of(labels: Path) -> GradeFormat | None:
     """Return the numeric format that the grades have after reading, which converts the gains of a raggs export back to
-    grades.
-    Return None if no sidecar states a format.
+    grades. Return None if no sidecar states a format.
     """
     stated = stated_scale(labels)
     return AS_GRADED if stated and stated.offset else stated
@@ -304,8 +303,7 @@ def rank_record(hit: RetrieveRecord, grade: int) -> RankRecord:
 
 def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
     """Yield the hits in the given files. Each file is named after its system. Ties are ordered as in trec_eval. Queries
-    are in
-    descending order.
+    are in descending order.
 
     Raises:
         NotFoundError, DataError: see `read_run`.

@@ -148,8 +148,7 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 
 def top_lines(golden: GoldenSet) -> Iterator[str]:
     """Yield the lines of the golden top. If the set was made without an order (`rank: null`), yield all graded
-    passages, with
-    their grades as scores.
+    passages, with their grades as scores.
     """
     tag = _tag(golden.name)
     for query in golden.by_query("grades") if golden.by_grade else ():
