@@ -1,9 +1,10 @@
 """Correct scores for errors of the judge, with human labels of a random sample (prediction-powered inference).
 
 Human labels of randomly drawn passages can correct measures in which each passage counts by its own grade. These are
-precision, precision4, harm, hits, rbp, measures of plugins that set `FIXED`, and pooled recall over all queries. In
-other measures, such as nDCG, RA-nWG and MRR, one wrong grade changes the contribution of other passages. To correct
-these measures, queries must be drawn at random and labelled completely. Otherwise, they are listed as not corrected.
+precision, precision4, harm, hits, rbp, insq, sdcg, measures of plugins that set `FIXED`, and pooled recall over all
+queries. In other measures, such as nDCG, RA-nWG and MRR, one wrong grade changes the contribution of other passages. To
+correct these measures, queries must be drawn at random and labelled completely. Otherwise, they are listed as not
+corrected.
 
 Pooled recall is a ratio of two sums over passages. If a query was labelled completely, any measure can be computed from
 its human labels.
