@@ -395,8 +395,8 @@ def _write(path: Path, lines: Iterator[str]) -> None:
 def only_named(
     found: Mapping[str, object], role: str, names: Sequence[str], columns: ColumnNames, file: Path, number: int
 ) -> tuple[str | None, object]:
-    """Return name and value of the field that an object has, out of several possible names. Return two times None if
-    the object has none of these fields.
+    """Return name and value of the field that an object has, out of several possible names. Both are None if the
+    object has none of these fields.
 
     Args:
         found: the object.
