@@ -280,7 +280,7 @@ class Pattern:
     """A compiled, case-insensitive pattern.
 
     Raises:
-        ValueError: the text is not a regular expression.
+        ValueError: the text is not a regular expression, or has more than `MAX_PATTERN_CHARS` characters.
     """
 
     def __init__(self, text: str) -> None:

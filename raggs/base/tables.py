@@ -4,11 +4,12 @@ The column of a role is found in this order:
 
 1. The column given by `--column ROLE=NAME`.
 2. A column whose name has one meaning (`SPELLINGS`). Two columns with the same meaning are an error.
-3. A column `query`: the id of the query if no other column has the id and the first cell is a word without spaces.
-Otherwise, the text of the query.
+3. A column `query`: the id of the query if no other column has the id, and the first cell is a word without spaces or
+the text is not needed. The text is not needed if another column has it or the command does not read it. In all other
+cases, the column is the text of the query.
 4. A column `document` or `passage`: by the same rule, the id or the text of the passage.
-5. A column `text`: the text of the passage or of the query, whichever has no other column. If both are possible, raggs
-raises an error.
+5. A column `text`: the text of the passage or of the query, whichever has no other column. If neither has one, it is
+the text whose id has no column either. If both are still possible, raggs raises an error.
 
 Upper and lower case, `-`, `_` and spaces make no difference in a name. Columns without a role are not read.
 """
@@ -210,7 +211,7 @@ class ObjectColumns:
         path: path of the file.
         roles: roles to read.
         chosen: names from `--column`.
-        required: roles that every object must have.
+        required: roles that every object must have (default: all roles).
     """
 
     def __init__(

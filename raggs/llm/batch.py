@@ -1,7 +1,7 @@
 """Calls through batches, with the same requests, checks, budget and ledger as direct calls, but batch prices.
 
-`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A failed line goes into the next batch, up to
-`rounds` times, or to a direct call if the settings say so. A line is one request in a batch. The invocation that
+`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A failed line goes into the next batch, for at most
+`rounds` batches, or to a direct call if the settings say so. A line is one request in a batch. The invocation that
 receives the batch's answers counts and books the line. Until then, the line counts as possibly billed.
 """
 
@@ -36,7 +36,7 @@ class BatchCaller:
     Args:
         model: the model to call.
         direct: caller whose budget and prices are shared, and that makes direct calls if batches fail.
-        cache: cache of answers; batch journals are stored in a folder next to it.
+        cache: cache of answers; batch journals are stored inside its folder.
         ledger: books answers that no caller waits for.
         settings: settings of batches.
         llm: settings of language models.
@@ -127,7 +127,9 @@ class BatchCaller:
             self._ledger.never_sent(key)
 
     def _spare(self, key: str, completion: Completion) -> None:
-        """Cache an answer that no caller waits for. The answer is checked when a later request needs it."""
+        """Cache an answer that no caller waits for, if it is a JSON object. Its content is checked when a later request
+        needs it.
+        """
         model, payer = self._api.model, self._ledger.payer
         completion, ours = ChatCall(model, {}, (), {}, 0).measured(completion), key in self._intents
         with self._ledger.call(self._ledger.account(""), model, TASK) as trace:

@@ -1,19 +1,19 @@
 """A provider's Batch API in OpenAI's form: its endpoints, the lines of its files, and the queue of batches.
 
 `BatchAPI` never repeats a request. If the response to a submission was lost, callers must search for the batch before
-they submit it again. All errors are raised as a `Fault` with secrets removed. Fields that are missing in a response are
-None or empty.
+they submit it again. All errors of a request are raised as a `Fault` with secrets removed. Fields that are missing in a
+response are None or empty.
 
 `BatchQueue` collects requests, sends each once, polls the batches until they end, and returns the answers.
 
 Invariants: a batch is written to the journal before it is sent, so a killed run finds it and waits for it. A request is
-in at most one open batch. A journal entry is removed only when each of its answers is cached or requested again. The
-queue does not check answers. The caller checks them, as for direct calls.
+in at most one open batch. The journal entry of a sent batch is removed only when each of its answers is cached or
+requested again, or will never come. The queue does not check answers. The caller checks them, as for direct calls.
 
 `BatchJournal` records on disk which requests are in which batch. When a killed run is started again, it therefore waits
 for the batch that it sent and sends no second one. There is one small file per batch. It is written and flushed before
-the batch is sent, updated with the provider's id, and deleted when every answer is cached or requested again. Only one
-process at a time can lock the folder.
+the batch is sent, updated with the provider's id, and deleted when no more answers are expected from the batch. Only
+one process at a time can lock the folder.
 """
 
 from __future__ import annotations
@@ -294,8 +294,8 @@ class BatchJournal:
 
 
 def keys_in_batches(folder: Path) -> dict[str, Path]:
-    """Return every answer key in a batch that was sent but not fetched, with the path of the batch's record, from the
-    journals in `folder`.
+    """Return every answer key in a batch whose id is known and that was not fetched completely, with the path of the
+    batch's record, from the journals in `folder`.
 
     Raises:
         ProviderError: a record is damaged, so its keys are unknown and could be paid for twice.

@@ -135,7 +135,7 @@ class Budget:
             raise self._closed
 
     def affords(self) -> float:
-        """Return how many more calls the budget covers, assuming the most expensive model so far.
+        """Return how many more calls the budget covers, assuming the mean cost of the most expensive model so far.
 
         Return 0 if USD are limited and the cost of a call is still unknown.
         """
@@ -155,6 +155,7 @@ class Budget:
 
         Raises:
             BudgetSpent: the calls or the money are used up.
+            RaggsError: the budget is closed.
         """
         self._count_call()
         while True:
@@ -196,7 +197,8 @@ class Budget:
 
     def _may_begin(self, model: str, usd: float) -> bool:
         """Return whether enough calls of a model have ended to start another one. Calls to free models may always
-        start.
+        start,
+        and so may all calls if USD are not limited.
         """
         slowly = bool(model) and usd > 0 and self._settings.limits_usd
         return not slowly or self._in_flight[model] < max(1, 2 * self._ended[model])

@@ -1,6 +1,6 @@
 """Paid answers on disk, and claims on calls in progress.
 
-By default, diskcache loads pickles from its database, and a planted pickle could run code. The `Disk` class here
+By default, diskcache loads pickles from its database, and a planted pickle could run code. The `TextDisk` class here
 stores only text in the database and rejects everything else: no pickles, no side files. Entries are never evicted. A
 row that raggs cannot have written counts as a miss and is replaced by the next answer. Writes survive a killed process.
 A power cut may lose the latest writes.
@@ -10,8 +10,9 @@ request's key and the session of the run that sends it. A session is alive as lo
 file. The operating system releases the lock when the process ends, so a killed run does not block other runs. Claims
 save money but do not affect results: if they cannot be stored, no run waits, and a request may be paid for twice.
 
-If a request is already in another run's batch, or in the batch of a stopped run, raggs raises an error. So it does not
-wait for hours, and does not pay twice.
+If a request is already in the batch of another live run, raggs raises an error. If it is in the batch of a stopped run,
+raggs fetches the answer in batch mode, and raises an error otherwise. So it does not wait for hours, and does not pay
+twice.
 """
 
 from __future__ import annotations
@@ -133,7 +134,9 @@ class AnswerCache:
     """Answers by key. The database is opened once. Several processes may use it at the same time."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the cache in `folder`, which is created with mode 0700 if missing.
+        """Open the cache in `folder`, which is created if missing. The mode of the folder is set to 0700 if possible,
+        even
+        if the folder already exists.
 
         Raises:
             ProviderError: the folder is not writable, or the database is damaged.
@@ -161,7 +164,7 @@ class AnswerCache:
 
     @property
     def damaged(self) -> int:
-        """Number of requested entries that were unusable."""
+        """Number of requested keys whose text was not a valid entry. Rows that contain no text are not counted."""
         return len(self._bad)
 
     def put(self, key: str, entry: CachedAnswer) -> None:
@@ -263,7 +266,7 @@ def _amount(value: N) -> N:
     """Check that a count or price is plausible, and return it.
 
     Raises:
-        ValueError: it is negative, infinite or not a number.
+        ValueError: it is negative, not a number, or larger than `MAX_AMOUNT`.
     """
     if not 0 <= value <= MAX_AMOUNT:
         raise ValueError("not an amount")
@@ -291,6 +294,7 @@ def cache_stats(folder: Path) -> CacheStats:
 
     Raises:
         ProviderError: it cannot be read.
+        BusyError: another process locks the database.
     """
     return CacheStats(0, 0, 0.0) if (cache := _existing(folder)) is None else _then_close(cache, cache.stats)
 
@@ -300,6 +304,7 @@ def clear_cache(folder: Path) -> int:
 
     Raises:
         ProviderError: it cannot be written.
+        BusyError: another process locks the database.
     """
     return 0 if (cache := _existing(folder)) is None else _then_close(cache, cache.clear)
 
@@ -331,10 +336,11 @@ async def claim_keys(
     claims: AnswerClaims | None, keys: Collection[str], *, batched: bool = False
 ) -> AsyncIterator[set[str]]:
     """Claim keys for this session. Wait until at least one is free; the block gets all keys that this session could
-    claim.
+    claim. Without claims, it gets all keys at once.
 
     Raises:
-        BusyError: one of the keys is in a batch of another session.
+        BusyError: one of the keys is in a batch of another live session; or, unless `batched`, in a batch that was not
+            fetched.
     """
     pause, mine = FIRST_LOOK_S, set(keys) if claims is None else claims.take(keys, batched=batched)
     while claims is not None and not mine:
@@ -372,7 +378,8 @@ class AnswerClaims:
         """Claim keys until `release`, and return those that this session got.
 
         Raises:
-            BusyError: one of the keys is in a batch of another session.
+            BusyError: one of the keys is in a batch of another live session; or, unless `batched`, in a batch that was
+                not fetched.
         """
         mine = set(keys)
         with self._kept() as rows:

@@ -37,10 +37,10 @@ A = TypeVar("A", bound=ProviderResponse)
 T = TypeVar("T")
 
 ZERO_PRICE = Price(input=0, output=0)
-ANSWER_LENGTH_FACTOR = 4  # maximum answer length as a multiple of the longest one so far
-LONGER = 4  # new limit as a multiple of the length at which an answer was cut off
+ANSWER_LENGTH_FACTOR = 4  # maximum answer length as a multiple of the likely length
+LONGER = 4  # minimum of the new limit, as a multiple of the length at which an answer was cut off
 LONGEST_ANSWER = 65_536  # tokens, for an unknown model
-REFUSALS = 3  # number of rejections after which a model's calls get no limit
+REFUSALS = 3  # number of rejections after which the next calls to a model start with the next name
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "")  # names of the limit at servers, the usual one first
 
 
@@ -108,11 +108,11 @@ class Caller:
         return self._prices[model]
 
     def leader(self, key: str) -> asyncio.Task[Any] | None:
-        """Return the task that currently works on `key`."""
+        """Return the task that currently works on `key`, or None."""
         return self._under_way.get(key)
 
     async def lead(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do the work of `key` once, for all concurrent requests with this key."""
+        """Do the work of `key` in a task, which concurrent requests with this key find by `leader` and can share."""
         task = asyncio.ensure_future(work())
         self._under_way[key] = task
         task.add_done_callback(partial(self._arrived, key))
@@ -152,7 +152,8 @@ class Caller:
         """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`.
 
         Raises:
-            Fault: all attempts failed, or so many calls in a row failed that the provider must be down.
+            Fault: the call was rejected, all attempts failed, or so many calls in a row failed that the provider must
+                be down.
             BudgetError: the calls or the money are used up.
             ConfigError: the price is required and unknown.
         """
@@ -205,7 +206,7 @@ class Caller:
             call: the call.
             trace: records the usage.
             formatted: whether to request structured output.
-            least: length in tokens that an earlier answer needed at least.
+            least: minimum answer length to reserve in tokens, after an answer was cut off; otherwise 0.
             name: name of the limit's parameter at the server; empty if the server accepts no limit.
         """
         throttle, tokens = self._throttle(call.model), call.prompt_tokens + self.expected(call)
@@ -255,7 +256,9 @@ class Caller:
         return call.answer_tokens(self._longest.get(call.model, 0))
 
     def longest_allowed(self, call: Call[A]) -> int:
-        """Return the maximum answer length in tokens that the user or the model allows."""
+        """Return the maximum answer length in tokens that the user or the model allows; a default if neither is
+        known.
+        """
         known = call.own_limit or longest_answer(call.model)
         return known or max(LONGEST_ANSWER, self._longest.get(call.model, 0))
 
@@ -265,8 +268,8 @@ class Caller:
         Args:
             call: the call.
             price: price of the model.
-            least: length in tokens that an earlier answer needed at least.
-            room: allowed length as a multiple of the likely length.
+            least: minimum answer length to reserve in tokens, after an answer was cut off; otherwise 0.
+            room: allowed length as a multiple of the likely length, if USD are limited.
         """
         sent = call.most_usd(price, 0)
         token = call.most_usd(price, 1) - sent
@@ -281,7 +284,10 @@ class Caller:
         return Cost(sent, token, min(likely, most), call.own_limit or min(room * likely, most))
 
     def limit(self, call: Call[A], reserved: Reservation, name: str) -> dict[str, int]:
-        """Return the parameter that limits an answer to its reservation; empty if the user's own limit suffices."""
+        """Return the parameter that limits an answer to its reservation. It is empty if the user's own limit suffices,
+        if
+        USD are not limited, if answers are free, or if the server accepts no limit.
+        """
         name = call.own_limit_name or name
         ours = self._capped and reserved.tokens and reserved.tokens != call.own_limit
         return {name: reserved.tokens} if ours and name else {}
@@ -344,7 +350,7 @@ class Caller:
         return self._slots if own is None else self._own_slots[model]
 
     def _be_in_this_loop(self) -> None:
-        """Create new locks if the event loop has changed. Learned limits are discarded with the old loop."""
+        """Create new locks if the event loop has changed. Learned rates are discarded with the old loop."""
         if self._loop is not (loop := asyncio.get_running_loop()):
             self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)
             self._own_slots.clear()

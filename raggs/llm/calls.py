@@ -30,8 +30,7 @@ LIMITS = ("max_completion_tokens", "max_tokens")  # parameter names for the maxi
 @dataclass(frozen=True)
 class ProviderResponse:
     """A provider's answer. Tokens are None if the server did not count them. Names in `headers` are lower-case. `by` is
-    the
-    model that answered, as stated in the answer.
+    the model that answered, as stated in the answer.
     """
 
     prompt_tokens: int | None
@@ -68,7 +67,9 @@ NEW = CachedPrefix()
 
 @dataclass(frozen=True)
 class Completion(ProviderResponse):
-    """Answer of a chat model. `finish`: "stop", "length" (cut off), "content_filter" or None."""
+    """Answer of a chat model. `finish`: the provider's reason for the end, such as "stop", "length" (cut off) or
+    "content_filter"; None if missing.
+    """
 
     content: str
     finish: str | None
@@ -168,8 +169,7 @@ class Call(ABC, Generic[A]):
 @dataclass(frozen=True)
 class ChatCall(Call[Completion]):
     """A chat call. `expected_tokens` is the likely answer length, for the budget. `key` is the cache key of the answer,
-    for
-    batches.
+    for batches.
     """
 
     KIND: ClassVar[providers.CallKind] = "chat"

@@ -2,7 +2,8 @@
 
 Invariants: a failure is never a value and is never cached. A cached answer is validated again when it is read. Two
 identical requests at the same time are sent once. Problems that concern more than one request are raised: a used-up
-budget, a rejected key or an unknown model. All other problems are reported in the reply, and the work continues.
+budget, a rejected key or an unknown model. All other problems of a chat request are reported in the reply, and the work
+continues. Embedding and rerank requests raise every problem.
 
 `LLM` needs only settings, a folder and a ledger. It knows no run, stage or configuration file.
 
@@ -10,10 +11,11 @@ budget, a rejected key or an unknown model. All other problems are reported in t
 A query or passage may contain anything, such as a fake end mark followed by instructions to the judge. Each text is
 therefore placed between marks made from a keyed hash (HMAC-SHA256) of the text. Without the key, the marks cannot be
 forged. With the same key, the same text gives the same bytes, so the same call finds its answer in the cache. The key
-is stored next to the cache. If the key is lost, cached answers are no longer found, but nothing else is lost.
+is stored next to the cache; without a cache, it is random and not stored. If the key is lost, cached answers are no
+longer found, but nothing else is lost.
 
-`MeteredLLM` measures the usage of one part of the work. Cached answers count with their original usage, so the sum does
-not depend on the state of the cache.
+`MeteredLLM` measures the usage of the chat requests of one part of the work. Cached answers count with their original
+usage, so the sum does not depend on the state of the cache.
 """
 
 from __future__ import annotations
@@ -161,8 +163,11 @@ class LLM:
         Raises:
             BudgetError: the next call would exceed a limit of the budget.
             AuthenticationError: the provider rejected the key.
-            ConfigError: the model, its price or one of its parameters is unknown.
-            ProviderError: the account has no credit, or the cache is unusable.
+            ConfigError: the price or the provider of the model is unknown, or an address is wrong.
+            ModelError: the provider does not know the model or accept one of its parameters.
+            SnapshotError: the answer is from another model snapshot than earlier answers.
+            BusyError: the request is in an unfinished batch of another run, or the cache is locked.
+            ProviderError: the account has no credit, the provider is down, or the cache is unusable.
         """
         parameters = {**self.settings.parameters_of(request.model), **request.parameters}
         key, account = self._key(request, parameters), self._ledger.account(request.qid)
@@ -200,7 +205,7 @@ class LLM:
         ).all()
 
     async def rerank(self, request: RerankRequest) -> RerankScores:
-        """Return a finite score of the model for each passage. Paid scores are not requested again.
+        """Return a finite score of the model for each passage. Paid scores are requested again only if `request.fresh`.
 
         Raises:
             ProviderError: the provider failed, or did not return one finite score per passage.
@@ -235,12 +240,15 @@ class LLM:
         """Check that the price is known if it is required, before any call.
 
         Raises:
-            ConfigError: the price is unknown and `budget.max_usd` is set.
+            ConfigError: the price is unknown, and USD are limited (`budget.max_usd` or
+                `budget.max_usd_per_invocation`).
         """
         self._caller.price(model)
 
     def require_batches(self, model: str) -> None:
-        """Check before any call that `model` supports batches, if they are enabled.
+        """Check before any call that `model` supports batches, if they are enabled. A server with a configured address
+        is
+        assumed to support them.
 
         Raises:
             ConfigError: its provider has no Batch API in OpenAI's form.
@@ -255,16 +263,19 @@ class LLM:
 
     @property
     def budget(self) -> Budget:
-        """The spent and reserved amounts of this invocation."""
+        """The budget, with the spent and reserved amounts of the run."""
         return self._caller.budget
 
     async def arrive(self) -> None:
-        """Wait briefly for calls in flight, which are paid for, so that they are booked."""
+        """Wait briefly for calls in flight, which are paid for, so that they are booked. Cancel calls that still wait
+        for
+        their turn.
+        """
         if "_caller" in self.__dict__:
             await self._caller.drain(GRACE_S)
 
     async def close(self) -> None:
-        """Wait briefly for calls in flight, then close connections and the cache."""
+        """Wait briefly for calls in flight, then close connections, the ledger and the cache."""
         if "_caller" in self.__dict__:
             from raggs.llm import providers
 
@@ -353,7 +364,7 @@ class LLM:
                 self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms, found.by, self._ledger.payer))
 
     def _batches(self, request: ChatRequest[T]) -> BatchCaller | None:
-        """Return the batch caller if this request may be sent in a batch."""
+        """Return the batch caller if this request may be sent in a batch, otherwise None."""
         if not request.patient or self._batch is None or self._cache is None:
             return None
         if request.model not in self._batched:
@@ -392,7 +403,7 @@ class LLM:
 
 
 class MeteredLLM(LLM):
-    """Language models that measure the usage of their answers.
+    """Language models that measure the usage of their chat answers. Other requests are not supported.
 
     Args:
         llm: language models to call. `MeteredLLM` does not close them.

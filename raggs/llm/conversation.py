@@ -161,7 +161,7 @@ def correction(problem: Unusable) -> Message:
     """Return the message that requests a better answer.
 
     The answer itself is not repeated: it may quote a passage, and instructions in the passage would then be outside the
-        protective marks.
+    protective marks.
     """
     asked = f"Your answer cannot be used: {problem}. Answer again: one JSON object of the form asked for, nothing else."
     return {"role": "user", "content": asked}

@@ -175,7 +175,7 @@ def check(data: Sequence[object], count: int, dims: int) -> Vectors:
     """Return the vectors of an answer, in the order of the texts.
 
     Raises:
-        Unusable: the number of vectors or their length is wrong, or a value is not a finite number.
+        Unusable: the number, the positions or the length of the vectors are wrong, or a value is not a finite number.
     """
     if len(data) != count:
         raise Unusable(f"{len(data)} vectors for {count} texts")

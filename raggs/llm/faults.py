@@ -1,8 +1,8 @@
 """Table of provider errors and how raggs handles each; parser for the limits in response headers.
 
-Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test checks this). Some exception
-classes are too vague, so the status code and a few known phrases take precedence over the class. Texts of a provider
-are shown only after `redact`, because they may contain a key.
+Every exception of `litellm.exceptions` and of `raggs.llm.providers` is in `TABLE` (a test checks this). A few known
+phrases take precedence over the class of an exception. Some classes are too vague, so the status code decides for them.
+Texts of a provider are shown only after `redact`, because they may contain a key.
 
 If a call fails in all its attempts, only this call has failed. If many calls in a row fail, this is an `Outage`: the
 run stops, and paid answers stay cached. An error that only a working provider can return (a rejected request) counts as
@@ -129,7 +129,7 @@ class Treatment(Enum):
 
 
 class FaultRule(NamedTuple):
-    """Treatment of an exception. `remedy` may contain {variable} and {model}."""
+    """Treatment of an exception. `message` and `remedy` may contain {variable} and {model}."""
 
     treatment: Treatment
     error: type[RaggsError]
@@ -270,12 +270,14 @@ class Fault(Exception):
     Attributes:
         rule: row of the table.
         error: message for the user, without secrets.
-        retry_after_s: seconds to wait, as requested by the provider.
+        retry_after_s: seconds to wait, as requested by the provider or until a used-up allowance is restored; None if
+            unknown.
         about_format: whether the server does not support structured output.
         about_marks: whether the server does not support cache marks.
         about_limit: whether the server rejected the limit of the answer length.
         headers: headers of the answer, with lower-case names.
-        billable: whether the provider may charge for the failed call, because the failure came without a status code.
+        billable: whether the provider may charge for the failed call, because it timed out, its answer cannot be read,
+            or the failure came without a status code.
     """
 
     rule: FaultRule

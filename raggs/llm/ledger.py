@@ -1,25 +1,26 @@
 """The ledger: the usage of each call, one line per call, without any text of requests or answers.
 
 `llm.ledger.jsonl` is append-only. It contains every invocation of the run, including failed ones. It is not an
-artifact: no result depends on it, and a run without it is complete. A line is passed to the operating system before the
-answer is used. An incomplete last line is removed when the file is opened again. The cache can return thousands of
-answers per second, so consecutive cached answers of the same query share a line.
+artifact: no result depends on it, and a run without it is complete. The line of a call is passed to the operating
+system before its answer is used. An incomplete last line is removed when the file is opened again. The cache can return
+thousands of answers per second, so consecutive cached answers of the same query, task and model share a line, which is
+written after them.
 
 Before a call is sent, raggs writes to disk that it is about to be sent: its intent (`IntentLog`). If a kill interrupted
-calls, the next invocation books them
-as `unknown`: they are possibly billed, and count as spent with their maximum cost.
+calls, the next invocation books them as `unknown`: they are possibly billed, and count as spent with the cost in their
+intent. This is their maximum cost, or their likely cost if USD are not limited.
 
-All spending passes through the ledger. The ledger is therefore the only place that counts spending, whether it writes a
-file or not.
+All spending passes through the ledger, which counts it whether it writes a file or not. Only the budget has a count of
+its own, to enforce its limits.
 
 `IntentLog` records calls that are about to be sent, so that a kill removes no call from the account. There is one line
-per request, including retries. The line is passed to the operating system before its call is sent. A call's line in the
-ledger names its intents. If no ledger line names an intent, the end of its call was not booked. The call is possibly
-billed, and counts as spent with its maximum cost. Lines are not synced one by one: a `kill -9` loses nothing, but a
-power cut may lose the newest lines and thus their calls. The lines of the ledger are not synced either.
-`llm.intents.jsonl` exists next to the ledger while a process makes calls. The next process that opens the ledger books
-the remaining intents as calls with unknown outcome. Only the intents of batch lines stay, because their answers can
-still be fetched.
+per request, including retries, and a further line if the request was not sent after all. The line is passed to the
+operating system before its call is sent. A call's line in the ledger names its intents. If no ledger line names an
+intent, the end of its call was not booked. The call is then possibly billed. Lines are not synced one by one: a
+`kill -9` loses nothing, but a power cut may lose the newest lines and thus their calls. The lines of the ledger are not
+synced either. `llm.intents.jsonl` exists next to the ledger while a process makes calls. The next process that opens
+the ledger books the remaining intents as calls with unknown outcome. Only the intents of batch lines stay, because
+their answers can still be fetched.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ def intents_beside(ledger: Path) -> Path:
 
 
 def check_room(folder: Path, calls: int) -> None:
-    """Check before a paid call that the disk has space for the answers of `calls` calls.
+    """Check before a paid call that the disk has space for the answers of `calls` calls. Nothing is checked on systems
+    that do not report free space by `statvfs` (Windows).
 
     Raises:
         OSError: the disk is full, or nearly full.
@@ -270,7 +272,8 @@ class CallTrace:
         return CallUsage(1, spent.prompt_tokens, None if self.by_batch else 1000 * self.latency_s, spent.usd)
 
     def intend(self, usd: float) -> None:
-        """Record on disk that a request with a maximum cost of `usd` is about to be sent.
+        """Record on disk that a request with a reserved cost of `usd` is about to be sent. If the ledger has no file,
+        nothing is recorded.
 
         Raises:
             ProviderError: the disk failed, so the request must not be sent.
@@ -388,7 +391,7 @@ class _OpenLedger:
             self._own()
 
     def _read(self) -> tuple[Spending, Spending]:
-        """Return the usage in the ledger, and its possibly billed part."""
+        """Return the calls and USD in the ledger, and the part of them that has an unknown outcome."""
         self._size = self.path.stat().st_size if self.path.exists() else 0
         calls, usd, unknown = 0, [], Spending()
         for line in read_torn(self.path, LedgerLine, LEDGER_REMEDY):
@@ -450,10 +453,11 @@ class _OpenLedger:
 
         Args:
             traces: traces of the calls.
-            usd: maximum cost of each call.
+            usd: reserved cost of each call.
             keys: cache keys of the answers, for lines of a batch.
 
         Raises:
+            BusyError: another process has calls in flight that are booked here.
             ProviderError: the disk failed, so the calls must not be sent.
         """
         self._own()
@@ -536,7 +540,9 @@ class CallLedger:
         return Spending() if self._book is None else self._book.unknown
 
     def answered(self, stage: str) -> Mapping[str, int]:
-        """Return the answers of this invocation for a stage by the key of their answerer, including cached ones."""
+        """Return the number of answers of this invocation for a stage by the key of their answerer, including cached
+        ones.
+        """
         self._write_hits()
         return {key: count for (name, key), count in self._answers.items() if name == stage}
 
@@ -563,8 +569,9 @@ class CallLedger:
     def turn_to(self, path: Path | None, stage: str) -> None:
         """Book further calls in the file `path`, on `stage`. Calls in flight keep their stage.
 
-        From now on, a model may answer only with a snapshot that this file names for an earlier invocation, if it names
-        any.
+        From now on, a model may answer only with the snapshots that this file, or a file before it, names for an
+        earlier invocation. A model without such a snapshot is not restricted, and neither is any model if mixed
+        snapshots are allowed.
         """
         self._write_hits()
         if path != self.path:
@@ -596,7 +603,7 @@ class CallLedger:
 
         Args:
             traces: traces of the calls.
-            usd: maximum cost of each call.
+            usd: reserved cost of each call.
             keys: cache keys of the answers.
 
         Raises:

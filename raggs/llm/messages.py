@@ -294,7 +294,10 @@ class Answerers:
                 self._before.setdefault(each.asked, set()).add(each.model)
 
     def note(self, answerer: Answerer) -> str:
-        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, all further answerers of one snapshot share a key."""
+        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, all further answerers of a known snapshot share a key,
+        and
+        so do those of all further snapshots of a model.
+        """
         if (key := answerer.key) in self._known:
             return key
         found = self._bounded(answerer)

@@ -35,7 +35,7 @@ LEAST_REMEMBERED, REMEMBERED_STEP = 1024, 128  # minimum and step of cached prom
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that request reasoning
 HIDDEN = 1000  # assumed tokens of hidden reasoning per answer
 UNASKED = frozenset({"openai", "azure"})  # providers that write parts of prompts into their cache without marks
-# Providers whose variable is not <PROVIDER>_API_KEY. None: a local server, which needs no key.
+# Providers with a single host.
 HOSTS: Mapping[str, str] = {
     "anthropic": "api.anthropic.com",
     "cohere": "api.cohere.com",
@@ -51,7 +51,8 @@ HOSTS: Mapping[str, str] = {
     "together_ai": "api.together.xyz",
     "voyage": "api.voyageai.com",
     "xai": "api.x.ai",
-}  # providers with a single host
+}
+# Providers whose variable is not <PROVIDER>_API_KEY. None: a local server, which needs no key.
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",
     "fireworks_ai": "FIREWORKS_AI_API_KEY",

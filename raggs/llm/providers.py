@@ -1,7 +1,7 @@
 """Send calls: through `ModelEndpoint` to servers with OpenAI's protocol, through litellm to all others.
 
 Only this module imports litellm, and only when needed. litellm is restricted: no telemetry, no log lines (they may
-contain prompts and keys), no price list from the network, and no retries. All errors are raised as a `Fault`.
+contain prompts and keys), no price list from the network, and no retries. All errors of calls are raised as a `Fault`.
 
 `ModelEndpoint` implements OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and compatible
 servers. It also sends the rerank request that most rerankers share.
@@ -10,8 +10,10 @@ litellm supports every provider, but needs 4 ms of CPU time per call and 3 s for
 calls, mostly with this protocol, which consists of a few JSON requests. Everything else goes through litellm: other
 providers, models without a chat endpoint, and parameters that only litellm knows. See `speaks_openai`.
 
-A failed call raises `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, and `raggs.llm.faults`
-has a row for each. This module never retries. The key is read from the environment for each call and is not stored.
+A failed call of `ModelEndpoint` raises `Refused`, `Redirected`, `Garbled`, `Unreached`, an OSError such as
+TimeoutError, or aiohttp's ClientError, and `raggs.llm.faults` has a row for each. This module never retries. The key is
+read from the environment for each call. It is not stored, except in the list of secrets to mask if `api_key_env` names
+its variable.
 
 Redirects are not followed. After a status 301, 302 or 303, the client would send a GET request, and its answer would
 count as the model's answer. After a status 307 or 308, it would send queries, passages and the key to a host that the
@@ -173,7 +175,8 @@ class ModelEndpoint:
     """Endpoint of `model`. `address` is None for OpenAI's own. `timeout_s`: limit for each request, in seconds.
     `key_env`: variable of the key, None for the provider's own.
 
-    Every request may raise the exceptions in `http_exceptions`.
+    Every request may raise the exceptions in `http_exceptions`, or a ConfigError if OPENAI_ORG_ID or OPENAI_PROJECT_ID
+    is malformed.
     """
 
     model: str
@@ -403,6 +406,7 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
 
     Raises:
         Fault: the call failed.
+        ConfigError: an address or a header value in the environment is invalid.
     """
     told = add_cache_marks(model, body, home=address_of(model, settings.base_of(model)) is None)
     try:
@@ -419,6 +423,7 @@ async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettin
 
     Raises:
         Fault: the call failed.
+        ConfigError: an address or a header value in the environment is invalid.
     """
     if direct("embedding", model, body.keys() - {"input"}, settings):
         return await _post("embeddings", model, {**body, "encoding_format": "float"}, settings)
@@ -430,6 +435,7 @@ async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) 
 
     Raises:
         Fault: the call failed.
+        ConfigError: an address or a header value in the environment is invalid.
     """
     wanted = len(as_list(body["documents"]))
     if direct("rerank", model, (), settings):

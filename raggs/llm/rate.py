@@ -58,7 +58,9 @@ class CallPace:
         self._refused: deque[float] = deque()
 
     def rate(self, now: float) -> float:
-        """Return the calls per second; infinite before the first rejection."""
+        """Return the calls per second; infinite before the first rejection, and `FORGOTTEN_S` after the last
+        reduction.
+        """
         age = max(0.0, now - self._since)
         if self._good == math.inf or age >= FORGOTTEN_S:
             return math.inf
@@ -75,7 +77,7 @@ class CallPace:
         return self._count
 
     def pause(self, until: float) -> None:
-        """Record that no call is sent before the time `until`, so that nothing is learned during the pause."""
+        """Record that no call is sent before the time `until`, so that the rate does not recover during the pause."""
         self._since = max(self._since, until)
 
     def refused(self, ticket: int, now: float) -> None:
@@ -119,7 +121,7 @@ class CallPace:
 
 
 LONGEST_BACKOFF_S = 60.0
-LONGEST_WAIT_S = LONG_S  # longer pauses requested by a provider stop the run
+LONGEST_WAIT_S = LONG_S  # default; longer pauses requested by a provider stop the run
 TOLD_S = 15.0  # the user is informed about pauses of at least so many seconds
 UNITS = (("h", 3600), ("min", 60))
 
@@ -179,7 +181,7 @@ class TokenBucket:
 
     Args:
         per_minute: maximum per minute; None for no limit in the settings.
-        burst: maximum amount at once.
+        burst: maximum amount at once; reduced to a tenth of `per_minute` (at least 1) if that is less.
     """
 
     def __init__(self, per_minute: float | None, burst: float) -> None:
@@ -272,7 +274,7 @@ class Throttle:
         self._pace = CallPace()
 
     def rate(self, now: float) -> float:
-        """Return the calls per second learned from rejections; infinite before the first one."""
+        """Return the calls per second learned from rejections; infinite if none was learned, or if it is outdated."""
         return self._pace.rate(now)
 
     async def turn(self, tokens: int) -> Tickets:

@@ -77,7 +77,9 @@ class DryRunLLM(LLM):
 
     @contextmanager
     def standing_for(self, times: int) -> Iterator[None]:
-        """Count each request of the block `times` times: each stands for similar requests that are not known yet."""
+        """Count each chat or rerank request of the block `times` times: each stands for similar requests that are not
+        known yet. Paid answers to them are not looked up. Texts to embed count once.
+        """
         self._times = times
         try:
             yield

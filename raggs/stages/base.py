@@ -362,7 +362,9 @@ CALL_QUANTILES = {
 
 
 def spread(shares: Sequence[int], ended: int) -> dict[str, int]:
-    """Return quantiles of the calls per query. `ended` is the number of queries that ended before the budget did."""
+    """Return the calls, the queries, the `ended` queries, and quantiles of the calls per query; empty without queries.
+    `ended` is the number of queries that ended before the budget did.
+    """
     line = sorted(shares)
     if not line:
         return {}

@@ -43,7 +43,8 @@ Pools = Callable[[], Iterable[tuple[str, Sequence[MergeRecord]]]]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SEED = 0
-UNRELATED_CANDIDATES = 200  # passages among which the least related one is chosen
+# minimum number of pools, if the run has as many, from which the least related passage is chosen
+UNRELATED_CANDIDATES = 200
 GOOD_FROM, BAD = 4, 2  # minimum grade of a passage with the answer; maximum grade of an unrelated passage
 GRADE_TOLERANCE = 1  # allowed difference between two grades of the same passage
 WORD_PATTERN = re.compile(r"\w{4,}")
@@ -78,7 +79,10 @@ class CanaryCase:
 
 
 def planned(share: float, judgments: int) -> int:
-    """Return the number of canaries for this number of judgments: the share `share`, but at least one of each kind."""
+    """Return the number of canaries for this number of judgments: the share `share`, but at least one of each kind. It
+    is
+    0 if the share or the number of judgments is 0.
+    """
     return max(len(KINDS), math.ceil(share * judgments)) if share and judgments else 0
 
 

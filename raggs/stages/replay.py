@@ -200,7 +200,8 @@ class JournalAnswers:
 class RankingProcess:
     """A ranking in progress: yield the batches of a round, take all their answers, and repeat until no round is left.
 
-    The process ends early if the judge abstained on every batch of a round, or if the budget does not cover a batch.
+    The process ends early if the judge abstained on every batch of a round, if the budget does not cover a batch, or if
+    a shared budget is used up.
 
     Args:
         ranker: a new ranker.
@@ -334,8 +335,9 @@ class RankingProcess:
 
 @dataclass(frozen=True)
 class Replay:
-    """Result of replaying a journal: a ranking (None for an empty pool or a missing answer), and the problem, if
-    any.
+    """Result of replaying a journal: a ranking, and the problem, if any. The ranking is None for an empty pool, a
+    missing
+    answer or an invalid human order.
     """
 
     ranking: Ranking | None
@@ -508,7 +510,7 @@ class JudgedBatches:
             return self.noted(batch)
 
     def noted(self, batch: Batch) -> JournalRecord | None:
-        """Return the batch's entry in the journal, even if it is a failure."""
+        """Return the batch's entry in the journal, even if it is a failure; None if there is none."""
         return self._known.get(batch)
 
     async def _ask(self, batch: Batch) -> JournalRecord:
