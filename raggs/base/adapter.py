@@ -182,7 +182,9 @@ class CallableConfig(AdapterConfig):
 
 @contextmanager
 def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
-    """Convert every exception of a user's code into an error.
+    """Convert the exceptions of a user's code into an error. A `RaggsError` and a KeyboardInterrupt are passed on, and
+    so
+    are a cancellation and the closing of a coroutine from outside.
 
     Args:
         name: name of the function.

@@ -81,7 +81,7 @@ class Cell:
             "percent" has a sign and one decimal, "points" has two decimals, and "share" is in whole percent.
         mark: a sign after the value, such as that of a verdict.
         ranges: ranges that enclose the value.
-        best: whether the value is the best of its row.
+        best: whether the value is emphasised, because it is the best one or that of the chosen system.
     """
 
     value: Value

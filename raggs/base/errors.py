@@ -16,8 +16,8 @@
         ├── SnapshotError       7  the provider answers with another snapshot of a model than before
         └── BudgetError         7  the money or the calls are used up
 
-An error is one sentence: the problem, its location (file and line), and a remedy. Only the command line catches errors;
-``--debug`` shows a stack trace. Errors never contain secrets: each part passes `raggs.base.secrets.mask`.
+An error is one sentence: the problem, its location (file and line), and a remedy. Only the command line reports
+errors; ``--debug`` shows a stack trace. Errors never contain secrets: each part passes `raggs.base.secrets.mask`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ If both methods fail, the caller's default applies. See `detect_language`.
 `names_in` detects proper names in a query by a rule on capital letters, cheap enough for every query. A name is a word
 with a capital and a small letter ("Prandtl", "McCabe", "d'Alembert") within a sentence. The first word of a sentence
 counts only if another such word follows directly ("Ludwig Prandtl wrote ..."). In German, all nouns have capitals, so
-every word of a sentence counts only in this case. If most words have a capital, as in titles, or no word has a small
-letter, no name is found. Words in capitals ("NASA"), "I" and function words of the language do not count.
+a word counts only directly before or after another such word. In other languages, no name is found if most words have a
+capital, as in titles. Words in capitals ("NASA"), "I" and function words of the language do not count.
 
 The rule is not a named-entity recogniser: it misses names in small letters, and treats "March" as a name.
 """
@@ -148,7 +148,7 @@ def fold_accents(text: str) -> str:
 
 
 def quiet_bm25s() -> ModuleType:
-    """Import the package bm25s without progress bars and debug messages."""
+    """Import and return the package bm25s, without progress bars and debug messages."""
     os.environ.setdefault("DISABLE_TQDM", "1")  # read when it is first imported
     bm25s = import_module("bm25s")
 

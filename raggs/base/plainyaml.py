@@ -3,7 +3,7 @@
 PyYAML parses the text into nodes; this module computes their values. There are no tags (except `!!str`, which has no
 effect), no dates (a date is a text), and no duplicate keys, because the last key would win silently. Nesting depth, the
 length of numbers and the expansion of aliases are limited, so that no text can crash or stall the reader. Every error
-names its line.
+names its line if the line is known.
 
 This module must not expand variables or know settings; `raggs.config` does that.
 """
@@ -209,7 +209,7 @@ def load_plain(text: str, where: Path | None = None) -> Json:
     """Return the value of a document, or None if it is empty.
 
     Raises:
-        DataError: the document is not restricted YAML. The error names the line.
+        DataError: the document is not restricted YAML. The error names the line if it is known.
     """
     document = PlainYaml(text, where)
     return document.value(document.root)

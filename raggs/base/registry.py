@@ -166,7 +166,8 @@ class Registry(Generic[A]):
 
         Raises:
             UsageError: the name is unknown; the message lists the known names.
-            PrerequisiteError: a package's entry point is invalid; the error names the package and the cause.
+            PrerequisiteError: several packages offer the name, or a package's entry point is invalid. The error names
+                the packages and the cause.
         """
         if name in self._entries:
             return self._resolve(self._entries[name])
@@ -193,6 +194,7 @@ class Registry(Generic[A]):
 
         Raises:
             UsageError: the name is unknown.
+            PrerequisiteError: several packages offer the name.
         """
         return RAGGS if name in self._entries else self._plugin(name).package
 

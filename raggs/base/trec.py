@@ -134,7 +134,8 @@ def read_qrels(path: Path) -> Iterator[Label]:
     Raises:
         NotFoundError: the file is missing or unreadable.
         DataError: the file is not UTF-8, or a line is invalid: not 4 columns, a NUL character, a grade that is not an
-            integer, a duplicate (qid, docid), or a comment that could be a row. The error names file and line.
+            integer of at most nine digits, a duplicate (qid, docid), an id that looks the same as another one, or a
+            comment that could be a row. The error names file and line.
     """
     seen = SeenPairs(path)
     for number, (qid, _, doc_id, grade) in _read_columns(path, "qid 0 docid grade", lambda row: _is_grade(row[3])):
@@ -155,8 +156,8 @@ def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[ScoredPa
     Raises:
         NotFoundError: the file is missing or unreadable.
         DataError: the file is not UTF-8, its scores rise with the rank, or a line is invalid: not 6 columns, a NUL
-            character, a score that is not a finite number, a duplicate (qid, docid), or a comment that could be a row.
-            The error for a line names file and line.
+            character, a score that is not a finite number, a duplicate (qid, docid), an id that looks the same as
+            another one, or a comment that could be a row. The error for a line names file and line.
     """
     seen, ranks = SeenPairs(path), order or RankOrder()
     form = "qid Q0 docid rank score tag"

@@ -10,8 +10,8 @@ Before a call is sent, raggs writes to disk that it is about to be sent: its int
 calls, the next invocation books them as `unknown`: they are possibly billed, and count as spent with the cost in their
 intent. This is their maximum cost, or their likely cost if USD are not limited.
 
-All spending passes through the ledger, which counts it whether it writes a file or not. Only the budget has a count of
-its own, to enforce its limits.
+All spending passes through the ledger, which counts it whether it writes a file or not. Only the budget counts
+separately, to enforce its limits.
 
 `IntentLog` records calls that are about to be sent, so that a kill removes no call from the account. There is one line
 per request, including retries, and a further line if the request was not sent after all. The line is passed to the

@@ -35,9 +35,9 @@ def run_ordered(
     Args:
         workspace: supplies the event loop and the allowed concurrency.
         size: returns how many calls an item requests at once.
-        window: maximum number of requested calls (default: four times the allowed concurrency). In addition, at most
-            `MAX_HELD_WINDOWS` times as many items may be started but not yet yielded. Both limits keep memory use
-            constant for streams of any length.
+        window: number of requested calls at which no further item starts (default: four times the allowed concurrency).
+            The last item may exceed it. In addition, at most `MAX_HELD_WINDOWS` times as many items may be started but
+            not yet yielded. Both limits keep memory use constant for streams of any length.
         holds: takes the number of unfinished items and returns whether the next item must wait. It is ignored if no
             item is unfinished.
     """

@@ -1,5 +1,5 @@
-"""Stage 5: keep the passages that are worth ranking. All passages of the best grade are kept, then those of the next
-grade, until there are enough.
+"""Stage 5: keep the passages that are worth ranking. Passages of the best grade are kept, then those of the next grade,
+until there are enough. If the last grade has too many passages, only its best fused passages are kept.
 """
 
 from __future__ import annotations

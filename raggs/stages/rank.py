@@ -60,7 +60,8 @@ def likely_calls(most: int) -> int:
 
 class CountedCalls:
     """Calls made and calls expected. Until a query has finished, the maximum per query is expected; then the mean of
-    the finished queries.
+    the finished queries. If the queries share a budget, the whole budget is expected until all queries have finished,
+    but at most the maximum of all queries.
 
     Args:
         tell: progress callback.

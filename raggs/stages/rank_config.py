@@ -98,7 +98,10 @@ class RankConfig(Settings):
 
     @property
     def alone(self) -> RankConfig:
-        """The same settings for a query that is ranked without a shared budget."""
+        """The same settings for a query that is ranked without a shared budget. If there is one, `max_calls` is reduced
+        to at
+        most its usual default.
+        """
         if self.budget is None:
             return self
         return self.model_copy(update={"budget": None, "max_calls": min(DEFAULT_MAX_CALLS, self.max_calls)})

@@ -248,7 +248,9 @@ def _of_estimates(sharpness: float | None, echo: float | None) -> Iterator[str]:
 
 
 def _flips(orders: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
-    """Yield, for each repeated batch, the pairs whose order changed since the last time, and all its pairs."""
+    """Yield, for each repeated batch, how many pairs changed their order since the last time, and how many pairs it
+    has.
+    """
     last: dict[frozenset[str], Sequence[str]] = {}
     for order in orders:
         before = last.get(frozenset(order))

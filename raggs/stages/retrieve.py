@@ -67,7 +67,10 @@ class RetrieveConfig(Settings):
 
     @property
     def searched(self) -> tuple[RetrieverConfig, ...]:
-        """The retrievers as used for all queries: plain ones at the deep cutoff, rerankers at the base cutoff."""
+        """The retrievers as used for all queries. With `depth`, rerankers search at the base cutoff, and all others at
+        the
+        deep cutoff.
+        """
         if (depth := self.depth) is None:
             return self.retrievers
         return tuple(
@@ -77,7 +80,7 @@ class RetrieveConfig(Settings):
 
     @property
     def again(self) -> tuple[RetrieverConfig, ...]:
-        """The retrievers that search again, deeper, for escalated queries."""
+        """The retrievers that search again, deeper, for escalated queries; empty without `depth`."""
         if (depth := self.depth) is None:
             return ()
         return tuple(

@@ -1,9 +1,9 @@
 """Stage 2: generate a question for each window, with the excerpts that answer it.
 
-Questions are generated in rounds. Questions of the same round are about different windows and are generated
-independently. The generator sees a sample of the questions of earlier rounds, so that it does not repeat them. This
-sample depends only on the questions of earlier rounds and their order. A resumed run therefore makes the same calls and
-finds the paid answers in the cache.
+Questions are generated in rounds. Questions of the same round are about different first windows and are generated
+independently. The generator sees the questions of earlier rounds, or a sample if there are many, so that it does not
+repeat them. This sample depends only on the questions of earlier rounds, their order, and the id of the new question. A
+resumed run therefore makes the same calls and finds the paid answers in the cache.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class AskStage(StageOf[AskConfig, QuestionServices]):
 
 
 def rounds(samples: Sequence[SampleRecord], size: int) -> Iterator[list[SampleRecord]]:
-    """Yield the samples in rounds of at most `size`. No window occurs twice in a round, so that a later question about
-    a window can be generated with knowledge of the earlier one.
+    """Yield the samples in rounds of at most `size`. No first window occurs twice in a round, so that a later question
+    about a window can be generated with knowledge of the earlier one.
     """
     batch: list[SampleRecord] = []
     for sample in samples:
@@ -109,7 +109,7 @@ def assignment_of(sample: SampleRecord, earlier: tuple[str, ...]) -> Assignment:
 
 
 def shown_before(said: Sequence[str], config: AskConfig, qid: str) -> tuple[str, ...]:
-    """Return a sample of the questions of earlier rounds, in their order."""
+    """Return the questions of earlier rounds, in their order; a sample of `config.earlier` if there are more."""
     if len(said) <= config.earlier:
         return tuple(said)
     chosen = generator(config.seed, "earlier", qid).choice(len(said), size=config.earlier, replace=False)

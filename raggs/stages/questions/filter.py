@@ -41,7 +41,7 @@ from raggs.stats.question_filters import (
 
 def leakages(records: Iterable[VerifyRecord], samples: Mapping[str, SampleRecord]) -> dict[str, float]:
     """Return for each question the share of its excerpts' rare words that it copies. Questions without excerpts are
-    omitted.
+    omitted, and so are questions whose share is not defined.
 
     A word is rare if it occurs in few of the sampled windows.
     """
@@ -66,7 +66,7 @@ def finders(
     k: int,
     embedder: str,
 ) -> dict[str, tuple[str, ...]]:
-    """Return for each question the systems that find one of its excerpts among their first `k` passages.
+    """Return for each question with excerpts the systems that find one of them among their first `k` passages.
 
     Args:
         vectors: embeddings of the questions, shape (records, dims).
@@ -86,7 +86,9 @@ def finders(
 
 
 def holds_excerpt(passage: Passage, reference: Reference) -> bool:
-    """Return whether a passage and an excerpt overlap by at least half of the shorter one."""
+    """Return whether a passage contains an excerpt. If the excerpt names its passage, only that passage contains it.
+    Otherwise, the two must overlap by at least half of the shorter one.
+    """
     span, place = passage.span, reference.span
     if reference.doc_id is not None:
         return passage.doc_id == reference.doc_id

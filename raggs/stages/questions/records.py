@@ -25,7 +25,9 @@ Reason = Literal[
 
 
 class Window(Frozen):
-    """Part of one document: ``document[start:end] == text``, in characters."""
+    """Part of one document: ``document[start:end] == text``, in characters. If `doc_id` is set, the positions refer to
+    this passage.
+    """
 
     source: str = Field(min_length=1, description="name of the document in the corpus")
     start: int = Field(ge=0, strict=True)
