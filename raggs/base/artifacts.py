@@ -350,7 +350,10 @@ class RankingRecord(Record):
 
 
 class JournalRecord(Record):
-    """rank.journal.jsonl: a batch that the judge ordered or failed on, in order of arrival; human orders come first."""
+    """rank.journal.jsonl: a batch that the judge ordered or failed on, human orders, or the judge profile. Sorted by
+    qid,
+    round, slot; in order of arrival until the stage has finished.
+    """
 
     ORDER = ("qid", "round", "slot")
     state: str = Field(

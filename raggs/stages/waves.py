@@ -1,8 +1,10 @@
-"""Rank all queries from one shared budget, in waves. Each wave contains the rounds with the largest expected gain.
+"""Rank all queries from one shared budget, in waves. The first wave contains the first round of each ranking. Each
+later
+wave contains the rounds with the largest expected gain for their cost.
 
 `Waves` is a fold: which queries get their next round depends only on the answers of the earlier waves. A resumed run,
 an audit, and runs with any concurrency therefore choose the same rounds. `in_waves` requests the missing answers of a
-wave, and chooses a query's next round as soon as its answers have arrived. All rankings stay in memory until the end.
+wave, and computes a query's next round as soon as its answers have arrived. All rankings stay in memory until the end.
 
 `SharedBudget` has the limit for all rankings of a golden set and computes the price of each batch. Both are in calls or
 in estimated USD.
