@@ -165,7 +165,7 @@ def pause_s(state: RetryCallState, backoff_s: float) -> float:
     """Return an exponential back-off with full jitter, or 0 if the provider sent a Retry-After, because all calls
     already wait for its end.
 
-    The first pause is at most `backoff_s` seconds. The maximum doubles with each further pause.
+    The first pause is at most `backoff_s` seconds. The maximum doubles with each further pause, up to one minute.
     """
     error = None if state.outcome is None else state.outcome.exception()
     if isinstance(error, Fault) and error.retry_after_s is not None:
