@@ -337,7 +337,7 @@ class FilePiece:
     """A part of a document between two chunk boundaries.
 
     Attributes:
-        text: characters of the part.
+        text: characters of the part; control characters are shown as escapes.
         kind: "odd" or "even" by the number of the chunk that contains it, "twice" if several chunks contain it, "none"
             if no chunk contains it, "gap" if it is also only white space, or "head" before the start of the body.
         begins: chunks that start at the beginning of this part.
@@ -352,7 +352,7 @@ class FilePiece:
 
 @dataclass(frozen=True)
 class FileView:
-    """A file as the page shows it; `pieces` is None if the file is too long for the page."""
+    """A file as the page shows it; `pieces` is None if the file does not fit into the rest of the page."""
 
     number: int
     cut: CutFile

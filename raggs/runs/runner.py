@@ -127,7 +127,8 @@ class Runner:
         configs: the configuration of each stage.
         services: services of the stages.
         execution: execution backend of the stages.
-        estimate: returns the estimated cost of the stages; empty if they are free. It is called when work starts.
+        estimate: returns the estimated cost of the stages; empty if they are free. It is called when work
+            starts, and again before stages that call a model.
         outlook: returns the same without what is already paid for. It calls no model, but takes a while.
         ceilings: returns PROC and %PROC of the retrieved lists, by the grades of the run. It is called after the judge
             stage.
@@ -402,10 +403,12 @@ class Runner:
 
     def _outdated(self, manifest: RunManifest) -> bool:
         """Return whether the manifest must be written again although no stage ran: it has other facts, another format,
-        or an edited configuration.
+        or an
+        edited configuration.
 
         If only the command line, the working directory or the budget differs, the manifest is not written again.
-        Signatures and golden.lock files therefore stay valid.
+        Signatures and golden.lock files therefore stay valid. A manifest with any other edit is not written again
+        either.
         """
         content = self.store.content()
         if edited := {each.path for each in breaks(content)}:
@@ -415,7 +418,9 @@ class Runner:
         return _facts(self.store.manifest()) != _facts(manifest)
 
     def _expecting(self, manifest: RunManifest, stage: AnyStage) -> RunManifest:
-        """Return the manifest with the estimated cost of the whole run. The estimate is written with the next lock.
+        """Return the manifest with the estimated cost of the whole run. The estimate is written with the next lock, or
+        earlier if
+        a stage that calls a model has no lock yet.
 
         Resumed and finished stages keep the estimate from their start.
         """

@@ -3,10 +3,11 @@ chunkings.
 
 Dallaire, "Practical RAG Evaluation", 2025: a low ceiling (PROC) calls for better retrieval. A high ceiling with a low
 realised share (%PROC) calls for a better order (section 6). Use efficiency only to make a shortlist; which systems are
-on the front depends on the latency limit (section 5.4). All figures come from the report. Nothing is computed here.
+on the front depends on the latency limit (section 5.4). All figures come from the report. Only counts, and means over
+the systems of a chunking, are computed here.
 
-If systems use different chunks, the report names the systems with projected grades. It also names the differences that
-unjudged text could explain. Systems with the same figures share one line.
+If systems use different chunks, the report counts the systems with projected grades and names their chunkings. It also
+names the differences that unjudged text could explain. On the screen, systems with the same figures share one line.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def _deltas(report: SweepReport) -> Section | None:
 
 
 def _contribution_section(report: SweepReport) -> Section | None:
-    """Return the section on how much scores depend on passages that only one system contributed to the pool. Return
-    None if there are no such passages.
+    """Return the section on how much scores depend on passages that only one system, or a group of similar systems,
+    contributed to the pool. Return None if there are no such passages.
     """
     owing = [part for part in report.loyalty if part.alone and part.score is not None and part.without is not None]
     if not owing:
@@ -366,7 +367,10 @@ def _terms(report: SweepReport, full: bool) -> Iterator[Legend]:
 
 
 def frontiers_section(report: SweepReport, full: bool) -> Section | None:
-    """Return the section with the front and the choice for each latency limit, side by side."""
+    """Return the section with the front and the choice for each latency limit, side by side. Unless `full`, limits with
+    the
+    same front and choice become one sentence. Return None without latency limits or latencies.
+    """
     parts = report.frontiers
     limits = [part.slo_ms for part in parts if part.slo_ms is not None]
     if not limits or all(row.latency.total is None for row in report.systems):
@@ -405,8 +409,9 @@ def _place(row: SystemRow, part: FrontierPart) -> str | None:
 
 
 def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
-    """Return the section on all systems. On the screen, it contains only the choice, the front and the best other
-    systems, without repeated figures.
+    """Return all systems, best first. Unless `full`, return only the choice, the front and the best other systems,
+    without
+    repeated figures, and at most `MAX_SHOWN_SYSTEMS`.
     """
     ordered = best_first(report)
     if full:

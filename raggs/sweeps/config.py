@@ -39,7 +39,7 @@ def is_none(value: object) -> bool:
 
 
 def _spread(level: Mapping[str, object], whole: Collection[str] = ()) -> Iterator[dict[str, object]]:
-    """Return one mapping per combination of settings that are lists of plain values, except those in `whole`."""
+    """Yield one mapping per combination of settings that are lists of plain values, except those in `whole`."""
     lists = {
         key: value
         for key, value in level.items()
@@ -113,7 +113,9 @@ ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
 
 
 class Axes(Settings):
-    """Axes of the grid: every valid combination of levels is a system."""
+    """Axes of the grid: every valid combination of levels that is not excluded is a system. Equal combinations are
+    one.
+    """
 
     chunker: AddedLater[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_chunker_levels)]] = Field(
         (None,),

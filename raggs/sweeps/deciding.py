@@ -114,7 +114,8 @@ class EquivalentSystems:
 
 
 BOOTSTRAP_DRAWS = 1000  # Number of resamples of the queries.
-MAX_RIVALS = 50  # maximum number of systems, nearest to the choice first, for which unjudged passages are examined
+# maximum number of systems for which unjudged passages are examined, nearest to the choice or to the target first
+MAX_RIVALS = 50
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,7 @@ def _second(chosen: Choice, candidates: Sequence[Candidate], rules: _Rules) -> C
 
 
 def _is_equal_candidate(one: Candidate, other: Candidate, jitter: float) -> bool:
-    """Return whether two systems have the same primary score, price and latency."""
+    """Return whether two systems have the same primary score and price, and the same latency within the jitter."""
     if (one.quality[0], one.usd_per_1k) != (other.quality[0], other.usd_per_1k):
         return False
     if one.latency_ms is None or other.latency_ms is None:
@@ -285,7 +286,10 @@ def _equals(
 def _inconclusive(
     chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty | None, jitter: float
 ) -> dict[str, UnjudgedPart]:
-    """Return the systems within the limits that could rank before the choice if unjudged passages were judged."""
+    """Return the systems within the limits that could rank before the choice if unjudged passages were judged. With a
+    limit
+    on quality, see `_inconclusive_target`.
+    """
     first = chosen.winner
     if doubts is not None and chosen.limits.quality is not None:
         return _inconclusive_target(chosen, candidates, doubts, jitter)

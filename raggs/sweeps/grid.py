@@ -4,9 +4,9 @@ load models or read files.
 Combinations without meaning are detected and reported. For example, a lexical search has no embedder and no index, so
 all its combinations with embedders and indexes are one system.
 
-Equal searches of several systems run only once. Exact searches run at the largest depth of any system, because the best
-200 contain the best 50. An approximate index may use more effort for a larger k, so its searches run separately for
-each depth.
+Equal searches of several systems run only once. Lexical and exact dense searches run at the largest depth of any
+system, because the best 200 contain the best 50. An approximate index may use more effort for a larger k, so its
+searches run separately for each depth. So do custom retrievers. The searches of a hybrid run at `hybrid.depth`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class RetrievalStack:
         chunker: chunker that replaces the one of the corpus settings; None: the corpus is chunked as its settings say.
         rewrite: rewriter of the queries.
         mode: "dense", "lexical", "hybrid", or "own" for a custom retriever.
-        embedder, index: None if the system does not search vectors that raggs made.
+        embedder: None if the system does not search vectors that raggs made.
+        index: None in this case, too, and for a custom retriever.
         own: retriever of the mode "own".
         k: number of candidates; the maximum if depth is routed.
         reranker: None if the candidates are not reranked.
@@ -82,13 +83,16 @@ class RetrievalStack:
 
     @property
     def run_file(self) -> Path | None:
-        """File of an external run, which is scored without a search; None if the system searches."""
+        """File of an external run, which is scored without a search; None if the system searches or reranks."""
         return self.own.path if isinstance(self.own, RunFileRetriever.Config) and self.reranker is None else None
 
 
 @dataclass(frozen=True)
 class SystemGrid:
-    """The systems, in the order of the axes, and a sentence for each kind of omitted combination."""
+    """The systems, in the order of the axes, then those of `systems`. `left_out` has a sentence for each kind of
+    omitted
+    combination.
+    """
 
     systems: tuple[RetrievalStack, ...]
     left_out: tuple[str, ...] = ()
@@ -104,7 +108,8 @@ def make_grid(config: SweepConfig) -> SystemGrid:
     """Return all systems of a configuration; equal chains are one system.
 
     Raises:
-        ConfigError: two systems have the same name, or there are no systems.
+        ConfigError: two systems have the same name, there are no systems, the baseline is not a system, or the depth of
+            a single system cannot be routed.
     """
     axes = {axis: tuple(getattr(config.axes, axis)) for axis in AXES}
     labels = {axis: _labels(levels) for axis, levels in axes.items()}
@@ -167,7 +172,7 @@ def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[RetrievalS
 
 
 def _why_one(system: RetrievalStack, spec: SystemSpec, *, recut: bool) -> str:
-    """Return sentences on why some combinations are the same system."""
+    """Return a clause on why some combinations are the same system."""
     if recut and not reads_corpus(spec.mode):
         return CHUNKING_MERGE_NOTE
     return SEARCH if system.run_file is None else TYPED
@@ -244,7 +249,9 @@ def family_levels(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str
 
 
 def _labels(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return a short label for each level of an axis: its type, and the settings in which it differs from others."""
+    """Return a short label for each level of an axis: its type, its identifying settings, and the settings in which it
+    differs from others of its type. Equal labels are numbered.
+    """
     settings = [level.model_dump(mode="json") if isinstance(level, BaseModel) else {} for level in levels]
     taken: dict[tuple[str, str], set[str]] = {}
     for level, found in zip(levels, settings, strict=True):

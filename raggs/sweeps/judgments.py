@@ -99,7 +99,10 @@ class Excerpts:
 
 
 def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
-    """Return the grades of some queries. The uncertainty of the grades is dropped, because it is for the whole set."""
+    """Return the grades of some queries. If a query is removed, the uncertainty of the grades is dropped, because it is
+    for
+    the whole set.
+    """
     qrels, wanted = judgments.qrels, set(qids)
     kept = tuple(qid for qid in qrels.qids if qid in wanted)
     if len(kept) == len(qrels.qids):
@@ -190,7 +193,9 @@ def keep_holes(folder: Path, records: Iterable[JudgeRecord]) -> None:
 
 
 class PlaceRow(Frozen):
-    """Record of places.jsonl: position of a chunk that a system returns or that overlaps a judged passage."""
+    """Record of places.jsonl: position of a chunk that a system returns or that overlaps a judged passage or a
+    reference.
+    """
 
     cut: str
     doc_id: str

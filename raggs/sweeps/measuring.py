@@ -104,7 +104,7 @@ class SystemCosts:
         return [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
 
     def _embed(self, system: RetrievalStack, tokens: float) -> Iterator[CostLine]:
-        """Return the cost of rewriting as paid, and of embedding by the tokens of the query."""
+        """Yield the cost of rewriting as paid, and of embedding by the tokens of the query."""
         for model in self._world.workspace.rewriter(system.rewrite).models:
             yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
         # The original query is embedded in addition to its rewrite.
@@ -158,8 +158,9 @@ class SystemCosts:
         return fmean(sum(tokens[doc] for doc in docs) for docs in shown) if shown else None
 
     def _paid(self, stage: str, model: str) -> float:
-        """Return the cost of 1,000 answers of a model for one part in USD, according to the ledger. Cached answers
-        count with their original cost.
+        """Return the cost of 1,000 answers of a model for one part in USD, according to the ledger; 0 if it has no
+        answers.
+        Cached answers count with their original cost.
         """
         usd, answers = 0.0, 0
         for line in read_torn(self._world.ledger, LedgerLine, LEDGER_REMEDY):
@@ -276,7 +277,10 @@ class SystemMeasurement:
         }
 
     def make(self) -> None:
-        """Make the lists of every system, and time each one directly afterwards (first round)."""
+        """Make the lists of every system that was not dropped, and time each one directly afterwards (first round).
+        External
+        runs are not timed.
+        """
         for done, each in enumerate(self.measured):
             self._world.hear(BuildProgress("systems", done, len(self.measured)))
             if each.dropped:
@@ -369,7 +373,9 @@ class SystemMeasurement:
             )
 
     def _share(self, system: RetrievalStack, final: SystemOutput | None) -> Number:
-        """Return the share of queries that were searched deeper; None if depth is not routed."""
+        """Return the share of queries that were searched deeper; None if depth is not routed or the system is
+        unfinished.
+        """
         router = self.parts.router(system)
         return None if router is None or final is None else router.share
 
@@ -378,7 +384,9 @@ class SystemMeasurement:
         return None if share is None or depth is None else depth.base + share * (depth.deep - depth.base)
 
     def _take(self, each: MeasuredSystem, path: Path) -> None:
-        """Read an external run without changing it. If there is a corpus, it must contain the run's passages."""
+        """Read an external run without changing it. If the sweep reads its corpus, the corpus must contain the run's
+        passages.
+        """
         each.sha256 = self._sha256(path)
         if self._searches:
             lists = lists_of(read_foreign(path, each.sha256, each.system.k), each.system.k)
@@ -495,7 +503,10 @@ def _length(world: SweepContext, chunker: ChunkerConfig | None) -> int:
 def _count_reranking(
     measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, reranker: Reranker, llm: DryRunLLM
 ) -> None:
-    """Count the lists to rerank. A list counts twice if its passages may have been paid for in other calls."""
+    """Count the lists to rerank. If passages may have been paid for in other calls, also count the calls that only
+    measure
+    latency.
+    """
     asked, passages = [query.text for query in world.queries.values()], world.passages_of(system.chunker)
 
     def count(times: int) -> int:
@@ -521,7 +532,10 @@ def _count_vectors(
     seen: set[str],
     llm: DryRunLLM,
 ) -> None:
-    """Count the queries once per rewriter and the passages once; `sizes`: tokens of a query and of a passage."""
+    """Count the queries once per rewriter and embedder, and the passages once per chunking and embedder.
+
+    `sizes`: tokens of a query and of a passage.
+    """
     spec, passages, questions = system.embedder, len(world.passages_of(system.chunker)), len(world.queries)
     if spec is None:
         return

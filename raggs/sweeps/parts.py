@@ -3,8 +3,9 @@
     questions ─rewrite─▶ prepared ─embedder─▶ embedded ─┐
     corpus ─embedder─▶ vectors ─▶ index ────────────────┴─▶ hits of each retriever ─▶ fused ─▶ first k ─▶ reranked
 
-Exact searches run once at the largest depth of any system, because the best 200 contain the best 50. An approximate
-index may use more effort for a larger k, so it is searched at each system's own depth.
+Lexical and exact dense searches run once at the largest depth of any system, because the best 200 contain the best 50.
+An approximate index may use more effort for a larger k, so it is searched at each system's own depth. The searches of a
+hybrid run at `hybrid.depth`.
 """
 
 from __future__ import annotations
@@ -168,7 +169,10 @@ class SystemParts:
         return self._lists(search, make)
 
     def _recalled(self, rewrite: AdapterConfig) -> bool:
-        """Return whether the queries are stored by an earlier sweep, and load them."""
+        """Return whether the rewritten queries need no paid call: the rewriter calls no model, or an earlier sweep
+        stored the
+        queries. Stored queries are loaded.
+        """
         if not self._world.workspace.rewriter(rewrite).models:
             return True
         if (found := self.store.find(self._rewriting(rewrite), EmbedRecord)) is not None:
@@ -181,7 +185,10 @@ class SystemParts:
         return kept if kept.keys() == self._world.queries.keys() else None
 
     def candidates(self, system: RetrievalStack) -> Lists:
-        """Return the first k passages of a system's list for each query. Several lists are fused."""
+        """Return the first k passages of a system's list for each query. Several lists are fused. With routed depth, k
+        depends on
+        the query.
+        """
         if (router := self.router(system)) is not None:
             return router.lists
 
@@ -307,7 +314,9 @@ class SystemParts:
         return self._fits([self.searches(system), system.k, spec], make)
 
     def rerank_causes(self, system: RetrievalStack, candidates: Lists | None = None) -> Causes:
-        """Return everything that affects the reranking of a system; empty if it has no reranker."""
+        """Return everything that affects the results of a system's reranker, without a boost; empty if it has no
+        reranker.
+        """
         if system.reranker is None:
             return {}
         world, reranker = self._world, self.reranker(innermost_config(system.reranker))

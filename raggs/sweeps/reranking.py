@@ -1,6 +1,6 @@
 """Rerankers over all queries, fitted weights, and systems whose depth depends on the query.
 
-Providers are called concurrently, and near-duplicates are skipped. The weight of a `boosted` reranker is fitted on half
+Providers are called concurrently. The setting `duplicates` skips near-duplicates. A weight `fit` is fitted on half
 of the queries for the other half, and vice versa, so no query is scored with a weight that it helped to choose. Of
 `WEIGHTS`, the best mean of the primary measure wins; of equal means, the smallest weight. The halves are drawn by a
 hash of the sweep's seed and the query id. The lists of each weight are stored, so an audit can repeat the choice.
@@ -98,8 +98,8 @@ def probe(
     rerankings: Mapping[str, Reranking],
     records: Sequence[EmbedRecord],
 ) -> Iterator[tuple[str, float]]:
-    """Return milliseconds of a paid reranker that is called again for some queries, one at a time; failures are
-    omitted.
+    """Call a paid reranker again for some queries, one at a time, and yield each query id with its milliseconds. Failed
+    calls are omitted.
 
     Args:
         rerankings: earlier result by query id.
@@ -115,7 +115,7 @@ def probe(
 
 
 def _without_near_duplicates(world: SweepContext, passages: Passages, docs: Sequence[str]) -> list[Passage]:
-    """Return the passages of some ids, without near-duplicates of better ones."""
+    """Return the passages of some ids. If the sweep sets `duplicates`, omit near-duplicates of better ones."""
     found, likeness = passages.get(docs), world.config.duplicates
     read = [found[doc] for doc in docs]
     if likeness is None:
@@ -291,7 +291,7 @@ class Router:
         return {qid: self._deep[qid] if self.fired[qid] else hits for qid, hits in self._shallow.items()}
 
     def rounds(self) -> Iterator[Lists]:
-        """Return the inputs of a reranker in order: all shallow lists if its scores decide, then the rest."""
+        """Yield the inputs of a reranker in order: all shallow lists if its scores decide, then the rest."""
         if ENTROPY in self._depth.when.thresholds:
             yield self._shallow
         if rest := self._unread():

@@ -216,6 +216,9 @@ def run_of(lists: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Run:
     """Return lists as columns. Passages with equal scores stay in the order of the list.
 
     The system that wrote a list has broken its ties, so ranks are scored.
+
+    Raises:
+        DataError: all lists are empty.
     """
     qids = [qid for qid, hits in lists for _ in hits]
     docs = [doc for _, hits in lists for doc, _ in hits]

@@ -252,7 +252,10 @@ class StepTimer:
             self._world.hear(BuildProgress(f"timed, round {number}", len(missing), len(missing)))
 
     def note_paid(self, system: RetrievalStack) -> None:
-        """Store the latencies of paid calls for a system's queries, as recorded in the ledger."""
+        """Store the latencies of paid calls for a system's queries: from the ledger or from an earlier sweep. If
+        neither has
+        them, call the provider for up to `PROBES` queries.
+        """
         for key, kind, what, stage, model in self._paid(system):
             if (key, 1) in self._known:
                 continue
@@ -280,7 +283,10 @@ class StepTimer:
                 yield f"timing: {what}", model, self.timed
 
     def note_reranked(self, system: RetrievalStack, final: SystemOutput) -> None:
-        """Store a reranker's latency for each query, as measured when it was called."""
+        """Store a reranker's latency for each query, as measured when it was called. If a paid reranker has too few
+        latencies,
+        call it again for up to `PROBES` queries.
+        """
         key = self._reranking(system)
         if key is None or final.rerankings is None or (key, 1) in self._known or system.reranker is None:
             return
@@ -436,8 +442,7 @@ class StepTimer:
     def _ledger_ms(self, stage: str, model: str) -> dict[str, float]:
         """Return milliseconds of a model's answered calls for one part by query.
 
-        If the ledger does not record the query of a call, the latest calls are assumed to be in the order of the
-        queries.
+        If the ledger records no call with its query, the latest calls are assumed to be in the order of the queries.
         """
         ms: dict[str, float] = {}
         others: list[float] = []

@@ -5,7 +5,7 @@ Each chunking is a corpus in the workspace, whose passages, vectors and indexes 
 systems, sweeps and runs share them. The chunking of the golden set is recognised by the content of its passages. For
 every other chunking, the documents must contain each judged text at the position of its passage.
 
-External runs are scored without reading passages, and are never copied. A sweep of only external runs needs no corpus.
+External runs are never copied. A sweep of only external runs needs no corpus, unless it uses other chunks.
 Ties are ordered as in trec_eval, so that a run has the same scores as in `raggs eval`.
 """
 
@@ -117,7 +117,7 @@ def _best_rows(run: Run, k: int) -> Ints:
 
 CORPUS = "corpus.jsonl"  # Next to labels in the layout of BEIR.
 MIN_KNOWN_SHARE = 0.5  # if the corpus contains a smaller share of the judged passages, it is another corpus
-SAMPLE = 1000  # maximum number of judged passages that are looked up in the corpus
+SAMPLE = 1000  # about as many judged passages are looked up in the corpus, always fewer than twice as many
 SHOWN_HASH_DIGITS = 12
 GENERATOR = "generator"
 NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
@@ -378,10 +378,12 @@ def llm_of(golden: Path) -> LLMSettings | None:
 
 
 def corpus_of(golden: Path) -> AdapterConfig | None:
-    """Return the corpus that a golden set records; None if it records none.
+    """Return the corpus of a golden set: the one in the manifest of its run, or else `corpus.jsonl` next to the labels.
+    Return
+    None if there is neither a run nor such a file.
 
     Raises:
-        DataError: the recorded corpus is invalid.
+        DataError: the manifest records no valid corpus.
     """
     beside = (golden if golden.is_dir() else golden.parent) / CORPUS
     store = RunStore(golden)

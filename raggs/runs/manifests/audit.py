@@ -488,7 +488,9 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
 
 
 def _at_lock_line(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
-    """Return a finding about a lock with the number of the line at which the lock starts."""
+    """Return a finding about a lock, or about a stage's configuration, with the number of the line at which this
+    part starts.
+    """
     if finding.file != MANIFEST or finding.line is not None:
         return finding
     path = ("config", stage) if finding.message.startswith("config") else ("stages", stage)

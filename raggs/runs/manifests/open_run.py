@@ -111,7 +111,8 @@ class OpenedRun:
     @property
     def config_file(self) -> Path:
         """Path of the run's configuration file, relative to the current folder. If the file no longer exists, only its
-        name.
+        name. If
+        the manifest names no file, the placeholder `CONFIG`.
         """
         if (stated := self.manifest.config_file) is None:
             return UNKNOWN_CONFIG
@@ -220,7 +221,9 @@ class OpenedRun:
 
     @property
     def lacks(self) -> str:
-        """A sentence that names the missing queries and the stages that lack them; empty if no query is missing."""
+        """A sentence that names the missing queries and the stages that lack them; empty if no stage has a partial
+        result.
+        """
         return "; ".join(str(part) for part in self.parts if part.left or part.short or part == self.unfinished)
 
     def _left(self, stage: str) -> Iterator[str]:

@@ -136,8 +136,8 @@ def edited_stages(content: Content) -> frozenset[str]:
 
 
 def place_of(text: str, path: Sequence[str]) -> int | None:
-    """Return the line (from 1) at which a part of a manifest starts, or None if the part is not found. The text must be
-    formatted as raggs writes it.
+    """Return the line (from 1) at which a part of a manifest starts. If the part is not found, return the line of the
+    innermost enclosing part, or None if there is none. The text must be formatted as raggs writes it.
     """
     found, lines, depth = None, text.split("\n"), 1
     at = 0
@@ -269,7 +269,7 @@ class RunJournal:
         self._settled = EntryFile(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
 
     def entries(self, qid: str) -> list[JournalRecord]:
-        """Return the entries of a query that are in the journal, from earlier invocations and from this one."""
+        """Return the entries of a query that is not settled, from earlier invocations and from this one."""
         return list(self._known.get(qid))
 
     def append(self, record: JournalRecord) -> None:
@@ -326,8 +326,9 @@ class LedgerReader:
             self._kept, self._checked = known, True
 
     def mark(self, known: LedgerMark) -> LedgerMark:
-        """Return a new mark, or `known` if the ledger does not match `known`. When this returns, everything that the
-        mark covers is on disk.
+        """Return a new mark. Return the last mark if the ledger does not match `known`, or if `expect` found more
+        lines. When
+        this returns, everything that a new mark covers is on disk.
 
         Raises:
             OSError: the file cannot be read or written.
@@ -388,8 +389,9 @@ def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
 
 
 def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
-    """Return the first line after a mark and its problem, or None if there is no such line. Call this only if no stage
-    is running.
+    """Return the first line after a mark and its problem, or None if there is no such line or the ledger does not match
+    the
+    mark. Call this only if no stage is running.
     """
     if not path.is_file() or path.stat().st_size <= mark.bytes or not fits_mark(path, mark):
         return None
@@ -454,7 +456,7 @@ class RunStore:
 
         Raises:
             NotFoundError: the directory contains no run.
-            DataError: the manifest is damaged, or from a later version of raggs.
+            DataError: the manifest is damaged, or from another version of raggs.
         """
         path = self.folder / MANIFEST
         try:
@@ -486,13 +488,17 @@ class RunStore:
             raise NotFoundError("no run here", where=self.folder) from error
 
     def save(self, manifest: RunManifest) -> None:
-        """Write the manifest with a new seal. The seal covers all current lines of the ledger."""
+        """Write the manifest with a new seal. The seal covers all current lines of the ledger, unless the ledger does
+        not match
+        its last mark.
+        """
         known = manifest.seal.ledger if manifest.seal else LedgerMark()
         data = manifest_bytes(sealed(manifest, self.account.mark(known)))
         write_atomic(self.folder / MANIFEST, data, durable=self._durable())
 
     def seal_ledger(self) -> None:
-        """Write the manifest again if the ledger has new lines, with a seal that covers them.
+        """Write the manifest again if the ledger has new lines, with a seal that covers them. If a lock was edited, do
+        nothing.
 
         Raises:
             RaggsError, OSError: the manifest cannot be read or written.
@@ -561,7 +567,10 @@ class RunStore:
         return path.read_bytes() if path.is_file() else None
 
     def first_edited_line(self, artifact: str) -> int | None:
-        """Return the number of the first changed line, or None if no line changed or no checksums are stored."""
+        """Return the number of the first changed line. Return None if no line changed, or if the file or its checksums
+        are
+        missing.
+        """
         sums, path = self.line_sums(artifact), self.path(artifact)
         if sums is None or not path.is_file():
             return None
