@@ -3,8 +3,8 @@
 Documents are named as in a `folder` corpus. Questions may name a document without the file's extension, as the files of
 chunking benchmarks do.
 
-A chunk's position is where the chunker cut it. With `compat`, its position is the first occurrence of its text, as in
-the code of Chroma's report.
+A chunk's position is where the chunker cut it. With `compat`, its position is the first occurrence of its text, if the
+text occurs, as in the code of Chroma's report.
 
 `make_cuts` runs chunkers that call models. It chunks many documents concurrently, and stores each document as soon as
 it is chunked. Documents that are already chunked need no call, and a failed document does not stop the others.
@@ -84,7 +84,7 @@ class Documents:
 
 
 def read_documents(folder: Path) -> Documents:
-    """Return all documents that a `folder` corpus would read from this folder.
+    """Return the documents with text that a `folder` corpus would read from this folder.
 
     Raises:
         NotFoundError: the folder does not exist, or a file cannot be read.
@@ -159,7 +159,8 @@ class ChunkingResult:
     """Result of chunking with a model.
 
     Attributes:
-        cut, before: number of documents that were chunked now, and number that were already chunked.
+        cut, before: number of documents that were chunked now, and number that were already chunked or
+            empty.
         asked: number of windows of text that were sent to the model.
         lost: number of these windows for which the model gave no usable answer.
         failed: one message per document that could not be chunked.
@@ -247,7 +248,7 @@ def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
 def foresee(
     chunker: PaidChunker, documents: Iterable[Document], workspace: Workspace, llm: DryRunLLM, *, again: bool = False
 ) -> tuple[int, int]:
-    """Return the number of documents to chunk and the number already chunked.
+    """Return the number of documents to chunk, and the number that are already chunked or empty.
 
     The calls that `make_cuts` would make are counted with a dry-run model. The number of windows per document is a
     guess, because each window starts where the model ends a chunk of the window before.

@@ -53,14 +53,15 @@ MAX_NOTE = 160  # maximum characters of the note in the default output
 
 
 def best_system(report: ChunkReport) -> ChunkSystemPart | None:
-    """Return the system with the highest mean IoU at the first numeric cutoff; None if IoU is undefined for all
-    questions.
+    """Return the system with the highest mean IoU at the first numeric cutoff, or at the first cutoff if none is
+    numeric.
+    Return None if IoU is undefined for all questions.
     """
     return next(iter(_by_iou(report)), None)
 
 
 def _by_iou(report: ChunkReport) -> list[ChunkSystemPart]:
-    """Return the systems at the first numeric cutoff, sorted by mean IoU, the highest first."""
+    """Return the systems with an IoU at the cutoff of `_main_cutoff`, sorted by mean IoU, the highest first."""
     cutoff = _main_cutoff(report)
     scored = [part for part in report.systems if part.cutoff == cutoff and part.scores[DECIDING].mean is not None]
     return sorted(scored, key=lambda part: -(part.scores[DECIDING].mean or 0.0))
@@ -299,7 +300,7 @@ def _plots_points(report: ChunkReport, name: str) -> list[Point]:
 
 
 def _iou(report: ChunkReport) -> str | None:
-    """Return the plot of IoU at the first numeric cutoff.
+    """Return the plot of IoU at the cutoff of `_main_cutoff`.
 
     Systems without a significant difference from the baseline are grey.
     """

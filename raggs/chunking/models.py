@@ -243,9 +243,10 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
 
 
 def spec_name(config: AdapterConfig) -> str:
-    """Return the shortest argument that identifies a chunker or embedder.
+    """Return a short argument for a chunker or embedder.
 
-    This is its type, followed by its main setting if that setting does not have its default value.
+    This is its type, followed by its main setting if that setting does not have its default value. Other settings are
+    omitted.
     """
     fields = type(config).model_fields
     main = next((name for name in MAIN if name in fields), None)

@@ -1,7 +1,7 @@
 """Audit of a sweep: everything that follows from its folder and its golden set is computed again and compared.
 
-Lists, tokens and latencies depend on the corpus or a provider. They cannot be computed again, so only their hashes are
-checked.
+Lists, tokens and single latencies depend on the corpus or a provider. They cannot be computed again, so only the hashes
+of their files are checked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ OF_VERSION = frozenset({"raggs"})  # These fields depend on the version of raggs
 
 
 def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
-    """Return all findings, the number of checked records, and notes on checks that were not possible."""
+    """Return all findings, the number of checked records, and notes on checks that were not possible. If a file cannot
+    be
+    read, return only this finding, and 0 records.
+    """
     store = SweepStore(folder)
     try:
         manifest = store.manifest()
@@ -109,7 +112,8 @@ def _report_findings(
     store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
 ) -> Iterator[AuditFinding | None]:
     """Compute the report again from the lists and the golden set, and yield the differences. Yield None, once, if the
-    golden set no longer exists.
+    golden
+    set no longer exists or has other judgments.
     """
     config, stored = _config(manifest), store.report()
     if not config.golden.exists():

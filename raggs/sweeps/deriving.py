@@ -257,7 +257,10 @@ def _comparisons(
     values: dict[str, dict[str, Floats]],
     doubts: SweepUncertainty | None,
 ) -> tuple[ComparisonPart, ...]:
-    """Compare each system with the baseline on the primary measure, with Holm's correction over all systems."""
+    """Compare each system with the baseline on the primary measure, with Holm's correction over these systems. With
+    more than
+    `MAX_COMPARED_SYSTEMS`, compare only the front.
+    """
     baseline = decision.baseline
     if baseline is None or baseline not in values:
         return ()
@@ -289,7 +292,8 @@ def _contributions(
     rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
 ) -> tuple[UniqueContributionPart, ...]:
     """Return the scores without unique contributions. They are empty for measures by references, which do not depend on
-    a pool.
+    a
+    pool, and if there are no `hits`.
     """
     return () if is_reference(measure) else unique_contributions(rows, hits, measure, max(config.cutoffs))
 
@@ -302,7 +306,10 @@ def _cut_notes(
 
 
 def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> Iterator[str]:
-    """Yield the systems that halving kept because unjudged passages could reverse the result."""
+    """Yield sentences on the systems that halving kept because unjudged passages could reverse the result, and on how
+    to get
+    these passages judged.
+    """
     kept = [row for row in rows if row.undecided]
     yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:MAX_NAMED_SYSTEMS])
     if len(kept) > MAX_NAMED_SYSTEMS:
@@ -315,7 +322,7 @@ def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> It
 
 
 def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: bool) -> list[str]:
-    """Yield notes that limit the interpretation of the numbers."""
+    """Return notes that limit the interpretation of the numbers."""
     found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
     found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]
     found += _undecided(rows, doubts)

@@ -1,8 +1,8 @@
 """Drop systems that are significantly worse on some queries before all queries are searched.
 
-The rule is in `raggs.stats.resampling`. With a limit on latency or cost, the choice may be a worse system. In this
-case, a system is dropped only if the better system was neither slower nor more expensive in the first round. A system
-is kept if unjudged passages could make it as good as the one that would replace it.
+The rule is in `raggs.stats.resampling`. With a limit on latency, cost or quality, the choice may be a worse system. In
+this case, a system is dropped only if the better system was neither slower nor more expensive in the first round. A
+system is kept if unjudged passages could make it as good as the one that would replace it.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Race:
         return SystemScorer(world.config, world.labels, sheet=sheet)
 
     def replaces(self) -> Flags | None:
-        """Return which system (row) may replace which other system (column); None if only quality counts."""
+        """Return which system (row) may replace which other system (column); None if no limit is set."""
         if not self._limited:
             return None
         return may_replace(list(self._takes.values()), self._world.config.latency.jitter_ms)

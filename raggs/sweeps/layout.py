@@ -1,7 +1,7 @@
 """Build the document of a sweep's report: systems, recommendation, effects, and limits of the data.
 
 The screen shows only the information for a decision; `full` is everything, for sweep.md. This module computes nothing.
-Levels and steps without any effect are listed in one sentence.
+Levels and steps without any effect are named in sentences instead of tables.
 """
 
 from __future__ import annotations
@@ -227,8 +227,9 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
 
 
 def rivals(report: SweepReport) -> Iterator[str]:
-    """Yield sentences on the maximum number of systems named that unjudged passages could put before the choice, and on
-    how to get these passages judged.
+    """Yield sentences on the first `MAX_NAMED_RIVALS` systems that unjudged passages could put before the choice, or
+    across
+    the limit on quality. Also say how to get these passages judged.
     """
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
     for name, part in [*found.items()][:MAX_NAMED_RIVALS]:
@@ -338,7 +339,7 @@ def _of_measures(report: SweepReport, titles: Sequence[str]) -> Iterator[Legend]
 
 
 def lay_out_plan(plan: SweepPlan) -> ReportDocument:
-    """Return the document of a dry run: number of systems, and the expected cost."""
+    """Return the document of a dry run: number of systems, and the maximum cost."""
     left = plan.lists - plan.kept
     sentences = [
         f"{plural(len(plan.systems), 'system')} on {plural(plan.questions, 'query')} and "
@@ -354,7 +355,7 @@ def lay_out_plan(plan: SweepPlan) -> ReportDocument:
 
 
 def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
-    """Return the systems by name if they are few, otherwise the levels of each axis."""
+    """Return the section with the systems by name if they are few, otherwise with the levels of each axis."""
     if len(plan.systems) <= MAX_SYSTEMS or not plan.axes:
         return Section("Systems", tuple(sentences), Table.of(["system"], [[name] for name in plan.systems]))
     varied = {axis: levels for axis, levels in plan.axes.items() if len(levels) > 1 or axis == SINGLE_SYSTEMS_AXIS}
@@ -365,7 +366,7 @@ def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
 
 
 def _bill(plan: SweepPlan) -> Table | None:
-    """Return the section on paid calls. If there are many parts, they are grouped by kind and model."""
+    """Return the table of paid calls. If there are many parts, they are grouped by kind and model."""
     by_kind: dict[tuple[str, str], list[PlanLine]] = {}
     for line in plan.paid:
         kind = line.what if len(plan.paid) <= MAX_SYSTEMS else FIGURE.split(line.what)[0]

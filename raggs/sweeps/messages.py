@@ -44,7 +44,7 @@ def ms(value: float) -> str:
 
 
 def usd(value: float) -> str:
-    """Return USD per 1000 queries as text."""
+    """Return an amount in USD as text."""
     return f"${value:,.2f}" if value >= WHOLE_USD[0] or value == 0 else f"${value:.2g}"
 
 
@@ -190,8 +190,8 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
 def other_limit_sentences(
     points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None
 ) -> list[str]:
-    """Return sentences on the systems that would be chosen under other limits on one axis. Systems equal to the choice
-    are omitted.
+    """Return sentences on the systems that would be chosen under other limits on one axis: the last `MAX_SHOWN_EQUALS`
+    ranges of limits. Systems equal to the choice are omitted.
 
     Args:
         other: the limit on the other axis, which is unchanged.

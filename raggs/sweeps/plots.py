@@ -81,7 +81,9 @@ def _quality(measure: str) -> Figure:
 
 
 def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
-    """Plot quality over latency or cost, with the front joined and named, the choice ringed and the limits marked."""
+    """Plot quality over latency or cost. The front is joined, its first systems are named, the choice is ringed and the
+    limits are marked.
+    """
     measure, ordered = report.quality[0], best_first(report)
     folded, quality = fold_similar_systems(report, ordered), _quality(report.quality[0])
     rows = [row for row in ordered if row.name not in folded]
@@ -221,7 +223,7 @@ def table_csv(report: SweepReport) -> str:
 
 
 def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
-    """Return the titles, then one row per system; None if unknown."""
+    """Yield the titles, then one row per system; None if unknown."""
     axes = sorted({axis for row in report.systems for axis in row.levels})
     yield ["system", *axes, "on_front", *(title for title, _ in _figures(report, report.systems[0]))]
     for row in report.systems:

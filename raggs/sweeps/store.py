@@ -173,7 +173,7 @@ class SweepStore:
         """Return the lists of a finished system.
 
         Raises:
-            NotFoundError, DataError: the file cannot be read, or is outside the folder.
+            NotFoundError, DataError: the system is unfinished, the file cannot be read, or an external run has changed.
         """
         if row.file is None:
             raise DataError(f"{row.name} is unfinished", where=self.folder, remedy="run the sweep again")
@@ -196,7 +196,7 @@ class SweepStore:
         """Write the chunkings, and the positions of chunks that lists and grades need.
 
         Args:
-            atlas: all chunkings; None with a single one, for which nothing is written.
+            atlas: all chunkings; None with a single one, for which existing files are deleted.
             shown: by chunking, the passages that systems return.
         """
         with disk(self.folder, REMEDY):

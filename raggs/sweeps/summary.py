@@ -26,14 +26,14 @@ FLAGS: Mapping[str, str] = {"latency_ms": "--slo", "usd_per_1k": "--max-usd-per-
 
 @dataclass(frozen=True)
 class BrokenLimit:
-    """A limit that a system exceeds.
+    """A limit that a system does not meet.
 
     Attributes:
         flag: the option that changes the limit.
-        value: the system's value, with its unit.
+        value: the system's value, with its unit; "unknown" if it is not known.
         limit: the limit, with its unit.
         needed: the value for the option with which the system meets the limit.
-        excess: the distance from the limit, as a share of it.
+        excess: the distance from the limit, as a share of it; infinite if the value is not known.
     """
 
     flag: str
@@ -163,8 +163,9 @@ def _is_less(one: float | None, other: float | None) -> bool:
 
 
 def _nearest(report: SweepReport) -> tuple[SystemRow, Sequence[BrokenLimit]] | None:
-    """Return the system that misses the limits by the smallest share, and the limits that it misses; None if a system
-    meets all limits.
+    """Return the system that misses the limits by the smallest share, and the limits that it misses. Return None if a
+    system
+    meets all limits, or if no such share is known.
     """
     if report.choice.winner is not None:
         return None
@@ -201,7 +202,9 @@ def _round_up(value: float) -> float:
 
 
 def front_table(report: SweepReport, chars: int | None = None, *others: str) -> Table | None:
-    """Return the systems on the front, the chosen one first and marked, then the best; None if no system was measured.
+    """Return up to `MAX_ROWS` systems on the front, the chosen one first and marked, then the best; None if no system
+    was
+    measured.
 
     Args:
         chars: maximum length of a name; None: names are not shortened.

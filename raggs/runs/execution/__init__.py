@@ -2,8 +2,8 @@
 
 An execution backend decides where the queries of a stage are processed. The results are the same with every backend.
 
-Always, exactly one process writes the run's folder and manages the rest of the run: the manifest, the journal, the
-answer cache, the budget, the rate limits and the API keys.
+Always, exactly one process writes the run's files and manages the rest of the run: the manifest, the journal, the
+answer cache, the budget, the rate limits and the API keys. Other processes write only temporary files in its folder.
 
 `LocalExecution` does all work in this process.
 """

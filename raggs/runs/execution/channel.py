@@ -303,8 +303,9 @@ class WorkerChannel:
         send: sends a message to the client; called from the shard's thread.
         mailbox: receives the answers.
         wanted: returns whether the result of the shard is still needed.
-        silence_s: seconds without a message from the client after which the worker stops. knock_s: seconds before the
-        first message (hello) is repeated. They are doubled each time, up to `LONGEST_HELLO_S`.
+        silence_s: seconds without a message from the client after which the worker stops.
+        knock_s: seconds before the first message (hello) is repeated. They are doubled each time, up to
+            `LONGEST_HELLO_S`.
     """
 
     def __init__(

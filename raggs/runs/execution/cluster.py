@@ -175,7 +175,7 @@ def quiet(*packages: str) -> Iterator[None]:
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
     """Block Ctrl-C inside the ``with`` statement. Threads and processes that are started there, and their children,
-    never receive Ctrl-C.
+    never receive Ctrl-C. On Windows, nothing is blocked.
 
     Only the client receives Ctrl-C, and it stops these processes in an orderly way.
     """

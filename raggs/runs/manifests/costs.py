@@ -228,14 +228,18 @@ class RunCost:
 
     @property
     def estimated_usd(self) -> float | None:
-        """Estimated maximum cost of the run if no answer were cached, in USD; None if a price is unknown."""
+        """Estimated maximum cost of the run if no answer were cached, in USD; None if a price is unknown or nothing was
+        estimated.
+        """
         if not self.estimates or any(line.usd is None for line in self.estimates):
             return None
         return sum(line.usd or 0.0 for line in self.estimates)
 
     @property
     def expected_usd(self) -> float | None:
-        """Expected cost of the run if no answer were cached, in USD; None if a price is unknown."""
+        """Expected cost of the run if no answer were cached, in USD; None if a price is unknown or nothing was
+        estimated.
+        """
         if self.estimated_usd is None:
             return None
         return sum(line.expected_usd or 0.0 for line in self.estimates)
