@@ -1,6 +1,6 @@
 """Comparison of chunkers by the characters that answer questions, and pages that show how documents are chunked.
 
-comparing   chunk all documents, search the chunks, and score them by reference excerpts (`raggs.metrics.spans`)
+comparing   search the chunks of all documents, and score them by reference excerpts (`raggs.metrics.spans`)
 cuts        show the chunks of a corpus, and the sentences that chunk boundaries split
 documents   read documents, chunk them, and measure the time that chunking takes
 questions   locate the reference excerpts of questions in the documents, and check them

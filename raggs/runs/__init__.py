@@ -1,6 +1,6 @@
 """Runs on disk: decide what has to run, run it, and store the results.
 
-plan        decide which stages run, and why: pure functions of locks and hashes
+plan        decide which stages run, and why, from locks and hashes
 runner      run stages, validate their records and commit them
 events      events that the runner reports
 partial     finish a run whose budget is used up, or continue a stopped stage

@@ -115,7 +115,7 @@ def probe(
 
 
 def _without_near_duplicates(world: SweepContext, passages: Passages, docs: Sequence[str]) -> list[Passage]:
-    """Return the passages of some ids. If the sweep sets `duplicates`, omit near-duplicates of better ones."""
+    """Return the passages of some ids. Unless `duplicates` is null, near-duplicates of better ones are omitted."""
     found, likeness = passages.get(docs), world.config.duplicates
     read = [found[doc] for doc in docs]
     if likeness is None:

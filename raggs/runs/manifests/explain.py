@@ -69,6 +69,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
             nothing to rank, or the ranking was made by another version of raggs.
         UsageError: the run omits ranking.
         AuditError: the entries of the journal are missing or contradictory.
+        DataError: the settings or the records of the query are invalid.
     """
     lock, part = run.manifest.stages.get("rank"), next((part for part in run.parts if part.stage == "rank"), None)
     if lock is None and part is None:

@@ -83,7 +83,10 @@ def order_lines(found: Explanation) -> Iterator[str]:
 
 
 def against_next(found: Explanation, place: int) -> str:
-    """Return the probability that a passage is better than the next one, and the batches for and against it."""
+    """Return the probability that a passage is better than the next one, and the batches for and against it; empty for
+    the
+    last passage.
+    """
     order = found.ranking.order
     if place + 1 == len(order):
         return ""
