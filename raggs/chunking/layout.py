@@ -54,8 +54,7 @@ MAX_NOTE = 160  # maximum characters of the note in the default output
 
 def best_system(report: ChunkReport) -> ChunkSystemPart | None:
     """Return the system with the highest mean IoU at the first numeric cutoff, or at the first cutoff if none is
-    numeric.
-    Return None if IoU is undefined for all questions.
+    numeric. Return None if IoU is undefined for all questions.
     """
     return next(iter(_by_iou(report)), None)
 

@@ -403,8 +403,7 @@ class Runner:
 
     def _outdated(self, manifest: RunManifest) -> bool:
         """Return whether the manifest must be written again although no stage ran: it has other facts, another format,
-        or an
-        edited configuration.
+        or an edited configuration.
 
         If only the command line, the working directory or the budget differs, the manifest is not written again.
         Signatures and golden.lock files therefore stay valid. A manifest with any other edit is not written again
@@ -419,8 +418,7 @@ class Runner:
 
     def _expecting(self, manifest: RunManifest, stage: AnyStage) -> RunManifest:
         """Return the manifest with the estimated cost of the whole run. The estimate is written with the next lock, or
-        earlier if
-        a stage that calls a model has no lock yet.
+        earlier if a stage that calls a model has no lock yet.
 
         Resumed and finished stages keep the estimate from their start.
         """

@@ -36,8 +36,7 @@ OF_VERSION = frozenset({"raggs"})  # These fields depend on the version of raggs
 
 def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
     """Return all findings, the number of checked records, and notes on checks that were not possible. If a file cannot
-    be
-    read, return only this finding, and 0 records.
+    be read, return only this finding, and 0 records.
     """
     store = SweepStore(folder)
     try:
@@ -112,8 +111,7 @@ def _report_findings(
     store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
 ) -> Iterator[AuditFinding | None]:
     """Compute the report again from the lists and the golden set, and yield the differences. Yield None, once, if the
-    golden
-    set no longer exists or has other judgments.
+    golden set no longer exists or has other judgments.
     """
     config, stored = _config(manifest), store.report()
     if not config.golden.exists():

@@ -368,8 +368,7 @@ def _terms(report: SweepReport, full: bool) -> Iterator[Legend]:
 
 def frontiers_section(report: SweepReport, full: bool) -> Section | None:
     """Return the section with the front and the choice for each latency limit, side by side. Unless `full`, limits with
-    the
-    same front and choice become one sentence. Return None without latency limits or latencies.
+    the same front and choice become one sentence. Return None without latency limits or latencies.
     """
     parts = report.frontiers
     limits = [part.slo_ms for part in parts if part.slo_ms is not None]
@@ -410,8 +409,7 @@ def _place(row: SystemRow, part: FrontierPart) -> str | None:
 
 def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
     """Return all systems, best first. Unless `full`, return only the choice, the front and the best other systems,
-    without
-    repeated figures, and at most `MAX_SHOWN_SYSTEMS`.
+    without repeated figures, and at most `MAX_SHOWN_SYSTEMS`.
     """
     ordered = best_first(report)
     if full:

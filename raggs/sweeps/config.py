@@ -113,9 +113,7 @@ ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
 
 
 class Axes(Settings):
-    """Axes of the grid: every valid combination of levels that is not excluded is a system. Equal combinations are
-    one.
-    """
+    """Axes of the grid: every distinct valid combination of levels is a system, except excluded ones."""
 
     chunker: AddedLater[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_chunker_levels)]] = Field(
         (None,),

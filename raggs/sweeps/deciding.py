@@ -287,8 +287,7 @@ def _inconclusive(
     chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty | None, jitter: float
 ) -> dict[str, UnjudgedPart]:
     """Return the systems within the limits that could rank before the choice if unjudged passages were judged. With a
-    limit
-    on quality, see `_inconclusive_target`.
+    limit on quality, see `_inconclusive_target`.
     """
     first = chosen.winner
     if doubts is not None and chosen.limits.quality is not None:

@@ -258,8 +258,7 @@ def _comparisons(
     doubts: SweepUncertainty | None,
 ) -> tuple[ComparisonPart, ...]:
     """Compare each system with the baseline on the primary measure, with Holm's correction over these systems. With
-    more than
-    `MAX_COMPARED_SYSTEMS`, compare only the front.
+    more than `MAX_COMPARED_SYSTEMS`, compare only the front.
     """
     baseline = decision.baseline
     if baseline is None or baseline not in values:
@@ -292,8 +291,7 @@ def _contributions(
     rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
 ) -> tuple[UniqueContributionPart, ...]:
     """Return the scores without unique contributions. They are empty for measures by references, which do not depend on
-    a
-    pool, and if there are no `hits`.
+    a pool, and if there are no `hits`.
     """
     return () if is_reference(measure) else unique_contributions(rows, hits, measure, max(config.cutoffs))
 
@@ -307,8 +305,7 @@ def _cut_notes(
 
 def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> Iterator[str]:
     """Yield sentences on the systems that halving kept because unjudged passages could reverse the result, and on how
-    to get
-    these passages judged.
+    to get these passages judged.
     """
     kept = [row for row in rows if row.undecided]
     yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:MAX_NAMED_SYSTEMS])

@@ -60,8 +60,7 @@ class SweepUncertainty:
     @classmethod
     def of(cls, measure: str, shown: Mapping[str, ShownPassages | None], golden: Path) -> SweepUncertainty | None:
         """Return the bounds of a sweep over a golden set; None if the measure does not depend on its judgments, or if
-        unjudged
-        passages carry no information.
+        unjudged passages carry no information.
         """
         known = {name: each for name, each in shown.items() if each is not None}
         return None if is_reference(measure) or not known else cls(measure, known, golden_remedy(golden))
@@ -80,8 +79,7 @@ class SweepUncertainty:
 
     def mean_ends(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
         """Return the bounds of the mean difference over pairs of systems, first minus second; None if there are no
-        unjudged
-        passages.
+        unjudged passages.
         """
         if len(pairs) > MAX_PAIRS:
             return self._widest(pairs)
@@ -172,8 +170,7 @@ class SweepUncertainty:
 
     def _widest(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
         """Return bounds that are valid for any grades: every query may have any difference. Return None if there are no
-        unjudged
-        passages.
+        unjudged passages.
         """
         named = parse_measure(self.measure)
         tops = {name: self.shown[name].top for pair in pairs for name in pair if name in self.shown}

@@ -90,8 +90,7 @@ class RetrievalStack:
 @dataclass(frozen=True)
 class SystemGrid:
     """The systems, in the order of the axes, then those of `systems`. `left_out` has a sentence for each kind of
-    omitted
-    combination.
+    omitted combination.
     """
 
     systems: tuple[RetrievalStack, ...]

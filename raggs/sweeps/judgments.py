@@ -100,8 +100,7 @@ class Excerpts:
 
 def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
     """Return the grades of some queries. If a query is removed, the uncertainty of the grades is dropped, because it is
-    for
-    the whole set.
+    for the whole set.
     """
     qrels, wanted = judgments.qrels, set(qids)
     kept = tuple(qid for qid in qrels.qids if qid in wanted)

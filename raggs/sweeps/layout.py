@@ -228,8 +228,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
 
 def rivals(report: SweepReport) -> Iterator[str]:
     """Yield sentences on the first `MAX_NAMED_RIVALS` systems that unjudged passages could put before the choice, or
-    across
-    the limit on quality. Also say how to get these passages judged.
+    across the limit on quality. Also say how to get these passages judged.
     """
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
     for name, part in [*found.items()][:MAX_NAMED_RIVALS]:

@@ -159,8 +159,7 @@ class SystemCosts:
 
     def _paid(self, stage: str, model: str) -> float:
         """Return the cost of 1,000 answers of a model for one part in USD, according to the ledger; 0 if it has no
-        answers.
-        Cached answers count with their original cost.
+        answers. Cached answers count with their original cost.
         """
         usd, answers = 0.0, 0
         for line in read_torn(self._world.ledger, LedgerLine, LEDGER_REMEDY):
@@ -278,8 +277,7 @@ class SystemMeasurement:
 
     def make(self) -> None:
         """Make the lists of every system that was not dropped, and time each one directly afterwards (first round).
-        External
-        runs are not timed.
+        External runs are not timed.
         """
         for done, each in enumerate(self.measured):
             self._world.hear(BuildProgress("systems", done, len(self.measured)))
@@ -504,8 +502,7 @@ def _count_reranking(
     measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, reranker: Reranker, llm: DryRunLLM
 ) -> None:
     """Count the lists to rerank. If passages may have been paid for in other calls, also count the calls that only
-    measure
-    latency.
+    measure latency.
     """
     asked, passages = [query.text for query in world.queries.values()], world.passages_of(system.chunker)
 

@@ -170,8 +170,7 @@ class SystemParts:
 
     def _recalled(self, rewrite: AdapterConfig) -> bool:
         """Return whether the rewritten queries need no paid call: the rewriter calls no model, or an earlier sweep
-        stored the
-        queries. Stored queries are loaded.
+        stored the queries. Stored queries are loaded.
         """
         if not self._world.workspace.rewriter(rewrite).models:
             return True
@@ -186,8 +185,7 @@ class SystemParts:
 
     def candidates(self, system: RetrievalStack) -> Lists:
         """Return the first k passages of a system's list for each query. Several lists are fused. With routed depth, k
-        depends on
-        the query.
+        depends on the query.
         """
         if (router := self.router(system)) is not None:
             return router.lists

@@ -1,7 +1,7 @@
 """Rerankers over all queries, fitted weights, and systems whose depth depends on the query.
 
-Providers are called concurrently. The setting `duplicates` skips near-duplicates. A weight `fit` is fitted on half
-of the queries for the other half, and vice versa, so no query is scored with a weight that it helped to choose. Of
+Providers are called concurrently. The setting `duplicates` skips near-duplicates. A weight `fit` is fitted on half of
+the queries for the other half, and vice versa, so no query is scored with a weight that it helped to choose. Of
 `WEIGHTS`, the best mean of the primary measure wins; of equal means, the smallest weight. The halves are drawn by a
 hash of the sweep's seed and the query id. The lists of each weight are stored, so an audit can repeat the choice.
 

@@ -164,8 +164,7 @@ def _is_less(one: float | None, other: float | None) -> bool:
 
 def _nearest(report: SweepReport) -> tuple[SystemRow, Sequence[BrokenLimit]] | None:
     """Return the system that misses the limits by the smallest share, and the limits that it misses. Return None if a
-    system
-    meets all limits, or if no such share is known.
+    system meets all limits, or if no such share is known.
     """
     if report.choice.winner is not None:
         return None
@@ -203,8 +202,7 @@ def _round_up(value: float) -> float:
 
 def front_table(report: SweepReport, chars: int | None = None, *others: str) -> Table | None:
     """Return up to `MAX_ROWS` systems on the front, the chosen one first and marked, then the best; None if no system
-    was
-    measured.
+    was measured.
 
     Args:
         chars: maximum length of a name; None: names are not shortened.

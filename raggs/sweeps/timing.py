@@ -253,8 +253,7 @@ class StepTimer:
 
     def note_paid(self, system: RetrievalStack) -> None:
         """Store the latencies of paid calls for a system's queries: from the ledger or from an earlier sweep. If
-        neither has
-        them, call the provider for up to `PROBES` queries.
+        neither has them, call the provider for up to `PROBES` queries.
         """
         for key, kind, what, stage, model in self._paid(system):
             if (key, 1) in self._known:
@@ -284,8 +283,7 @@ class StepTimer:
 
     def note_reranked(self, system: RetrievalStack, final: SystemOutput) -> None:
         """Store a reranker's latency for each query, as measured when it was called. If a paid reranker has too few
-        latencies,
-        call it again for up to `PROBES` queries.
+        latencies, call it again for up to `PROBES` queries.
         """
         key = self._reranking(system)
         if key is None or final.rerankings is None or (key, 1) in self._known or system.reranker is None:

@@ -5,8 +5,8 @@ Each chunking is a corpus in the workspace, whose passages, vectors and indexes 
 systems, sweeps and runs share them. The chunking of the golden set is recognised by the content of its passages. For
 every other chunking, the documents must contain each judged text at the position of its passage.
 
-External runs are never copied. A sweep of only external runs needs no corpus, unless it uses other chunks.
-Ties are ordered as in trec_eval, so that a run has the same scores as in `raggs eval`.
+External runs are never copied. A sweep of only external runs needs no corpus, unless it uses other chunks. Ties are
+ordered as in trec_eval, so that a run has the same scores as in `raggs eval`.
 """
 
 from __future__ import annotations
@@ -379,8 +379,7 @@ def llm_of(golden: Path) -> LLMSettings | None:
 
 def corpus_of(golden: Path) -> AdapterConfig | None:
     """Return the corpus of a golden set: the one in the manifest of its run, or else `corpus.jsonl` next to the labels.
-    Return
-    None if there is neither a run nor such a file.
+    Return None if there is neither a run nor such a file.
 
     Raises:
         DataError: the manifest records no valid corpus.

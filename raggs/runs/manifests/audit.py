@@ -488,8 +488,8 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
 
 
 def _at_lock_line(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
-    """Return a finding about a lock, or about a stage's configuration, with the number of the line at which this
-    part starts.
+    """Return a finding about a lock, or about a stage's configuration, with the number of the line at which this part
+    starts.
     """
     if finding.file != MANIFEST or finding.line is not None:
         return finding

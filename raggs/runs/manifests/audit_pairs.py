@@ -43,8 +43,7 @@ PART_SETTINGS = {
 
 def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
     """Yield findings about contradictions, for vectors and for lists only the first one. Files in `damaged` are not
-    read. For
-    a pipeline other than golden, only the claimed lines of the ledger are compared.
+    read. For a pipeline other than golden, only the claimed lines of the ledger are compared.
     """
     locks = {name: run.manifest.stages[name] for name in run.pipeline.order if name in run.manifest.stages}
     yield from _bookings(locks)

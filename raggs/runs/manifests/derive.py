@@ -305,8 +305,7 @@ def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterat
 
 def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
     """Recompute the artifacts of every stage. Yield the first difference of each artifact, problems with the journal,
-    and
-    violated invariants. Stages that read or wrote `damaged` files are skipped.
+    and violated invariants. Stages that read or wrote `damaged` files are skipped.
     """
     for name in DERIVATIONS:
         lock = run.manifest.stages.get(name)

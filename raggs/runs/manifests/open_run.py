@@ -111,8 +111,7 @@ class OpenedRun:
     @property
     def config_file(self) -> Path:
         """Path of the run's configuration file, relative to the current folder. If the file no longer exists, only its
-        name. If
-        the manifest names no file, the placeholder `CONFIG`.
+        name. If the manifest names no file, the placeholder `CONFIG`.
         """
         if (stated := self.manifest.config_file) is None:
             return UNKNOWN_CONFIG

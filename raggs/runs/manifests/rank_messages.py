@@ -84,8 +84,7 @@ def order_lines(found: Explanation) -> Iterator[str]:
 
 def against_next(found: Explanation, place: int) -> str:
     """Return the probability that a passage is better than the next one, and the batches for and against it; empty for
-    the
-    last passage.
+    the last passage.
     """
     order = found.ranking.order
     if place + 1 == len(order):

@@ -327,8 +327,7 @@ class LedgerReader:
 
     def mark(self, known: LedgerMark) -> LedgerMark:
         """Return a new mark. Return the last mark if the ledger does not match `known`, or if `expect` found more
-        lines. When
-        this returns, everything that a new mark covers is on disk.
+        lines. When this returns, everything that a new mark covers is on disk.
 
         Raises:
             OSError: the file cannot be read or written.
@@ -390,8 +389,7 @@ def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
 
 def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
     """Return the first line after a mark and its problem, or None if there is no such line or the ledger does not match
-    the
-    mark. Call this only if no stage is running.
+    the mark. Call this only if no stage is running.
     """
     if not path.is_file() or path.stat().st_size <= mark.bytes or not fits_mark(path, mark):
         return None
@@ -489,8 +487,7 @@ class RunStore:
 
     def save(self, manifest: RunManifest) -> None:
         """Write the manifest with a new seal. The seal covers all current lines of the ledger, unless the ledger does
-        not match
-        its last mark.
+        not match its last mark.
         """
         known = manifest.seal.ledger if manifest.seal else LedgerMark()
         data = manifest_bytes(sealed(manifest, self.account.mark(known)))
@@ -568,8 +565,7 @@ class RunStore:
 
     def first_edited_line(self, artifact: str) -> int | None:
         """Return the number of the first changed line. Return None if no line changed, or if the file or its checksums
-        are
-        missing.
+        are missing.
         """
         sums, path = self.line_sums(artifact), self.path(artifact)
         if sums is None or not path.is_file():
