@@ -48,7 +48,7 @@ class SweepUncertainty:
 
     Attributes:
         measure: the primary measure.
-        shown: top of the lists by system. A system that is missing here has no unjudged passage in its top.
+        shown: top of the lists by system. For a system that is missing here, unjudged passages carry no information.
         remedy: how the user can get the passages judged.
     """
 
@@ -78,8 +78,8 @@ class SweepUncertainty:
         return self._known[pair]
 
     def mean_ends(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
-        """Return the bounds of the mean difference over pairs of systems, first minus second; None if there are no
-        unjudged passages.
+        """Return the bounds of the mean difference over pairs of systems, first minus second, negated if lower is better.
+        Return None if there are no unjudged passages.
         """
         if len(pairs) > MAX_PAIRS:
             return self._widest(pairs)

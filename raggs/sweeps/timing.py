@@ -205,7 +205,8 @@ def _draws(rng: np.random.Generator, size: int, draws: int) -> Floats:
 
 
 RUNFILE = "runfile"  # An external run has an unknown latency.
-PROBES = 10  # number of calls that only measure latency, if answers are cached or came from calls of another size
+# maximum number of calls that only measure latency, if answers are cached or came from calls of another size
+PROBES = 10
 
 
 @dataclass(frozen=True)
