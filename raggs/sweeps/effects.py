@@ -78,8 +78,8 @@ class SweepUncertainty:
         return self._known[pair]
 
     def mean_ends(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
-        """Return the bounds of the mean difference over pairs of systems, first minus second, negated if lower is better.
-        Return None if there are no unjudged passages.
+        """Return the bounds of the mean difference over pairs of systems, first minus second; negated if lower is
+        better. Return None if there are no unjudged passages.
         """
         if len(pairs) > MAX_PAIRS:
             return self._widest(pairs)
