@@ -35,10 +35,11 @@ from raggs.runs.manifests.store import RunStore
 class LedgerSum(Spending):
     """Sum of ledger lines. Corrections (`repaired`) are not included, because the ledger does not contain them.
 
-    `failed` counts calls without an answer. `perhaps_usd` is the maximum cost of calls that timed out; it is part of
-    `usd`. `saved_usd` is what cached answers would have cost, except answers that this run itself had paid for.
-    `seconds` is the latency of the last attempts, summed over all uncached calls. `unknown` counts calls that may have
-    been billed, for at most `unknown_usd`.
+    `failed` counts calls without an answer. `perhaps_usd` is the part of `usd` for calls that were sent but not
+    answered. It is their maximum cost if USD are limited or the outcome is unknown, otherwise their likely cost.
+    `saved_usd` is what cached answers would have cost, except answers that this run itself had paid for. `seconds` is
+    the latency of the last attempts, summed over all uncached calls. `unknown` counts calls that may have been billed,
+    for at most `unknown_usd`.
     """
 
     answered: int = 0
