@@ -119,9 +119,9 @@ def evaluate(
         seed: random seed of the bootstrap intervals.
 
     Raises:
-        DataError: a grade is outside the scale, a score is not finite, a passage is duplicated, or there is no common
-            query.
-        UsageError: a measure is unknown.
+        DataError: a grade is outside the scale, a score is not finite, a passage is duplicated, there is no common
+            query, or a measure is not defined on the judgments.
+        UsageError: a measure is unknown, or its name is not valid (see `parse_measure`).
     """
     labels = _qrels(qrels, binary_at, gains, scale)
     system = run if isinstance(run, Run) else Run.of(run)

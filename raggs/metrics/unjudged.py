@@ -3,10 +3,10 @@
 Bounds of a difference (`difference_ends`): the smallest and largest value of each query that labels of unjudged
 passages allow, for one system or for the difference of two. Each unjudged passage in the top k of a system may get any
 grade of the scale. A passage that both systems retrieve gets the same grade in both. A passage with a new grade also
-counts in the ideal list, as every judged passage does. The bounds are exact for sums of weights (`Linear`: precision,
-recall, ndcg, ra_nwg, ...), for mrr and hit, and for map, if a query has few unjudged passages. In other cases, the
-bounds are never too narrow, but may be too wide: up to the range of the measure. A query without unjudged passages
-keeps its value.
+counts in the ideal list, as every judged passage does. The bounds are exact for mrr and hit. They are exact for sums of
+weights (`Linear`: precision, recall, ndcg, ra_nwg, ...) and for map, if a query has few unjudged passages. In other
+cases, the bounds are never too narrow, but may be too wide: up to the range of the measure. A query without unjudged
+passages keeps its value.
 
 Bounds of a score (`unjudged_bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
 Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal
@@ -19,9 +19,9 @@ label. Labels and queries are resampled together, so the interval covers both ki
 narrower than the interval over queries.
 
 Effects of single labels (`flip_effects`): the change of each query's value if one label were different, to plan human
-labels. Queries are independent, so each pass over the data relabels one passage of every query. The number of passes
-is the number of passages of the largest query. This works for every measure, because each pass is an ordinary
-evaluation.
+labels. Queries are independent, so each pass over the data relabels one item (a passage, or near-duplicates) of every
+query. The number of passes is the number of items of the largest query times the number of grades. This works for every
+measure, because each pass is an ordinary evaluation.
 """
 
 from __future__ import annotations
@@ -241,9 +241,10 @@ class _Bounder:
     # --- sums of weights ------------------------------------------------------------------------------------------
 
     def _linear(self, measure: Linear, group: _OpenQueries) -> DifferenceBounds | None:
-        """Return exact bounds by enumerating how many unjudged passages get each grade.
+        """Return bounds by enumerating how many unjudged passages get each grade; exact if they can be enumerated.
 
         For each enumeration, the passages with the largest effect on the difference get the best (or worst) grades.
+        With too many combinations, return the bounds of `_coarse`, or None if weights depend on the query.
         """
         qrels, holes = self._hits.qrels, group.ours.shape[1]
         table = measure.table(qrels)
@@ -325,7 +326,7 @@ class _Bounder:
     # --- average precision ----------------------------------------------------------------------------------------
 
     def _precisions(self, group: _OpenQueries) -> DifferenceBounds | None:
-        """Return bounds for map over all choices of relevant unjudged passages.
+        """Return bounds for map over all choices of relevant unjudged passages; None if there are too many choices.
 
         The sum of precisions is a quadratic form of the choice.
         """

@@ -1,10 +1,11 @@
 """Comparison of a system with a baseline: interval, tests and verdict.
 
 A verdict "better" or "worse" needs two conditions: the interval of the mean difference excludes 0, and the p value,
-corrected over all systems compared, is below alpha. "Equivalent" means that the interval is within a margin of
-negligible differences. In other cases, the verdict is "inconclusive". It comes with the number of queries that would
-make the observed difference significant if it were the true difference. If unjudged passages could reverse a verdict
-(`could_reverse`), the verdict is "unjudged": inconclusive until these passages are judged.
+corrected over all systems compared, is below alpha. "Equivalent" means that neither is the case, that the interval is
+within a margin of negligible differences, and that there are enough queries for a significant result. In other cases,
+the verdict is "inconclusive". It comes with the number of queries that would make the observed difference significant
+if it were the true difference. If unjudged passages could reverse one of the first three verdicts (`could_reverse`),
+the verdict is "unjudged": inconclusive until these passages are judged.
 
 Tests use paired differences, one per query. Effect size, power and Holm's correction complete the tests. The
 randomisation test comes first. It assumes only that, under the null hypothesis, each of the two scores could have come
@@ -161,10 +162,12 @@ def t_test(differences: Floats) -> float:
 
 
 def wilcoxon_test(differences: Floats) -> float:
-    """Return the two-sided p of Wilcoxon's signed-rank test on the non-zero differences; 1 if all differences are 0.
+    """Return the two-sided p of Wilcoxon's signed-rank test on the non-zero differences.
 
-    With up to 20 non-zero differences, the test is exact even with ties: all sign flips of the ranks are enumerated.
-    (For ties, scipy would need most of a second.)
+    The result is 1 if all differences are 0, and NaN if there are no differences. With up to 20 non-zero differences,
+    the
+    test is exact even with ties: all sign flips of the ranks are enumerated. (For ties, scipy would need most of a
+    second.)
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:
@@ -280,6 +283,7 @@ def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: D
     All verdicts and gates use this function. The statement is evaluated again with every difference at its smallest,
     and with every difference at its largest. A query whose difference is undefined now, but could become defined, is
     included only if it pulls in the evaluated direction: below or at 0 for the smallest, above or at 0 for the largest.
+    A difference without a finite bound can change every statement.
 
     Args:
         says: the statement, as a function of the differences per query (NaN if undefined).
@@ -332,9 +336,9 @@ class Comparison:
         wins, ties, losses: number of queries on which the system is better than, equal to or worse than the baseline.
         verdict: verdict for the system, not the baseline.
         negligible: whether the interval is within the margin; a significant difference may also be negligible.
-        queries_needed: number of queries that would detect the observed difference with a power of 80%; None for a
-            difference of 0. If the verdict is "inconclusive", this number exceeds the number of queries
-            compared.
+        queries_needed: number of queries that would detect the observed difference with a power of 80%, at the level
+            alpha divided by the number of systems. None for a difference of 0, for fewer than two pairs, or if it was
+            not requested. If the verdict is "inconclusive", this number exceeds the number of queries compared.
         stands: the verdict with unjudged passages counted as not relevant. It differs from `verdict` only if that is
             "unjudged".
     """

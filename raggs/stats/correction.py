@@ -10,11 +10,11 @@ query is
     z = sum_drawn w y / c  +  power * (sum_all w f - sum_drawn w f / c)  +  size * (sum_all w - sum_drawn w / c)
 
 Both brackets have the expectation 0 for any judge. So for any `power` and `size`, the mean of z estimates the
-mean by human labels of all passages without bias. Both factors are chosen to minimise the variance of z. A useless
-judge gets power 0 and does no harm. `size` corrects for drawing more or fewer passages than expected, as dividing by
-the number drawn would. Since the brackets have the expectation 0, the mean is the intercept of a regression of the
-first sum on them. The interval treats the queries as a sample of possible user queries. Passages of different queries
-must be drawn independently.
+mean by human labels of all passages without bias. Both factors are chosen to minimise the variance of z (with fewer
+than 10 queries, the power is 1). A useless judge gets power 0 and does no harm. `size` corrects for drawing more or
+fewer passages than expected, as dividing by the number drawn would. Since the brackets have the expectation 0, the mean
+is the intercept of a regression of the first sum on them. The interval treats the queries as a sample of possible user
+queries. Passages of different queries must be drawn independently.
 
 Ratios of means (`correct_ratio`) and means of any measure (`correct_values`): if randomly drawn queries have human
 labels for all passages, the query is the sampling unit. The query's value by human labels is paired with the value by
@@ -27,7 +27,7 @@ Random sampling (`draw`) selects items with known probabilities, on which estima
 has a permanent random number that depends only on the seed and the item's name (Brewer, Early and Joyce, 1972). Within
 each stratum (judge grade), the items with the smallest numbers are drawn. A stratum's number of drawn items grows with
 the square root of its size, so rare grades are sampled more densely. Within a stratum, all items have the same
-probability. A larger sample contains every smaller one, so a sample can be extended later.
+probability. A larger sample contains an earlier one that is given as `held`, so a sample can be extended later.
 
 Grade calibration (`calibrate`) maps each grade of the judge to the expected human grade. The map is learnt from
 passages with a judge grade and a human grade. The mean human grade per judge grade is shrunk towards the judge grade
@@ -173,7 +173,8 @@ def correct(totals: QueryTotals, *, power: float | None = None, confidence: floa
 
     Args:
         totals: sums of each query.
-        power: weight of the judge's labels; None chooses it from the data, 0 uses only human labels.
+        power: weight of the judge's labels; None chooses it from the data (1 with fewer than 10 queries), 0 uses only
+            human labels.
         confidence: confidence level of the interval, in 0..1.
     """
     machine = totals.judge - totals.judge_drawn
@@ -192,7 +193,7 @@ def correct(totals: QueryTotals, *, power: float | None = None, confidence: floa
 
 
 def are_chances_implausible(totals: QueryTotals) -> bool:
-    """Return whether the given sampling probabilities are certainly wrong.
+    """Return whether the given sampling probabilities are certainly wrong; False with fewer than 10 queries.
 
     The drawn weights, each divided by its probability, have an expected sum: the sum of all weights. If the two sums
     differ by more than four standard errors, the labelling was not finished, or drawn passages are missing.
@@ -214,7 +215,9 @@ class _Fit:
 
 
 def _best_power(people: Floats, machine: Floats, size: Floats) -> float:
-    """Return the power in 0..1 that minimises the variance of the mean, given the best `size`."""
+    """Return the power in 0..1 that minimises the variance of the mean, given the best `size`; 1 with fewer than 10
+    queries.
+    """
     if len(people) < MIN_LABELLED_QUERIES:
         return 1.0
     design = _design(len(people), [machine, size])
@@ -350,6 +353,8 @@ def sampling_numbers(seed: int, names: Iterable[str]) -> Floats:
 
 def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> RandomSample:
     """Draw a stratified random sample of items without replacement.
+
+    If `count` is below the number of strata, all items form one stratum.
 
     Args:
         stratum: shape (items,), number of each item's stratum.

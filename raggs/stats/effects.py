@@ -12,9 +12,9 @@ grid has many interactions, of which the strongest are selected. `clear` correct
 do not.
 
 A grid is rarely complete: some systems are excluded or fail, and some combinations are meaningless. So effects are
-based on matched systems that differ in one or two settings, never on means over different sets of systems. A system
-without a setting (a lexical search has no embedder) matches every level of this setting. Matching does not use the
-systems' scores.
+based on matched systems that differ in one or two settings, never on means over different sets of systems. For main
+effects, a system without a setting (a lexical search has no embedder) matches every level of this setting. Matching
+does not use the systems' scores.
 
 Leave-one-out: how much of a system's score comes from judgments that exist only because this system contributed to the
 pool? A golden set is biased towards the systems that contributed. The passages that only one of these systems found are
@@ -158,7 +158,7 @@ class LevelChange(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Standard error of the mean over queries."""
+        """Standard error of the mean over queries; infinite with fewer than two valid queries."""
         return float(self.valid.std(ddof=1)) / math.sqrt(self.queries) if self.queries > 1 else math.inf
 
     def is_clear(self, alpha: float, compared: int) -> bool:
@@ -246,8 +246,8 @@ class FigureEffect:
     Attributes:
         axis, before, after: the change of level.
         change: mean change over the pairs for which both values are known, in the unit of the quantity.
-        least, most: minimum and maximum change over the pairs.
-        pairs: number of matched pairs, at least 1.
+        least, most: minimum and maximum change over these pairs.
+        pairs: number of these pairs, at least 1.
     """
 
     axis: str
@@ -330,7 +330,7 @@ def main_shifts(systems: Sequence[LevelsByAxis], figures: Sequence[float | None]
     """Return the effects on a quantity with one value per system (None if unknown), without intervals.
 
     Raises:
-        ValueError: the number of figures is not the number of systems, or a figure is not finite.
+        ValueError: the number of figures is not the number of systems, or a figure is infinite.
     """
     row = np.array([math.nan if figure is None else figure for figure in figures], dtype=np.float64)
     matrix, grid = checked_values(row[:, None], len(systems)), LevelGrid.of(systems)

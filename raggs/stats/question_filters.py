@@ -438,7 +438,7 @@ def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int
         texts: texts of the documents. Every window contains at least one letter or digit.
         count: number of windows.
         seed: random seed of the order and of the later windows.
-        size: maximum size of a window in characters.
+        size: maximum size of a part in characters; a window may be longer, because its edges move.
 
     Returns:
         `count` windows, or none if no document contains a word.

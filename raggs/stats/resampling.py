@@ -305,7 +305,8 @@ class Winners:
     def told(self, *, equals: bool = False) -> str:
         """Return the summary sentence.
 
-        With `equals`, the first system stands for others that have the same value on every query.
+        With `equals`, the first system stands for others that have the same value on every query. The sentence mentions
+        them only if a single system wins.
         """
         drawn = f"of {self.draws:,} resamples of {self._asked}"
         if not self.shares:
