@@ -368,7 +368,7 @@ class AgreementEstimate:
 
     Attributes:
         value: NaN if the statistic is undefined.
-        low, high: bounds of the interval; NaN if there are too few cases.
+        low, high: bounds of the interval; NaN if there are too few cases, or if `value` is NaN.
     """
 
     value: float

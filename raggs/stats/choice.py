@@ -7,8 +7,10 @@ tied systems, the one with the smaller K is chosen, then the one with fewer toke
 (if the latencies differ by at least the jitter), cost, latency and name.
 
 The caller decides which systems count as tied with the best, because a test needs the values per query. For this, an
-`EquivalenceLookup` returns the systems that are statistically equivalent to a given one. Without it, only equal means
-are tied. To test whether a difference is statistically significant, use `raggs.stats.resampling.find_winners`.
+`EquivalenceLookup` returns the systems that are statistically equivalent to a given one. Dominated systems then remain
+candidates, because a dominated system may be tied with the best. Without a quality target, the first tie-breaker then
+is `Undominated`. Without the lookup, only equal means are tied. To test whether a difference is statistically
+significant, use `raggs.stats.resampling.find_winners`.
 """
 
 from __future__ import annotations
@@ -103,13 +105,15 @@ class Choice:
 
     Attributes:
         winner: the chosen system; None if no system is within the limits.
-        runner_up: the system that would be chosen without the winner.
+        runner_up: the system that would be chosen without the winner; None if there is no other within the limits.
         rule: the rule that selected the winner.
         limits: the limits that were applied.
         front: Pareto front of the systems within the limits.
         excluded: one entry for each system other than the winner, in the order of the candidates.
-        best: the system with the best quality within the limits; None with a quality target.
-        tied: names of the systems that are tied with `best`, including `best`, in the order of the candidates.
+        best: the system with the best quality within the limits; None with a quality target, or if no system is within
+            the limits.
+        tied: names of the systems that are tied with `best`, including `best`, in the order of the candidates; empty if
+            `best` is None.
     """
 
     winner: Candidate | None
@@ -139,12 +143,13 @@ def choose(
     """Choose a system under the limits.
 
     Args:
-        candidates: the systems, in any order. The first quality decides; the others count only in the front and in
-            `peers`.
+        candidates: the systems, in any order. The first quality decides; the others count only in the front, in the
+            efficiency of tied systems and in `peers`.
         limits: the limits. A system whose latency or cost is unknown violates a limit on it.
         jitter_ms: latencies closer than that count as equal in the front, among tied systems and with a quality target.
             Limits are compared without jitter.
         peers: returns the systems that are statistically equivalent to a given one; None: only equal means are tied.
+            With a quality target, `peers` only keeps dominated systems.
 
     Raises:
         ValueError: as for `find_front`.
@@ -351,7 +356,9 @@ class CandidateColumns:
         alive: Flags | None = None,
         peers: EquivalenceLookup | None = None,
     ) -> int:
-        """Return the row of the candidate that remains after all rules; limits and front are ignored.
+        """Return the row of the candidate that remains after all rules.
+
+        The front is ignored. No limit is checked, but a quality target selects the rules.
 
         Args:
             alive: candidates to choose from, at least one; None: all.
@@ -368,9 +375,10 @@ class CandidateColumns:
 class Undominated(NamedTuple):
     """Excludes a tied system if another tied system is no more expensive and no slower, and is cheaper or faster.
 
-    An unknown latency or cost may be any value. So a system with an unknown value excludes no other system. A system
-    with an unknown cost is excluded only by one whose cost is 0. A system with an unknown latency is excluded only by
-    one whose latency is below the jitter.
+    A latency or cost that is unknown for all tied systems is not compared. Otherwise, an unknown latency or cost may be
+    any value. So a system with an unknown value excludes no other system. A system with an unknown cost is excluded
+    only by one whose cost is 0. A system with an unknown latency is excluded only by one whose latency is below the
+    jitter.
     """
 
     cost: Floats

@@ -550,7 +550,7 @@ class Contrast:
         effect, effect_low, effect_high: the difference divided by the pooled standard deviation (Cohen's d); NaN
             if all values within the groups are equal.
         p: two-sided p of the permutation test; 1 if all values are equal.
-        corrected: p after Holm's correction over all groupings.
+        corrected: p after Holm's correction over all groupings, times the `family` of `contrasts`; at most 1.
         clear: whether the difference is significant: the interval excludes 0, and the corrected p is low enough.
     """
 

@@ -301,9 +301,9 @@ class DepthGain:
     Attributes:
         k, to: number of candidates before and after.
         quality: change of quality, in the unit of the measure; may be negative.
-        ms, usd_per_1k: additional latency and cost; None if unknown.
-        per_ms: quality gain per ms; None if the step takes no time or its latency is unknown.
-        per_usd: quality gain per USD per 1,000 queries; None if the step costs nothing or its cost is unknown.
+        ms, usd_per_1k: additional latency and cost, which may be negative; None if unknown.
+        per_ms: quality gain per ms; None if the step takes no additional time or its latency is unknown.
+        per_usd: quality gain per USD per 1,000 queries; None if the step has no additional cost or its cost is unknown.
         within_jitter: whether the latencies count as equal; `per_ms` is then not meaningful.
     """
 
@@ -408,7 +408,7 @@ class IndexDelta:
     Attributes:
         name: name of the index.
         quality: relative change of each measure, such as -0.12 for 12% less; None if the exact index has the value 0.
-        latency: relative change of the median latency; None if unknown.
+        latency: relative change of the median latency; None if a latency is unknown or that of the exact index is 0.
         loss: largest relative loss of any measure, 0 or more; None if no measure can be compared.
     """
 

@@ -97,8 +97,9 @@ class DroppedSystem:
     Attributes:
         name: name of the system.
         by: the best system on the queries seen, among the systems that may replace this one.
-        difference: mean of `by` minus mean of this system, over the queries seen; may be 0 if several systems lead.
-        evidence: natural logarithm of the capital of the test; at least ln(1 / error).
+        difference: mean of `by` minus mean of this system, over the queries seen, where a query that does not count has
+            the value 0. May be 0 or negative, because `evidence` may have peaked on earlier queries.
+        evidence: natural logarithm of the largest capital of the test so far; at least ln(1 / error).
     """
 
     name: str

@@ -88,9 +88,10 @@ def findings(
 
     Args:
         rules: the rules to apply.
-        measured: quantities by system or pair; a rule gives no finding if one of its quantities is missing.
+        measured: quantities by system or pair; a rule gives no finding if one of its quantities is missing, or has
+            values for too few questions.
         seed: random seed of the bootstrap.
-        confidence: simultaneous confidence of all intervals that one rule uses.
+        confidence: simultaneous confidence of the intervals of one quantity over all systems or pairs.
     """
     each = 1.0 - (1.0 - confidence) / max(1, len(measured))
     found: list[TraitFinding] = []
@@ -450,7 +451,9 @@ LEVEL_TRAITS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] =
 
 
 def traits_of(asked: Sequence[AnsweredQuery], weights: WordWeights) -> tuple[Trait, ...]:
-    """Return all traits that at least one question has and at least one lacks; see also `Trait.told`.
+    """Return the traits that at least one question has and at least one lacks; see also `Trait.told`.
+
+    Only levels with enough questions are traits, and only the most frequent of these.
 
     Args:
         asked: the questions.
@@ -477,7 +480,10 @@ def _number_traits(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iter
 
 
 def _level_traits(asked: Sequence[AnsweredQuery]) -> Iterator[Trait]:
-    """Yield one trait per level. Of two levels, only the rarer is a trait, because the other is its complement."""
+    """Yield one trait per level, for at most eight frequent levels with at least five questions.
+
+    Of two levels, only the rarer is a trait, because the other is its complement.
+    """
     for kind, name, knob, read in LEVEL_TRAITS:
         levels = [read(each) for each in asked]
         counts = Counter(filter(None, levels))

@@ -229,8 +229,8 @@ class Nerr11(Nerr8):
 class Compatibility(Measure):
     """Rank-biased overlap with the most similar ideal list: all passages with a gain, by descending grade.
 
-    The overlap is divided by the overlap of the ideal list with itself. With `normalize=0`, it is not divided, so that
-    even a short ideal list scores below 1.
+    The overlap is divided by the overlap of the ideal list with itself. With `normalize=0`, it is divided by the total
+    weight of the ranks, so that a list with more passages than the ideal list scores below 1.
     """
 
     NAME = "compat"
