@@ -86,9 +86,10 @@ class LabelImpact:
         return _differences(np.einsum("pg,pgsm->ms", self.beliefs[chosen], self.effects[chosen]) / self.queries)
 
     def variance(self, items: Flags | Ints | None = None) -> Floats:
-        """Return the variance of the differences due to the unknown human labels of `items` (None: all).
+        """Return an upper bound of the variance of the differences due to the unknown human labels of `items` (None:
+        all).
 
-        Shape (measures, systems, systems).
+        The bound is the sum of the mean squared changes. Shape (measures, systems, systems).
         """
         chosen = slice(None) if items is None else items
         effects, beliefs = self.effects[chosen], self.beliefs[chosen]
@@ -346,7 +347,7 @@ def order_holes(
         Passages sorted by worth, then by number of systems, then by query and doc_id.
 
     Raises:
-        ValueError: a weight is negative, all weights are 0, or no cutoff is given.
+        ValueError: a weight is negative, all weights are 0, no cutoff is given, or a cutoff is below 1.
     """
     if not cutoffs or min(cutoffs) < 1:
         raise ValueError(f"cutoffs must be one or more integers of at least 1, got {list(cutoffs)}")

@@ -28,7 +28,8 @@ from raggs.stats.front import JITTER_MS, Candidate, Front, check_candidates, eff
 
 # returns the names of the systems that are statistically equivalent to the named system
 EquivalenceLookup = Callable[[str], Collection[str]]
-# of two tied systems, the one with the longer prompt is excluded if the prompt is longer by at least this share
+# With an `EquivalenceLookup`, of two tied systems, the one with the longer prompt is excluded if the prompt is longer
+# by at least this share. Without the lookup, any longer prompt is excluded.
 TOKENS_APART = 0.05
 
 SelectionRule = Literal["best quality", "target reached"]
@@ -149,7 +150,6 @@ def choose(
         jitter_ms: latencies closer than that count as equal in the front, among tied systems and with a quality target.
             Limits are compared without jitter.
         peers: returns the systems that are statistically equivalent to a given one; None: only equal means are tied.
-            With a quality target, `peers` only keeps dominated systems.
 
     Raises:
         ValueError: as for `find_front`.

@@ -153,11 +153,12 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
 
 def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
     """Return, for each pair of systems, whether the row's system is certainly no more expensive and no slower than the
-    column's.
+    column's, up to the jitter of latency.
 
-    Shape (candidates, candidates). If it is, a better quality is enough to make the column's system superfluous under
-    any later limits; `halve` needs this. A cost or latency that is unknown for all systems is not compared. Other
-    unknown values may be anything, as in `dominates`.
+    Shape (candidates, candidates). If it is, a better quality makes the column's system superfluous; `halve` needs
+    this. Median latencies are compared. So under a latency limit, a system that is slower by less than the jitter, or
+    has a higher `tail_ms`, may not replace the other. A cost or latency that is unknown for all systems is not
+    compared. Other unknown values may be anything, as in `dominates`.
 
     Raises:
         ValueError: as for `find_front`.

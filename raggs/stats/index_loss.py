@@ -223,7 +223,8 @@ def differences(
 def deviations(indexes: Sequence[IndexSweep], level: float) -> Mapping[str, Mapping[str, Interval]]:
     """Return each index's deviation from the mean of all indexes, relative to the mean, by index and measure (Fig. 3).
 
-    Indexes for which the level is not bracketed are excluded. The result is empty with fewer than two indexes.
+    Indexes for which the level is not bracketed are excluded, and measures whose mean is 0 are omitted. The result is
+    empty with fewer than two indexes.
     """
     there = [each for each in indexes if at_level(each, level) is not None]
     if len(there) < 2:
@@ -379,7 +380,7 @@ def choose_delta(
         least: minimum number of answers per bin.
 
     Returns:
-        None if the highest bin is below `near`, or if no bin has enough answers.
+        None if the highest bin with enough answers is below `near`, or if no bin above 0 has enough answers.
     """
     chosen: float | None = None
     for each in sorted(bins, key=lambda found: -found.recall):

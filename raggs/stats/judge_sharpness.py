@@ -100,13 +100,13 @@ def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> Sharp
 class PoolEstimates:
     """Jackknife pseudo-values of the estimates, one per pool; each of shape (pools,).
 
-    Their mean is the estimate over all pools. Resampling them gives intervals (Efron and Tibshirani, 1993, chapter
-    11).
+    Their mean is the estimate over all pools, corrected for bias. Resampling them gives intervals (Efron and
+    Tibshirani, 1993, chapter 11). The value of a single pool is the estimate itself.
 
     Attributes:
         sharpness, favour: b and f, the sharpness and the position bias in log-odds.
-        grades: f / b, the gain of being shown first instead of last, in grades; NaN if b is near 0. Errors of the
-            utilities reduce b and f alike and leave the ratio unchanged.
+        grades: f / b, the gain of being shown first instead of last, in grades; NaN if b is below 0.25, with all pools
+            or without this pool. Errors of the utilities reduce b and f alike and leave the ratio unchanged.
     """
 
     sharpness: Floats

@@ -36,7 +36,7 @@ CONFIDENCE = 0.95
 
 
 class MarginBounds(NamedTuple):
-    """Bounds of a 95% interval; NaN with fewer than two values."""
+    """Bounds of a 95% interval; NaN with fewer than two values, or if a resample has no defined ratio."""
 
     low: float
     high: float
@@ -164,7 +164,8 @@ def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LE
 def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, MarginBounds]:
     """Return mean(above) / mean(below), both of shape (runs, questions), with its interval over questions.
 
-    NaN if the mean of `below` is 0 or negative, because a ratio to such a margin is meaningless.
+    NaN if the mean of `below` is 0 or negative, because a ratio to such a margin is meaningless. The bounds are NaN if
+    this is so in any resample.
     """
     upper, lower = above.mean(axis=0), below.mean(axis=0)
     draws = resampled_means([upper, lower], intervals_DRAWS, seed)
@@ -276,7 +277,7 @@ def percent(before: Floats, after: Floats) -> float:
 def recovered_share(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> RecoveredShare:
     """Return the recovered share of the loss by noise: (rewritten - noisy) / (plain - noisy), as a ratio of means.
 
-    NaN if the interval of the loss does not exclude 0, because a share of a zero loss is meaningless.
+    NaN if the interval of the loss is not above 0, because a share of such a loss is meaningless.
     """
     valid = ~np.isnan(plain + noisy + rewritten)
     lost, back = (plain - noisy)[valid], (rewritten - noisy)[valid]

@@ -50,8 +50,9 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(digits: str) -> bool:
-    """Return whether `digits` is a payment card number: 13 to 19 digits, a network's first digit, and a valid Luhn
-    sum.
+    """Return whether `digits` is a payment card number: 13 to 19 digits, a network's first digit, and a valid Luhn sum.
+
+    Numbers of one repeated digit are not card numbers.
     """
     if not (digits.isascii() and digits.isdecimal()) or len(digits) not in CARD_DIGITS:
         return False
@@ -221,7 +222,10 @@ def _ssns(text: str) -> SpanIterator:
 
 
 def _addresses(text: str) -> SpanIterator:
-    """Yield globally routable IP addresses; private addresses do not identify a person."""
+    """Yield globally routable IP addresses; private addresses do not identify a person.
+
+    A match after a word such as "version" is ignored.
+    """
     for pattern, mark in ((IPV4, "."), (IPV6, ":")):
         for match in pattern.finditer(text) if text.count(mark) > 1 else ():
             try:

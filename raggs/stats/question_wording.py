@@ -26,8 +26,8 @@ class QuestionPattern:
 
     Attributes:
         pattern: matched at the start of the text; its named groups fill the template.
-        template: template of the question; `{root}` is the title of the document, `{within}` the parent heading in
-            brackets.
+        template: template of the question; `{root}` is the top-level heading above the section, or the name of the
+            document if there is none; `{within}` is the parent heading in brackets.
         kind: kind of the question: fact, procedure or list.
     """
 
@@ -41,9 +41,9 @@ class WordingRules:
     """The rules and words of one language.
 
     Attributes:
-        sentences: rules for sentences; the first match is used.
-        headings: rules for headings; the first match is used.
-        platforms: headings that name a platform; the question is then about the parent heading.
+        sentences: rules for sentences; the first match that gives a question is used.
+        headings: rules for headings; the first match that gives a question is used.
+        platforms: headings that name a platform; the question is about the parent heading if that matches a rule.
         on: words between the question about the parent heading and the platform, such as " on ".
         any_heading: templates for headings that match no rule: one with a parent heading, one without.
         mark: end of a question, such as "?".
@@ -222,7 +222,7 @@ def apply_elision(question: str) -> str:
     return FRENCH_ELISION.sub(lambda found: f"{found[1][:-1]}'", question)
 
 
-MAX_EXCERPT_CHARS = 600  # maximum length; longer answers are cut at the end of a sentence
+MAX_EXCERPT_CHARS = 600  # longer answers are cut at the end of a sentence, or else at a space
 MIN_EXCERPT_WORDS = 4  # minimum number of words in an excerpt
 LONGEST_TITLE = 80
 PARAGRAPH = re.compile(r"\S(?:(?!\n[ \t]*\r?\n).)*", re.DOTALL)
@@ -277,7 +277,7 @@ def extract(
         text: text of the document.
         sections: sections of the text, in order; one section without a path if the text has no headings.
         language: "en" or "fr"; other languages have no rules and give no questions.
-        document: name of the document, used in questions if the text has no headings.
+        document: name of the document, used in questions from headings without a parent heading.
     """
     wording = WORDINGS.get(language)
     if wording is None:
@@ -336,7 +336,11 @@ def _lower_unless_name(sentence: str, text: str) -> str:
 def _first_match(
     rules: Sequence[QuestionPattern], text: str, wording: WordingRules, names: Mapping[str, str]
 ) -> tuple[str, RuleQuestionKind] | None:
-    """Return the question of the first rule that matches a text, and the question's kind; None if no rule matches."""
+    """Return the question of the first rule that matches a text and gives a question, and the question's kind.
+
+    The result is None if there is no such rule. A match gives no question if its subject makes no sense without
+    context, or if the template needs an unknown name.
+    """
     for rule in rules:
         match = rule.pattern.match(text)
         if match is None:
@@ -383,7 +387,7 @@ def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tu
 
 
 def _lower_first_word(title: str) -> str:
-    """Return a heading with its first word in lower case, unless the word looks like a name."""
+    """Return a heading with its first word in lower case, unless a later letter of the word is a capital."""
     first, space, rest = title.partition(" ")
     return (first.lower() if first[1:].islower() else first) + space + rest
 
@@ -408,9 +412,10 @@ def _from_prose(text: str, paragraphs: Sequence[tuple[int, int]]) -> Sequence[tu
 
 
 def _answer(text: str, paragraphs: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the range of the first paragraph, shortened at the end of a sentence.
+    """Return the range of the first paragraph.
 
-    If the paragraph ends with a colon, the next paragraph is included.
+    If the paragraph ends with a colon, the next paragraph is included. A range of more than 600 characters is cut at
+    the end of a sentence, or else at a space.
     """
     start, end = paragraphs[0]
     if text[start:end].endswith(":") and len(paragraphs) > 1:

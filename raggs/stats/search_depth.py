@@ -5,13 +5,13 @@ the shallow list. Thresholds are fitted on one half of the questions and evaluat
 list (escalating) costs the same for each question, so the baseline escalates equally many questions at random. The
 baseline's expected gain is known exactly: the mean gain times the share. Source of the idea: "Practical RAG Evaluation"
 (2025), sections 1, 5.2, 5.4 and 6, which gives no thresholds. Fit, comparisons and limits are raggs' own. All arrays
-have one value per question, in the same order. "near" is the quality at the small cutoff, which must not decrease.
-"far" is the quality at the large cutoff, which should increase.
+have one value per question, in the same order. "near" is the quality at the small cutoff, which must not decrease by
+more than a set loss. "far" is the quality at the large cutoff, which should increase.
 
 Signals are computed from a question's own lists: score margins, entropy, distance of the rewrite, names, agreement.
 Sections 1, 5.2 and 6 of the source name these signals without formulas or thresholds; both are raggs' own. A signal
 that cannot be computed (the list is too short, or no reranker is used) is None and never escalates a question. The
-signals are pure Python, because a run computes them for single questions.
+signals take Python sequences, because a run computes them for single questions.
 """
 
 from __future__ import annotations
@@ -359,7 +359,8 @@ def _best_step(
 def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flags]]:
     """Yield thresholds half way between neighbouring values, and the questions that each threshold would add.
 
-    Each threshold adds at least `least` questions more than the previous one.
+    The last threshold is the last value itself. Each threshold adds at least `least` questions more than the previous
+    one.
     """
     least = max(LEAST_QUESTIONS, math.ceil(LEAST_SHARE * len(values)))
     known = np.unique(values[~np.isnan(values)])
