@@ -3,7 +3,8 @@
 A measure is a frozen object with a cutoff and parameters; its class docstring describes it. A `Linear` measure is a
 sum over ranks, divided by a norm. Each term is the weight of a grade times the worth of its rank. The mean of such a
 sum over tied orders has a closed form; other measures implement `expected` themselves, or not at all. NaN means
-"undefined for this query". A query without a list scores 0, unless no list could define the measure for that query.
+"undefined for this query". A query without a list scores 0, unless its value is the same for every list (NaN, or 1 for
+hit_all with `vacuous`).
 
 The module also defines parameters that several measures share.
 """

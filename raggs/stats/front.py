@@ -156,7 +156,7 @@ def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -
     column's, up to the jitter of latency.
 
     Shape (candidates, candidates). If it is, a better quality makes the column's system superfluous; `halve` needs
-    this. Median latencies are compared. So under a latency limit, a system that is slower by less than the jitter, or
+    this. Only `latency_ms` is compared. So under a latency limit, a system that is slower by less than the jitter, or
     has a higher `tail_ms`, may not replace the other. A cost or latency that is unknown for all systems is not
     compared. Other unknown values may be anything, as in `dominates`.
 
@@ -491,7 +491,7 @@ class IndexMemory:
         vectors: bytes of the vectors or their codes.
         links: other bytes that grow with the number of vectors: links of a graph, ids in lists.
         fixed: bytes that do not grow with the number of vectors: centroids and code books.
-        measured: whether the total was measured instead of computed.
+        measured: whether the total was measured, or extrapolated from a measured one, instead of computed.
     """
 
     count: int

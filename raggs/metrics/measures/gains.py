@@ -1,6 +1,7 @@
 """Gain measures (ndcg, ra_nwg, n_recall, net_utility), with the gains of grades or with expected gains from a ranking.
 
-With expected gains, a measure has the suffix ``[utility]``. Both variants are defined for the same queries.
+Expected gains exist for ndcg, ra_nwg and recall, with the suffix ``[utility]``. Both variants are defined for the same
+queries.
 """
 
 from __future__ import annotations
