@@ -86,8 +86,7 @@ class LabelImpact:
         return _differences(np.einsum("pg,pgsm->ms", self.beliefs[chosen], self.effects[chosen]) / self.queries)
 
     def variance(self, items: Flags | Ints | None = None) -> Floats:
-        """Return an upper bound of the variance of the differences due to the unknown human labels of `items` (None:
-        all).
+        """Return an upper bound of the variance of the differences due to unknown human labels of `items` (None: all).
 
         The bound is the sum of the mean squared changes. Shape (measures, systems, systems).
         """

@@ -1,11 +1,11 @@
 """Comparison of a system with a baseline: interval, tests and verdict.
 
 A verdict "better" or "worse" needs two conditions: the interval of the mean difference excludes 0, and the p value,
-corrected over all systems compared, is below alpha. "Equivalent" means that neither is the case, that the interval is
-within a margin of negligible differences, and that there are enough queries for a significant result. In other cases,
-the verdict is "inconclusive". It comes with the number of queries that would make the observed difference significant
-if it were the true difference. If unjudged passages could reverse one of the first three verdicts (`could_reverse`),
-the verdict is "unjudged": inconclusive until these passages are judged.
+corrected over all systems compared, is below alpha. If not, "equivalent" means that the interval is within a margin of
+negligible differences, and that there are enough queries for a significant result. In other cases, the verdict is
+"inconclusive". It comes with the number of queries that would make the observed difference significant if it were the
+true difference. If unjudged passages could reverse one of the first three verdicts (`could_reverse`), the verdict is
+"unjudged": inconclusive until these passages are judged.
 
 Tests use paired differences, one per query. Effect size, power and Holm's correction complete the tests. The
 randomisation test comes first. It assumes only that, under the null hypothesis, each of the two scores could have come
@@ -164,10 +164,9 @@ def t_test(differences: Floats) -> float:
 def wilcoxon_test(differences: Floats) -> float:
     """Return the two-sided p of Wilcoxon's signed-rank test on the non-zero differences.
 
-    The result is 1 if all differences are 0, and NaN if there are no differences. With up to 20 non-zero differences,
-    the
-    test is exact even with ties: all sign flips of the ranks are enumerated. (For ties, scipy would need most of a
-    second.)
+    The result is 1 if all differences are 0, and NaN if there are no differences. With up to 20 non-zero
+    differences, the test is exact even with ties: all sign flips of the ranks are enumerated. (For ties, scipy
+    would need most of a second.)
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:

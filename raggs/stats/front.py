@@ -156,9 +156,9 @@ def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -
     column's, up to the jitter of latency.
 
     Shape (candidates, candidates). If it is, a better quality makes the column's system superfluous; `halve` needs
-    this. Only `latency_ms` is compared. So under a latency limit, a system that is slower by less than the jitter, or
-    has a higher `tail_ms`, may not replace the other. A cost or latency that is unknown for all systems is not
-    compared. Other unknown values may be anything, as in `dominates`.
+    this. Only `latency_ms` is compared, so the row's system may still violate a latency limit that the column's meets:
+    if it is slower by less than the jitter, or its `tail_ms` is higher. A cost or latency that is unknown for all
+    systems is not compared. Other unknown values may be anything, as in `dominates`.
 
     Raises:
         ValueError: as for `find_front`.
