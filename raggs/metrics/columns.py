@@ -380,8 +380,8 @@ class Qrels:
         """Return judgments from ``{qid: {doc_id: grade}}``. Queries without labels are ignored, as in a file.
 
         Raises:
-            DataError: as for the class; or a grade is not a whole number; or no `scale` is given and `usual_scale`
-                cannot infer it.
+            DataError: as for the class. Also if a grade is not a whole number, or if no `scale` is given and
+                `usual_scale` cannot infer it.
         """
         qids = tuple(sorted(qid for qid, judged in labels.items() if judged))
         grades = np.array([_whole_grade(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)

@@ -154,7 +154,7 @@ def duplicates(
     number that remain, and memory with the number of questions.
 
     Args:
-        vectors: shape (questions, dims), of unit length, or zero; a zero vector duplicates no other.
+        vectors: shape (questions, dims), of unit length, or zero; a zero vector has the cosine 0 with every other.
         thresholds: one for all questions, or one per question; a question whose cosine exceeds its threshold is
             removed.
         groups: shape (questions,); only questions of the same group are compared, such as those of one corpus.

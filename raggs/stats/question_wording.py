@@ -26,8 +26,8 @@ class QuestionPattern:
 
     Attributes:
         pattern: matched at the start of the text; its named groups fill the template.
-        template: template of the question; `{root}` is the top-level heading above the section, or the name of the
-            document if there is none; `{within}` is the parent heading in brackets.
+        template: template of the question. `{root}` is the top-level heading above the section, or the name of the
+            document if there is none. `{within}` is the parent heading in brackets.
         kind: kind of the question: fact, procedure or list.
     """
 
