@@ -104,7 +104,8 @@ def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) 
         graded: whether the numbers are grades; otherwise they are scores.
 
     Raises:
-        DataError: a column is missing or ambiguous, a row does not fit the header, or an id is invalid.
+        DataError: a column is missing or ambiguous, a row does not fit the header, an id is invalid, or a passage of a
+            query occurs twice.
     """
     required = LABEL_ROLES if graded else RUN_ROLES
     roles = required if graded else (*RUN_ROLES, "rank")
@@ -125,7 +126,8 @@ def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -
         graded: whether the numbers are grades; otherwise they are scores.
 
     Raises:
-        DataError: a key is missing or ambiguous, or an id or number is invalid.
+        DataError: a key is missing or ambiguous, an id is invalid, or a passage of a query occurs twice. Callers check
+            the numbers.
     """
     required = LABEL_ROLES if graded else RUN_ROLES
     known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank"), columns, required)
@@ -352,12 +354,12 @@ AS_GRADED = GradeFormat("raw")  # format of labels that are read as grades, and 
 
 
 def stated_scale(labels: Path) -> GradeFormat | None:
-    """Return the grade format of a file of labels according to its sidecar; None if there is no sidecar."""
+    """Return the grade format of a file of labels according to its sidecar; None if no sidecar gives a valid format."""
     return _scale(as_object(sidecar(labels).get("grades")))
 
 
 def sidecar(labels: Path) -> Mapping[str, object]:
-    """Return the sidecar of a file of labels; empty if there is none."""
+    """Return the sidecar that lists a file of labels; empty if there is none."""
     for path in _sidecars(labels):
         meta = read_sidecar(path)
         if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):
@@ -366,7 +368,7 @@ def sidecar(labels: Path) -> Mapping[str, object]:
 
 
 def stated_labels(folder: Path) -> Path | None:
-    """Return the labels file that a sidecar in the folder names; None if no sidecar names a file."""
+    """Return the labels file that a sidecar in the folder names; None if no sidecar names an existing file below it."""
     for path in sorted(folder.glob("*meta.json")):
         name = as_text(read_sidecar(path).get("labels"))
         parts = PurePosixPath(name or "..").parts
@@ -376,7 +378,7 @@ def stated_labels(folder: Path) -> Path | None:
 
 
 def stated_name(labels: Path) -> str | None:
-    """Return the export format of a file of labels according to its sidecar; None if there is no sidecar."""
+    """Return the export format of a file of labels according to its sidecar; None if no sidecar gives it."""
     return as_text(sidecar(labels).get("format"))
 
 

@@ -166,6 +166,7 @@ class LocalModel:
 
         Raises:
             PrerequisiteError, NotFoundError, DataError: the tokenizer cannot be loaded.
+            ProviderError: the tokenizer failed.
         """
         tokenizer, second = self._tokenizer, None if other is None else other[:MAX_TEXT_CHARS]
         with self._told("cannot read", shorten(text, 40)):
@@ -180,8 +181,8 @@ class LocalModel:
             which is 1 for tokens and 0 for padding.
 
         Raises:
-            PrerequisiteError, NotFoundError, DataError: the model cannot be loaded.
-            ProviderError: the model failed, or returned NaN or infinity.
+            PrerequisiteError, NotFoundError, DataError: the model cannot be loaded, or needs an unsupported input.
+            ProviderError: the model failed, or returned another number of texts, NaN or infinity.
         """
         session, name = self._session, self.output
         mask = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)

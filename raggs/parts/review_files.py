@@ -274,7 +274,7 @@ def as_argilla(tasks: Sequence[Task]) -> str:
 
 
 def as_label_studio(tasks: Sequence[Task]) -> str:
-    """Return tasks for import into Label Studio, with controls `grade` (Choices or Rating) and `note` (TextArea)."""
+    """Return tasks for import into Label Studio; labels are annotations of `grade` (Choices) and `note` (TextArea)."""
     return _dump_list(map(_task, tasks))
 
 

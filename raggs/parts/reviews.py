@@ -180,7 +180,7 @@ class SettledGrade:
 
     Attributes:
         grade: 1 to 5.
-        by: annotators who gave grades, in the order of their labels.
+        by: annotators who gave grades, in the order of their labels; an annotator who only adjudicated comes last.
         how: origin of the grade: a single annotator, agreement, adjudication, or lower median.
     """
 
@@ -202,7 +202,7 @@ class CurrentReviews:
         grades: latest label of each annotator for each item. blind: latest label of each annotator for each item that
         was given before seeing a model grade; changes after that are ignored. orders: orders by query and set of
         passages, per annotator. latest_order: latest order per annotator. settling: adjudicated grade per item.
-        unmatched: ids that a line withdraws or replaces although no earlier line of the same annotator has them.
+        unmatched: ids that a line withdraws or replaces although no earlier label of the same annotator has them.
     """
 
     grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
@@ -296,7 +296,7 @@ S = TypeVar("S", bound=ReviewKey)
 def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
     """Yield the valid lines (see `standing_reviews`) of pairs of id and line.
 
-    `unmatched` receives each id that a line refers to if no earlier line of the same annotator has it.
+    `unmatched` receives each id that a line refers to if no earlier label of the same annotator has it.
     """
     places = dict[str, int]()
     names = dict[int, int]()  # index of the line that each line replaces or withdraws
@@ -415,7 +415,7 @@ class ReviewStore:
 
         Raises:
             ProviderError: the file cannot be written, or the folder is read-only.
-            BusyError: another process has locked the file for 10 s.
+            BusyError: another process has locked the folder for 10 s.
         """
         append_lines(self.path, reviews)
 
@@ -539,7 +539,7 @@ class CompletedDraw:
     Attributes:
         chance: inclusion probability per usable item; of drawn queries, only those before the first unlabelled item are
         usable. unread: number of drawn items without a label. among: number of items in the sampled population,
-        estimated as the sum of 1 / probability over the drawn items.
+        estimated as the sum of 1 / probability over the drawn items; 0 if the sample is not completely labelled.
     """
 
     chance: dict[Key, float]
@@ -560,6 +560,7 @@ def note_draw(folder: Path, draw: Draw) -> None:
     """Add a sample, if it differs from the last one.
 
     Raises:
+        DataError: a line of the file is invalid.
         ProviderError: the file cannot be written, or the folder is read-only.
         BusyError: another process has locked the folder for 10 s.
     """
@@ -619,8 +620,8 @@ def latest(
 
 
 def ever_drawn(draws: Sequence[Draw], present: Collection[Key], read: Collection[Key]) -> set[Key]:
-    """Return every usable item of all samples. Unfinished samples are excluded, because earlier labels could bias
-    them.
+    """Return every usable item of all samples (see `completed_draw`). The rest of an unfinished sample is excluded,
+    because earlier labels could bias it.
     """
     return {key for draw in draws for key in completed_draw(draw, present, read).chance}
 

@@ -1,6 +1,6 @@
 """Reads labels and lists into columns, from files (TREC, BEIR, CSV, ranx JSON; optionally gzipped) and from memory.
 
-Large TREC files have a fast parser, which reads columns in chunks of bytes, without a Python object per line. The fast
+TREC files have a fast parser, which reads columns in chunks of bytes, without a Python object per line. The fast
 parser accepts only plain ASCII without comments, with columns separated by white space and the same number of columns
 in each line. For any other input it raises `OddError`. The caller then uses the line-by-line parser, which handles the
 input or reports the line of the error. Both parsers return the same columns.
@@ -386,7 +386,9 @@ def read_trec_run(path: Path, size: int = CHUNK) -> Run:
 
 
 def quick_run(path: Path, size: int = CHUNK) -> Run | None:
-    """Return the run of a file, read `size` bytes at a time; None if the fast parser cannot read it, or it is empty.
+    """Return the run of a file, read `size` bytes at a time.
+
+    The result is None if the fast parser cannot read the file, the file is empty, or it repeats a passage of a query.
 
     Raises:
         DataError: the scores increase with the rank.
@@ -591,7 +593,11 @@ def run_of(given: object, name: str) -> Run:
 
 
 def _score_by_position(found: object) -> object:
-    """Return a list of ids as pairs of id and score, with decreasing scores; other values are returned unchanged."""
+    """Return a list of ids as pairs of id and score, with decreasing scores; a mapping is returned unchanged.
+
+    Raises:
+        UsageError: `found` is neither a mapping nor a list.
+    """
     if isinstance(found, Mapping):
         return found
     return [(each, -place) for place, each in enumerate(rows_of(found, "a list"))]

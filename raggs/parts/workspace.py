@@ -237,7 +237,7 @@ class Workspace:
         llm: settings of language models.
         budget: spending limits.
         batch: settings of provider batches for calls that can wait; None: direct calls only.
-        keeps_answers: whether paid answers are cached.
+        keeps_answers: whether paid answers, and outputs of local models in rerankers and chunkers, are cached.
         hear: receives progress and notices.
     """
 
@@ -319,7 +319,10 @@ class Workspace:
     # --- parts that may call language models; `llm` replaces the workspace's models ---
 
     def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
-        """Return the embedder with these settings, shared by all callers; its model is loaded at first use."""
+        """Return the embedder with these settings; its model is loaded at first use.
+
+        All callers that do not set `llm` share it.
+        """
 
         def make() -> Embedder:
             return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
@@ -397,7 +400,8 @@ class Workspace:
         return ModelAccess(lambda: self.llm, lambda: self.loop, self.cache.at("cuts"), pays)
 
     def _lent(self, spec: EmbedderConfig) -> Embedder:
-        """Return an embedder for pieces of texts. Vectors of local models are cached by text.
+        """Return an embedder for pieces of texts. Vectors of local models are cached by text if the workspace caches
+        answers.
 
         Vectors of paid models need no such cache, because their answers are cached.
         """

@@ -1,17 +1,18 @@
 """Chunking by meaning: `semantic` splits where neighbours differ, `cluster` finds coherent runs of pieces.
 
 Semantic: splits between neighbours whose vectors are far apart (Kamradt, 2024). Without `max_size`, neighbours are
-sentences, each embedded with one sentence before and after it. The text is split where the cosine distance is above the
-given percentile of the document's distances, and the length of chunks is not limited. With `max_size`, neighbours are
-small pieces, each embedded with three pieces on both sides, and `fit` defines what the limit applies to. ``each``
-splits any chunk that is too long at its largest distance until it fits. ``largest`` and ``mean`` search for one
-distance threshold per document (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024).
-``largest`` follows their report: the largest chunk must fit, so the other chunks may be very small. ``mean`` follows
-their code: the number of boundaries is at most the text's length divided by `max_size`, and single chunks may be
-longer.
+sentences, by default each embedded with one sentence before and after it. The text is split where the cosine distance
+is above the given percentile of the document's distances, and the length of chunks is not limited. With `max_size`,
+neighbours are small pieces, by default each embedded with three pieces on both sides, and `fit` defines what the limit
+applies to. ``each`` splits any chunk that is too long at its largest distance until it fits. ``largest`` and ``mean``
+search for one distance threshold per document (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval",
+2024). ``largest`` follows their report: the largest chunk must fit, so the other chunks may be very small. ``mean``
+follows their code: the number of boundaries is at most the text's length divided by `max_size`, and single chunks may
+be longer.
 
 Pieces are adjacent, so that joined pieces are slices of the text. A piece is embedded together with its neighbours: its
-vector is that of the slice from `window` pieces before it to `window` pieces after it.
+vector is that of the slice from `window` pieces before it to `window` pieces after it. `cluster` embeds each piece
+without neighbours.
 
 Cluster: runs of pieces with the highest internal similarity, found by dynamic programming. S is the cosine matrix of
 the pieces minus the mean over all pairs, with a zero diagonal. The best boundaries maximise the sum of S over the

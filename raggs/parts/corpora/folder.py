@@ -1,10 +1,10 @@
 """A folder of documents, which are split into passages by the configured chunker, or by headings and paragraphs.
 
-A passage's id consists of the file's path below the folder and the number of the passage in the file. White space and
-``%`` in the path are percent-encoded, so that ids are unique. The span satisfies ``text == source[start:end]``, in
-characters of the text that the file's reader returns (see `raggs.parts.documents`). For a text file, this is the file's
-content. With ``breadcrumb: text``, the path of headings is prepended to the passage's text. Front matter is in no
-passage.
+A passage's id consists of the file's path below the folder and the number of the passage in the file. White space,
+unprintable characters and ``%`` in the path are percent-encoded, so that ids are unique. The span satisfies
+``text == source[start:end]``, in characters of the text that the file's reader returns (see `raggs.parts.documents`).
+For a text file, this is the file's content. With ``breadcrumb: text``, the path of headings is prepended to the
+passage's text. Front matter is in no passage.
 
 Without a configured chunker, Markdown, HTML and rst are split at their headings, and a passage's title is the path of
 headings above it. Plain text and PDF have no headings: whole paragraphs are packed, and the title is the file's name.
@@ -113,8 +113,8 @@ def list_files(
         follow_symlinks: whether symbolic links are followed.
 
     Raises:
-        NotFoundError: the folder does not exist.
-        DataError: no file matches.
+        NotFoundError: the folder does not exist or cannot be listed.
+        DataError: no file matches, and all folders below can be listed.
     """
     if not root.is_dir():
         problem = "is a file, not a folder" if root.exists() else "no such folder"
@@ -198,7 +198,10 @@ def _reader_problem(path: Path) -> str:
 
 
 def _fits_pattern(name: str, pattern: str) -> bool:
-    """Return whether a part of a relative path matches a pattern; a folder that matches includes all its files."""
+    """Return whether a part of a relative path matches a pattern; a folder that matches includes all its files.
+
+    In contrast to `_fits_one`, ``**`` matches exactly one folder or file.
+    """
     parts, wanted = PurePath(name).parts, PurePath(pattern).parts
     return any(
         all(fnmatchcase(part, each) for part, each in zip(parts[at:], wanted, strict=False))
@@ -209,7 +212,9 @@ def _fits_pattern(name: str, pattern: str) -> bool:
 def _walk_files(
     root: Path, skipped: list[SkippedFile], closed: list[SkippedFile], *, follow_symlinks: bool
 ) -> Iterator[tuple[str, Path]]:
-    """Yield every file below a folder; entries that are hidden, linked or unlistable are added to the lists instead.
+    """Yield every file below a folder.
+
+    Hidden entries, links that are not followed, and folders that cannot be listed are added to the lists instead.
 
     Raises:
         NotFoundError: the folder itself cannot be listed.
@@ -336,7 +341,12 @@ class FolderCorpus(CutCorpus):
         return self.config.chunker
 
     def source_hash(self) -> str:
-        """Return a hash of the selected files: the path and content hash of each file, None for an unreadable file."""
+        """Return a hash of the selected files: path, content hash and markers of each file, None for an unreadable
+        file.
+
+        Raises:
+            NotFoundError, DataError: see `_read` and `_listing`.
+        """
         listing, rows = self._listing(), list[list[str | None]]()
         for name, path in listing.files:
             try:
@@ -496,8 +506,9 @@ class FolderCorpus(CutCorpus):
             yield chunk
 
     def _titles(self, reading: DocumentContent, source: str) -> Callable[[int, int], str]:
-        """Return a function from a span to its title: the path of headings, or the document's name if there is no
-        path.
+        """Return a function from a span to its title: the path of headings, or the document's name if there is no path.
+
+        Titles are empty with ``breadcrumb: none``.
         """
         if self._crumbs == "none":
             return lambda *_: ""
@@ -568,8 +579,9 @@ def _document(reading: DocumentContent, source: str) -> Document:
 
 
 def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a path of at most `MAX_PATH_CHARS` characters: its first heading and as many of its last headings as
-    fit.
+    """Return a path of at most `MAX_PATH_CHARS` characters: its first heading and as many of its last headings as fit.
+
+    A mark replaces omitted headings; it is added to the limit. The first and the last heading are never omitted.
     """
     parts = list(path)
     while len(PATH_SEPARATOR.join(parts)) > MAX_PATH_CHARS and len(parts) > 2:

@@ -1,12 +1,14 @@
 """HTML as text: the visible content of a page, in blocks that are separated by empty lines.
 
 The page is parsed by selectolax (lexbor), as in browsers. Scripts, styles, navigation, form controls, hidden elements
-and the page footer are skipped. If a page has exactly one `main` element with text, only this element is read. Entities
-become characters, and white space becomes one space, except in `pre`. Table cells are separated by `` | ``. Headings,
-code, tables and lists are recognised as blocks. A table or list that contains a heading is treated as layout, and its
-content is read as if it were outside the table or list.
+and the page footer are skipped. If a page has exactly one `main` element (or role `main`), and it has text, only this
+element is read. Entities become characters, and white space becomes one space, except in `pre`. Table cells are
+separated by `` | ``. Headings, code, tables and lists are recognised as blocks. A table or list that contains a
+heading, or a table that contains a table, is treated as layout. Its content is read as if it were outside the table or
+list.
 
-Encoding: UTF-8 is tried first, then the encoding that the page declares.
+Encoding: UTF-16 if the page starts with its byte order mark. Otherwise UTF-8 is tried first, then the encoding that the
+page declares.
 
 Bounds: for most tags, an HTML parser visits all open elements, and it reopens unclosed formatting in each paragraph. A
 malicious page can therefore take hours and all memory. The work is estimated from the tags before parsing, and
@@ -84,7 +86,7 @@ class Page:
     """Text below an element.
 
     Attributes:
-        text: text without white space at both ends.
+        text: text without white space at both ends, except spaces in `pre`.
         blocks: blocks in order, without overlap; together, they cover every word.
     """
 
@@ -295,7 +297,7 @@ MAX_OPEN_FORMATTING = 2_000_000  # limit of the open formatting elements, which 
 
 
 def page_text(data: bytes, path: Path) -> str:
-    """Return the text of a page in UTF-8, otherwise in the encoding that it declares.
+    """Return the text of a page: in UTF-16 with a byte order mark, else in UTF-8 or the encoding that it declares.
 
     Raises:
         DataError: the page is binary, or its encoding is unknown.

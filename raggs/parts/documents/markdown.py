@@ -5,9 +5,9 @@ heading. Blocks are in order, cover every word of the text, and do not overlap. 
 a block (link definitions) becomes a text block.
 
 Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. Front matter must end
-with such a separator line and be a mapping, so a horizontal rule at the top of a document does not start front matter.
-Front matter that cannot be parsed is still removed from the text, and `warning` gives the reason. The limits of
-`raggs.base.plainyaml` apply.
+with such a separator line (YAML also with ``...``) and be a mapping, so a horizontal rule at the top of a document does
+not start front matter. Front matter that cannot be parsed, but starts with a key, is still removed from the text, and
+`warning` gives the reason. The limits of `raggs.base.plainyaml` apply.
 
 reStructuredText is parsed by docutils to find sections. Nothing is included, executed or resolved, and errors about
 unknown directives and roles are ignored. If parsing fails, the document has no sections. Between headings, a block

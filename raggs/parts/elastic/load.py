@@ -37,7 +37,10 @@ class Contents:
 
 
 class IndexDocument(NamedTuple):
-    """A passage and its vector; `vector` is None if it would be zero (a text without any known word)."""
+    """A passage and its vector; `vector` is None if it would be zero (a text without any known word), or if the index
+    has
+    no vectors.
+    """
 
     passage: Passage
     vector: Sequence[float] | None
@@ -159,11 +162,11 @@ class Loader:
 
         Args:
             documents: function that returns the documents at the positions start <= position < stop.
-            progress: called with ("documents", done, total) after each request.
+            progress: called with ("documents", done, total) after each batch, even if no document of it was missing.
 
         Raises:
-            DataError: the server rejects a document, or the index contains other documents.
-            ProviderError: the server failed, or the index contains fewer documents than were sent.
+            DataError: the server rejects a document, or the index contains more documents or vectors than expected.
+            ProviderError: the server failed, or the index contains fewer documents or vectors than expected.
         """
         began, index, total = time.perf_counter(), ElasticIndex(self.place, self._index.server), self.contents.documents
         self._refresh()

@@ -91,7 +91,7 @@ class Scan:
         self._into = self._pointer(self._values), self._pointer(self._rows)
 
     def __call__(self, query: Vectors) -> tuple[Scores, Ints]:
-        """Return scores and rows, best first; the row is -1 if no more were found. The next call overwrites the arrays.
+        """Return scores and rows, best first; the row is -1 if no more were found. The next call overwrites the scores.
 
         Args:
             query: shape (dims,), contiguous.
@@ -122,7 +122,10 @@ def faiss(kind: str) -> ModuleType:
 
 @contextmanager
 def _waiting_passively() -> Iterator[None]:
-    """Make OpenMP threads wait passively: OpenMP reads the policy during the import, and it is restored afterwards."""
+    """Make OpenMP threads wait passively, except if the environment sets another policy.
+
+    OpenMP reads the policy during the import. The environment is restored afterwards.
+    """
     before = os.environ.get(WAITING)
     os.environ.setdefault(WAITING, "passive")
     try:
@@ -446,7 +449,7 @@ class HnswIndex(ApproximateIndex):
         return k
 
     def candidates(self, k: int) -> int:
-        """Return the number of candidates that faiss examines; all of them are rescored."""
+        """Return the number of candidates that faiss examines; with `reorder`, all of them are rescored."""
         return max(self.config.ef, k)
 
     def memory(self, rows: int, dims: int) -> int:
@@ -483,8 +486,8 @@ def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: in
 
 
 SAMPLE = 64  # training rows per list
-MIN_ROWS_PER_LIST = 39  # minimum mean number of rows per list, as recommended by faiss
-MAX_LISTS = 65_536  # maximum number of lists
+MIN_ROWS_PER_LIST = 39  # minimum mean number of rows per list with lists: auto, as recommended by faiss
+MAX_LISTS = 65_536  # maximum number of lists with lists: auto
 TYPICAL = 16  # centroids of a part that 4 bits can encode
 ID = 8  # bytes per row id
 

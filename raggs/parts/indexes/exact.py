@@ -68,13 +68,13 @@ def search(
         vectors: shape (n, d), of unit length or zero; may be a memory map.
         ranks: shape (n,), unique; rows with equal scores are ordered by ascending rank.
         queries: shape (q, d); a zero query has no neighbours.
-        k: at least 1.
+        k: at least 1; a value above n counts as n.
         scoring: precision of vectors, queries and scores.
         chunk: rows that are read at a time; does not affect results.
         batch: queries that are processed together; does not affect results.
 
     Raises:
-        DataError: a vector or a query contains NaN or infinity.
+        DataError: a vector or a query contains NaN or infinity, or their dimensions differ.
     """
     check_shape(vectors, queries)
     check_finite(queries)

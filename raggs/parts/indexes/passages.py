@@ -88,7 +88,7 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
     """Insert all passages of `source` into the database.
 
     Args:
-        progress: called with ("passages", done, 0) at intervals.
+        progress: called with ("passages", done, 0) at intervals, and with ("passages", count, count) at the end.
 
     Returns:
         Hash of all rows (`content_hash`), number of rows (`count`), number of passages that hygiene changes
@@ -204,7 +204,7 @@ class PassageStore:
             unreadable: called at the end; returns the skipped files of the source.
 
         Raises:
-            DataError: the corpus has no passage, or a duplicate id.
+            DataError: the corpus has no passage, a duplicate id, or an id that file formats cannot represent.
             ProviderError: the file cannot be written.
         """
         try:
@@ -223,7 +223,7 @@ class PassageStore:
 
     @classmethod
     def open(cls, path: Path) -> PassageStore:
-        """Open an existing file, read-only. Opening it reads only two pages.
+        """Open an existing file, read-only. Opening it reads only a few pages.
 
         Raises:
             NotFoundError: the file does not exist.

@@ -297,6 +297,8 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 def available() -> int | None:
     """Return the memory available to this process, in bytes: the lower of machine and container; None if both are
     unknown.
+
+    If the machine does not report free memory, its total memory is used.
     """
     found = [size for size in (_of_machine(), _of_container()) if size is not None]
     return min(found, default=None)

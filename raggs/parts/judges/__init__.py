@@ -179,9 +179,10 @@ class Judgment:
     """One graded passage: `grade` in 1..5, or None with either `error` or `silent`.
 
     Attributes:
-        votes: answers of the panel members that were called and did not abstain.
+        votes: answers of the called members by name. A panel omits abstentions. A cascade stores abstentions of cheap
+            judges as failures, and omits an abstention of the good judge.
         silent: reason for the abstention.
-        by: member that gave the grade; empty if the judge as a whole gave it.
+        by: member that gave the grade, or all cheap judges of a cascade; empty if the judge as a whole gave it.
         answerers: keys of the models that answered (see `raggs.llm.Reply`), without the models behind `votes`.
     """
 
@@ -492,7 +493,8 @@ def without_human_grade(record: JudgeRecord) -> JudgeRecord:
     """Return the record with its grade recomputed without human votes.
 
     The new grade is the lower median over the other members; each member counts by the lower median of its samples.
-    A record with only human votes is returned unchanged; use `by_people` to recognise it.
+    A record without human votes is returned unchanged, and so is a record with only human votes. Use `by_people` to
+    recognise the latter.
     """
     others = {name: votes for name, votes in record.votes.items() if not is_people(name)}
     if not others or len(others) == len(record.votes):

@@ -226,7 +226,9 @@ class PanelJudge(SeveralJudge):
         return any(member.grades_together for member in self.members.values())
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """Return the calls of all members. Under rule `first` without `ask_all`, later members may need no call."""
+        """Return the calls of all members. Under rule `first`, later members may need no call, except for grades with
+        `ask_all`.
+        """
         members = [member.calls(task) for member in self.members.values()]
         if self._first and (task == "order" or not self.config.ask_all):
             members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
@@ -438,8 +440,9 @@ class CascadeJudge(SeveralJudge):
         return self._good if self.config.order == "good" else self._cheap[0]
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """Return the calls of all members (see `Judge.calls`). The good judge has at least the calls for the random
-        sample.
+        """Return the calls of all members (see `Judge.calls`); for orders, those of the member that orders passages.
+
+        For grades, the good judge has at least the calls for the random sample.
         """
         if task == "order":
             return self.members[self._orderer].calls(task)

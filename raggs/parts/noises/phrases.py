@@ -121,7 +121,7 @@ TAGS: Phrases = {
     "en": ("or is that a myth?", "or is that just marketing?", "or am I dreaming?", "if that makes any sense?"),
     "fr": ("ou est-ce un mythe ?", "ou c'est du marketing ?", "ou je rêve ?", "si ça veut dire quelque chose ?"),
 }
-TAGGED = 0.4  # share of queries that are followed by an afterthought
+TAGGED = 0.4  # share of queries with a final question mark that are followed by an afterthought
 
 
 class Digressions(Noise):
@@ -259,7 +259,8 @@ KEYBOARD_NEIGHBOURS = {
 class TypingErrors(Noise):
     """Typing errors: letters swapped, omitted, doubled or replaced by neighbours; repeated question marks.
 
-    Words with a capital or a digit stay unchanged, so that names are preserved. Negations stay unchanged, too.
+    In words with accents, the accents are omitted instead. Words with a capital or a digit stay unchanged, so that
+    names are preserved. Negations stay unchanged, too.
     """
 
     FROM, ORDER = 4, 10

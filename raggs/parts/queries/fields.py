@@ -121,7 +121,8 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     """Return the query that a row describes; unknown keys become metadata.
 
     Raises:
-        DataError: id or text is missing or empty, a pattern is not a regular expression, or a field has a wrong type.
+        DataError: the text is missing, empty or too long, the id is empty or invalid, a reference or a pattern is
+            invalid, or a field has a wrong type.
     """
     names = {field: next((name for name in spellings if name in row), None) for field, spellings in ALIASES.items()}
     kept = {field: name for field, name in names.items() if name is not None and row[name] not in (None, "")}

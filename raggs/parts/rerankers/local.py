@@ -1,11 +1,10 @@
-"""Rerankers that run on this machine: cross-encoders and late interaction. Outputs and their computing time are cached
-per
-pair.
+"""Rerankers that run on this machine: cross-encoders and late interaction. Outputs and their times are cached per pair.
 
 The outputs for a pair depend only on the query, the passage, the model files and the settings of the input. Later
 steps (activation, rounding) are computed each time. Typographic quotation marks are replaced by ASCII ones, as in the
 embedders, because a typographic apostrophe is another token to the model. Outputs are stored in the workspace every
-`FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs. A cancelled process loses no output.
+`FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs and one batch. A cancelled process loses at most
+the rest of one batch.
 
 Cross-encoders: the model reads the query and a passage together. The model returns one logit, or two: one for "no" and
 one for "yes". By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a
@@ -13,8 +12,8 @@ pair does not depend on other pairs.
 
 Late interaction: query and passage are encoded separately, and their tokens are compared at the end (ColBERT). The
 score is MaxSim: for each query token, the maximum cosine to any passage token, summed over the query (Khattab and
-Zaharia, SIGIR 2020, equation 3). A query is padded with mask tokens, which the model turns into additional terms.
-Passage tokens that are punctuation are ignored. Only the sums are cached, not the vectors.
+Zaharia, SIGIR 2020, equation 3). By default, a query is padded with mask tokens, which the model turns into additional
+terms, and passage tokens that are punctuation are ignored. Only the sums are cached, not the vectors.
 """
 
 from __future__ import annotations
@@ -137,8 +136,9 @@ class LocalReranker(Reranker):
         return self._lock[1]
 
     async def _read_once(self, query: str, texts: Sequence[str]) -> dict[str, PairOutput]:
-        """Return the outputs by text, and compute those that are not cached. If cancelled, it stores what is
-        computed so far.
+        """Return the outputs by text, and compute those that are not cached.
+
+        If cancelled, it stores the outputs computed so far, except the rest of the current batch.
         """
         keys = {text: hash_value([query, text]) for text in texts}
         rows = {} if self._kept is None else self._kept.find(keys.values())

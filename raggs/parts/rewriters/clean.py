@@ -1,12 +1,13 @@
 """Removes noise from a query by rules: greetings, fillers, thanks, small talk, emoji, exclamations.
 
 The rules are for English and French. Both languages apply at once, because a greeting may be in another language than
-the question. A piece is the text between two punctuation marks. Rules remove only whole pieces at the ends of a
-sentence, and only if closed word lists (`chatter.toml`) contain all of a piece's words. The remaining words are never
-changed. A piece with a name, a number or an unlisted word stays. So does everything before text that is not a question
-("Hello World in C", "Sorry, Wrong Number cast"). Statements about the user are removed only if the other sentences are
-understandable without them: "I have an exam tomorrow. Can I bring it?" stays unchanged. If nothing would be left, the
-text stays unchanged.
+the question. A piece is the text between two punctuation marks. Rules remove whole pieces at the ends of a sentence,
+and only if closed word lists (`chatter.toml`) contain all of a piece's words. They also remove listed courtesies
+directly before a question or at its end, and hesitations between two commas. The remaining words are never changed. A
+name, a number or an unlisted word stays. So does everything before text that is not a question ("Hello World in C",
+"Sorry, Wrong Number cast"). Statements about the user are removed only if the other sentences are understandable
+without them: "I have an exam tomorrow. Can I bring it?" stays unchanged. If nothing would be left, the text stays
+unchanged.
 
 All lists are closed and contain words in the form that `fold_word` returns. `strip_politeness` splits the text.
 """
@@ -246,7 +247,7 @@ def _split_pieces(text: str, marks: re.Pattern[str]) -> Iterator[_Piece]:
 
 
 def _piece_texts(pieces: Sequence[_Piece], marks: re.Pattern[str]) -> Iterator[str]:
-    """Yield the texts and marks, in which emoji are replaced by blanks."""
+    """Yield the texts and marks; emoji in marks are replaced by blanks, except if the query is about emoji."""
     for piece in pieces:
         yield piece.text
         yield EMOJI.sub(" ", piece.mark) if marks is MARKS_OR_PICTURES else piece.mark
@@ -290,7 +291,11 @@ def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
 
 
 def _kept_pieces(pieces: Sequence[_Piece], shouting: bool) -> list[_Piece] | None:
-    """Return the pieces that remain; None if they are not understandable without the removed statements."""
+    """Return the pieces that remain; None if statements about the user were removed, but are needed.
+
+    They are needed if the rest contains no question, or is not understandable without them. Without such statements,
+    all pieces remain if the rest contains no question.
+    """
     left: list[_Piece] = []
     sentences = list(_sentences(pieces))
     for sentence, following in zip(sentences, [*sentences[1:], [EMPTY_PIECE]], strict=False):
