@@ -7,8 +7,8 @@ this paragraph, except if headings fill a whole passage. Every chunk is an exact
 chunk maps to an offset in the file.
 
 A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as one word per
-`CHARACTERS_PER_WORD` characters. Such a run may be split at full stops. If it has none, it may be split after every
-`RUN_SPLIT_CHARS` characters.
+`CHARACTERS_PER_WORD` characters. Such a run may be split at full stops. If its parts are still too long, they may be
+split after every `RUN_SPLIT_CHARS` characters.
 """
 
 from __future__ import annotations

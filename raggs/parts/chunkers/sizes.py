@@ -237,7 +237,9 @@ def trim_range(text: str, place: TextRange) -> TextRange:
 
 
 def drop_repeated_ranges(text: str, places: Iterable[TextRange]) -> Iterator[TextRange]:
-    """Yield the ranges without white space at both ends, except those that the previous range contains."""
+    """Yield the ranges without white space at both ends, except empty ones and those that end within an earlier
+    range.
+    """
     reached = 0
     for place in places:
         start, end = trim_range(text, place)

@@ -137,7 +137,7 @@ class ElasticIndex:
         return int(answer.body["count"])
 
     def search(self, bodies: Sequence[Mapping[str, Any]]) -> Iterator[Hits]:
-        """Yield the hits of each search, in order; each request contains `SEARCHES` searches.
+        """Yield the hits of each search, in order; each request contains at most `SEARCHES` searches.
 
         Raises:
             RaggsError: see `ElasticServer.call`; also if a single search fails, or a shard does not answer.

@@ -95,13 +95,15 @@ class IndexPassages:
         return {self._index.doc_id(hit) for hit in self._look_up(wanted, {"_source": False})}
 
     def sample(self, count: int) -> list[str]:
-        """Return `Passage.content` of the first passages that the index returns, up to `count`."""
+        """Return `Passage.content` of the first passages that the index returns, up to `count` and up to one batch."""
         body = {"query": {"match_all": {}}, "size": min(count, self._place.batch), **self._source()}
         (hits,) = self._index.search([body])
         return [passage.content for hit in hits if (passage := self.passage(hit)) is not None]
 
     def scan(self) -> Iterator[tuple[str, Passage | None]]:
-        """Yield the id and passage (None without text) of every document at one point in time, in index order."""
+        """Yield the id and passage of every document at one point in time, in index order; None without title and
+        text.
+        """
         self._check()
         opened = self._index.server.call(
             lambda client: client.open_point_in_time(
@@ -122,6 +124,8 @@ class IndexPassages:
 
     def passage(self, hit: Mapping[str, Any]) -> Passage | None:
         """Return a document as a passage, without white space at the ends; None if it has neither title nor text.
+
+        A title without text becomes the text.
 
         Raises:
             DataError: the id or a field is not valid for a passage.

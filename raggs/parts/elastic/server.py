@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 API_KEY, USERNAME, PASSWORD = "ELASTIC_API_KEY", "ELASTIC_USERNAME", "ELASTIC_PASSWORD"
 TRANSIENT = (429, 502, 503, 504)
-PAUSES = (0.2, 10.0)  # first and longest pause before a retry, in seconds
+PAUSES = (0.2, 10.0)  # longest first pause and longest pause before a retry, in seconds
 
 T = TypeVar("T")
 
@@ -40,7 +40,8 @@ class ElasticServer:
     Args:
         place: address, timeout, retries and certificate authority.
         environment: mapping with the credentials; default: the process environment.
-        pauses: first and longest pause before a retry, in seconds.
+        pauses: longest first pause and longest pause before a retry, in seconds; pauses are random up to a growing
+            limit.
     """
 
     def __init__(
@@ -203,7 +204,7 @@ def refusal(status: int, body: Any, place: IndexPlace) -> RaggsError:
 
 
 def cause_of(body: Any) -> tuple[str, str]:
-    """Return type and reason of an error's innermost cause, if the body contains them."""
+    """Return the type of an error's root cause and the reason of its innermost cause, if the body contains them."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if not isinstance(error, Mapping):
         return "", str(error)[:300] or "no reason given"

@@ -44,8 +44,8 @@ NO_NEIGHBOUR = -1
 class Neighbours:
     """The best rows of each query, by descending score, then by ascending row rank.
 
-    `positions` and `scores` have shape (queries, k). If a query has fewer than k neighbours, the remaining entries are
-    position -1 and score -inf.
+    `positions` and `scores` have shape (queries, k), where k is at most the number of rows. If a query has fewer than k
+    neighbours, the remaining entries are position -1 and score -inf.
     """
 
     positions: Ints

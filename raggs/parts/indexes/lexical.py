@@ -42,7 +42,7 @@ WORD_PATTERN = re.compile(r"[^\W_]+")
 ELISIONS = re.compile(
     r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|all|un)['’](?=\w)|(?<=\w)['’](?:s|t|d|m|ll|re|ve)\b"
 )
-MIN_LANGUAGE_SHARE = 0.1  # minimum share of the sample that a language of the corpus has
+MIN_LANGUAGE_SHARE = 0.1  # minimum share of a corpus language among the texts of the sample whose language is detected
 
 
 def words_of(text: str, language: str) -> list[str]:
@@ -63,7 +63,10 @@ def _stemmer(language: str) -> Any:
 
 
 def languages_of(sample: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages of at least a tenth of the sample, most frequent first; English if none is detected."""
+    """Return the languages of at least a tenth of the texts with a detected language; English if none is detected.
+
+    The most frequent language comes first.
+    """
     counts = Counter(detect_language(text, "") for text in sample)
     counts.pop("", None)
     total = counts.total()

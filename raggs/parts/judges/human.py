@@ -99,7 +99,7 @@ class HumanJudge(Judge):
         return True
 
     def causes(self, task: Task) -> Causes:
-        """Return the causes (see `Judge.causes`); only labels for queries of the run are included."""
+        """Return the causes (see `Judge.causes`). For grades, they include the labels for queries of the run."""
         own = {name: value for name, value in self.own_causes().items() if name not in IRRELEVANT_SETTINGS[task]}
         return own if task == "order" else {**own, "reviews": self._grades_hash}
 
@@ -188,7 +188,7 @@ class HumanJudge(Judge):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         """Return an order if an annotator has ordered all these passages without ties (see `Judge.order`).
 
-        Several such orders are combined by Kemeny's rule.
+        The orders of several annotators are combined by Kemeny's rule. A single passage needs no label.
         """
         if len(passages) == 1:
             return Ordering((0,))

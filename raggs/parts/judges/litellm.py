@@ -138,7 +138,12 @@ class LiteLLMJudge(Judge):
         return Judgment(grade, reason, answerers=by)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """Return the grades of one call for all passages; if its answer is unusable, of one call per passage."""
+        """Return the grades of one call for all passages; if its answer is unusable or rejected, of one call per
+        passage.
+
+        A single passage, or passages without a prompt for groups, are graded by one call each. If the call for all
+        passages fails for another reason, every judgment has its error.
+        """
         prompt = self.context.grades_prompt
         if len(passages) == 1 or prompt is None:
             return await super().grades(query, passages, sample=sample)

@@ -2,10 +2,11 @@
 
 The noise depends on the seed and on the judged items, not on time, so a resumed or parallel run gets the same answers.
 A passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order, too.
-An order is drawn from a Plackett-Luce model with weights exp(beta * utility).
+An order is drawn from a Plackett-Luce model with weights exp(beta * utility). Without `beta`, it is the true order.
 
 `mapping` converts labels to grades. If it is not set, labels that `raggs export` wrote are converted back to the
 original grades (gain + 1), according to the sidecar next to the file. All other labels must be grades from 1 to 5.
+Negative labels are always ignored.
 """
 
 from __future__ import annotations

@@ -77,13 +77,15 @@ class ReferenceJudge(Judge):
                 raise DataError(message, remedy="add references to the query, or choose another judge")
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """Return whether both passages have offsets and cover different parts of the references."""
+        """Return whether both passages have offsets and cover different numbers of characters of the references."""
         placed = one.span is not None and other.span is not None and any(each.span for each in query.references)
         return self._coverage(query, other) != self._coverage(query, one) if placed else False
 
     def remarks(self) -> Iterator[str]:
-        """Yield a remark for each excerpt without offsets that several passages contain; raggs cannot know which one
-        is meant.
+        """Yield remarks on excerpts without offsets that several passages contain; raggs cannot know which one is
+        meant.
+
+        Each of the first `MAX_LISTED_REFERENCES` excerpts has a remark; the others are only counted.
         """
         several = [(qid, text, len(found)) for (qid, text), found in sorted(self._held.items()) if len(found) > 1]
         for qid, text, count in several[:MAX_LISTED_REFERENCES]:

@@ -52,7 +52,10 @@ class EditDistanceNearMiss(Perturber):
         return bundle.with_authors(first.author, second, third, fourth.author, fifth)
 
     def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
-        """Return a distinct near miss of the alphabetically first name for each other name of a corpus."""
+        """Return a near miss of the alphabetically first name for each other name of a corpus.
+
+        The near misses are distinct, except if `MAX_NAME_DRAWS` attempts find no unused one.
+        """
         ordered = sorted(set(names))
         taken, found = set(ordered[:1]), {}
         for number, name in enumerate(ordered[1:]):

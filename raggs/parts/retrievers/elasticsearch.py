@@ -1,7 +1,7 @@
 """Retrieval from an Elasticsearch index: its BM25, its kNN, or both fused by raggs.
 
 The two lists of `hybrid` are fused by reciprocal rank in raggs, because not every licence of the server includes
-fusion. raggs requests slightly more than k hits and truncates the lists, so that ties are ordered by id. The content of
+fusion. raggs requests `TIES` hits more than k and truncates the lists, so that ties are ordered by id. The content of
 the index at the start of a run is part of the fingerprint (see `raggs.parts.elastic.index`).
 """
 
@@ -91,7 +91,7 @@ class ElasticsearchRetriever(Retriever):
         return {**self.own_causes(), "index": self._index.state}
 
     def check(self) -> None:
-        """Check that the index has the fields that the mode needs."""
+        """Check that the index is completely loaded and has the fields that the mode needs."""
         self._index  # noqa: B018 - opening it asks
 
     def close(self) -> None:
@@ -128,9 +128,10 @@ class ElasticsearchRetriever(Retriever):
             yield {"knn": knn, **common} if any(query.embedding) else None
 
     def _words(self, text: str) -> Mapping[str, Any]:
-        """Return the lexical query.
+        """Return the lexical query: the filled `query_template` if it is set.
 
-        If title and text use the same analyzers, as in indexes that raggs creates, they are searched as one field.
+        Without a template, title and text are searched as one field if they use the same analyzers, as in indexes that
+        raggs creates. Otherwise only the text is searched.
         """
         if self.config.query_template is not None:
             return dict(fill(self.config.query_template, text))
@@ -196,7 +197,7 @@ class ElasticsearchRetriever(Retriever):
 
 
 def fill(template: Any, text: str) -> Any:
-    """Return the template with every `{query}` in its strings replaced by `text`."""
+    """Return the template with every `{query}` in its string values replaced by `text`; keys stay unchanged."""
     if isinstance(template, str):
         return template.replace(QUERY, text)
     if isinstance(template, Mapping):
