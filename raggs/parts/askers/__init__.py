@@ -54,7 +54,7 @@ class Assignment:
 class Question:
     """The asker's answer: a question and the excerpts that answer it, or None as text, and `error`.
 
-    `kind` is set if the asker returned another kind of question than requested.
+    `kind` is the kind of the question if the asker selects it; None if it is the requested kind.
     """
 
     text: str | None

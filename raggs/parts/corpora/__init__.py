@@ -91,6 +91,7 @@ class Corpus(Adapter, ABC):
 
         Raises:
             NotFoundError: the source is missing or unreadable.
+            DataError: the source is not a file, or has no documents.
         """
 
     @abstractmethod
@@ -159,7 +160,7 @@ class CutCorpus(Corpus):
     @property
     @abstractmethod
     def named(self) -> ChunkerConfig | None:
-        """Chunker that the settings name; None if whole paragraphs are packed."""
+        """Chunker that the settings name; None if the corpus splits its documents by its default rule."""
 
     @abstractmethod
     def documents(self) -> Iterator[Document]:
@@ -190,7 +191,7 @@ def refuse_two_sizes(chunker: ChunkerConfig | None, max_words: int) -> None:
     """Raise an error if `max_words` is set in addition to a chunker.
 
     Raises:
-        ValueError: `max_words` is not the default, and a chunker with its own size setting is configured.
+        ValueError: `max_words` is not the default, and a chunker is configured.
     """
     if chunker is not None and max_words != DEFAULT_MAX_WORDS:
         raise ValueError("max_words has no effect with a chunker; set it in the chunker {type: paragraphs}")

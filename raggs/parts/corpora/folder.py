@@ -7,7 +7,8 @@ For a text file, this is the file's content. With ``breadcrumb: text``, the path
 passage's text. Front matter is in no passage.
 
 Without a configured chunker, Markdown, HTML and rst are split at their headings, and a passage's title is the path of
-headings above it. Plain text and PDF have no headings: whole paragraphs are packed, and the title is the file's name.
+headings above it. Plain text and PDF have no headings: whole paragraphs are packed, and the title is the file's path
+below the folder.
 
 Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are skipped by default. If
 the settings allow them, raggs follows them, except links back to a parent folder. Without patterns, all files with a

@@ -1,6 +1,7 @@
 """A corpus in one JSON-lines file, in the format of BEIR; may be gzipped.
 
-Passages without text occur in real collections. Such passages cannot be judged, so they are skipped and reported.
+Passages without title and text occur in real collections. Such passages cannot be judged. By default, they are skipped
+and reported. If a passage has only a title, the title becomes its text.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ class JsonlCorpus(Corpus):
             yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)
 
     def _fields(self, row: dict[str, object], number: int) -> tuple[str, str, str]:
-        """Return id, title and text, without white space at the ends.
+        """Return id, title and text; title and text without white space at the ends. A missing title is empty.
 
         Raises:
-            DataError: one of them is missing, has the wrong type, or is not valid Unicode.
+            DataError: id or text is missing, a field has the wrong type, or a character or the id is not allowed.
         """
         doc_id = next((row[name] for name in ID_FIELDS if name in row), None)
         if not isinstance(doc_id, str) or not doc_id:
@@ -89,7 +90,7 @@ class JsonlCorpus(Corpus):
         return Span(source=span.source, start=start, end=start + len(text))
 
     def _metadata(self, row: dict[str, object], number: int) -> dict[str, object]:
-        """Return the object `metadata` together with all unknown fields."""
+        """Return the object `metadata` together with all unknown fields, except a valid `span`."""
         metadata = row.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise self._error("metadata is not an object", number)

@@ -52,7 +52,7 @@ class DocumentContent:
         blocks: function that returns the blocks of ``text[begin:]``, with offsets relative to `begin`; None if the
             document has no sections.
         title: title of the whole document, above all of its sections.
-        name: title of passages outside of all sections; if empty, the file's name is used.
+        name: title of passages outside of all sections; if empty, the file's path below the folder is used.
         unmarked: whether the text lacks the markup of its headings.
         pages: offset at which each page starts.
         metadata: metadata in the document.
@@ -135,7 +135,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def fill_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the blocks in order, and a text block for each gap between them."""
+    """Yield the blocks in order, and a text block for each gap with text before, between or after them."""
     end = 0
     for block in blocks:
         if text[end : block.start].strip():

@@ -56,8 +56,9 @@ class Embedder(Adapter, ABC):
 
     @property
     def identity(self) -> str:
-        """Name, version and dimensions of the embedder, without loading its model. Vectors of equal identity are
-        comparable.
+        """Name, version and dimensions of the embedder; most embedders do not load their model for it.
+
+        Vectors of equal identity are comparable.
         """
         return f"{self.config.type}/{self.dims}/{hash_value(self.own_causes())[:12]}"
 
@@ -77,7 +78,7 @@ class Embedder(Adapter, ABC):
     @property
     @abstractmethod
     def dims(self) -> int:
-        """Dimensions of a vector, without loading the model."""
+        """Dimensions of a vector; the model is loaded only if settings and files do not contain them."""
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -2,7 +2,8 @@
 
 The embeddings cache contains one file per embedder, whose content can be computed again. A row that is damaged or
 has other dimensions is computed again. Reading a vector takes a fifth of the time in which the fastest embedder
-computes it. Writing a file takes some milliseconds, so vectors are written only if computing them took longer.
+computes it. Writing a file takes some milliseconds, so `close` writes the remaining vectors only if computing them took
+longer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from raggs.parts.embedders import Embedder
 TEXTS_PER_REPORT = 256  # texts embedded between two progress reports
 # vectors collected in memory before they are written, if documents are embedded one by one
 MAX_UNWRITTEN_VECTORS = 1024
-WORTH_S = 0.25  # minimum time, in seconds, that embedding took if its vectors are written
+WORTH_S = 0.25  # minimum time, in seconds, that embedding took if `close` writes its vectors
 
 
 def ignore_counts(done: int, total: int) -> None:

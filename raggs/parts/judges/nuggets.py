@@ -95,10 +95,10 @@ class NuggetJudge(Judge):
             return Ordering(None, str(error))
 
     def _key(self, query: Query, passage: Passage) -> tuple[float, float, str, str]:
-        """Return the sort key, best first: coverage, then matches per word.
+        """Return the sort key, best first: coverage, then matching patterns per word of the text without its title.
 
-        Ties are ordered by a hash of the text, so that the order of presentation has no effect. Identical texts are
-        ordered by id.
+        Ties are ordered by a hash of title and text, so that the order of presentation has no effect. Identical texts
+        are ordered by id.
         """
         held = self._held(query, passage)
         density = held.matches / max(1, len(passage.text.split()))

@@ -6,8 +6,8 @@ others were written independently of the word lists of the rewriter `clean`, whi
 (docs/how-to/diagnose/noise.md).
 
 A noise depends on the seed and the query's id, not on earlier draws. The same query therefore has the same greeting
-with any other noises and in any order of queries. A noise adds or misspells words. It never adds a second question, a
-name or a number, and never changes names or numbers of the query. The phrases are English and French.
+with any other noises and in any order of queries. A noise adds, misspells or translates words. It never adds a second
+question, a name or a number, and never changes names or numbers of the query. The phrases are English and French.
 
 Levels range from 0 (the original query) to 4. Each level includes all noises of the levels below:
 
@@ -54,7 +54,7 @@ class NoiseRequest:
     Attributes:
         key: id of the query; the same key and seed yield the same noise.
         language: ISO 639-1 code, one of `LANGUAGES`.
-        level: amount of noise, 1 to 4.
+        level: amount of noise, 0 (none) to 4.
         seed: seed of the run.
     """
 

@@ -1,8 +1,9 @@
 """Query files as CSV tables, JSON lines (as in BEIR) and YAML lists.
 
 CSV: a cell cannot contain a list, so the columns `references`, `nuggets` and `metadata` are parsed as JSON. Empty cells
-are missing values. If there is no id column, ids are derived from the text. The module `writing` puts an apostrophe
-before cells that a spreadsheet could take for a formula, and lists these cells in the column `guarded`.
+are missing values, but an empty id is an error. If there is no id column, ids are derived from the text. The module
+`writing` puts an apostrophe before cells that a spreadsheet could take for a formula, and lists these cells in the
+column `guarded`.
 
 YAML: convenient for writing nuggets by hand. Ids, texts and dates are read as strings, regardless of YAML types: the id
 ``007`` is "007".

@@ -25,9 +25,9 @@ def read_log(path: Path, column: str | None = None) -> Iterator[tuple[int, str |
     """Return an iterator over the entries of a log: line number (from 1), and text or None if the entry has no text.
 
     Args:
-        path: a .txt, .csv, .tsv or .jsonl file, optionally gzipped.
-        column: column of the text. If omitted, the first column named text, query, question or user_input is read, or
-            the only column.
+        path: a .txt, .log, .text, .csv, .tsv, .jsonl or .ndjson file, optionally gzipped.
+        column: column or key of the text. If omitted, the first one named text, query, question or user_input is read,
+            or the only column of a table.
 
     Raises:
         UsageError: the suffix is unknown, or `column` is given for a file without columns.

@@ -62,7 +62,7 @@ def query_facts(query: Query) -> dict[str, object]:
 
 
 def query_object(query: Query) -> dict[str, object]:
-    """Return a query with all its fields, in the format of `queries: {type: jsonl}`."""
+    """Return a query with its non-empty fields, in the format of `queries: {type: jsonl}`."""
     return {"_id": query.qid, "text": query.text, **query_facts(query)}
 
 
@@ -152,7 +152,10 @@ def _json(value: object) -> str:
 
 
 def _document(query: Query) -> str:
-    """Return the value of the document column: from the metadata, otherwise the one document of all references."""
+    """Return the value of the document column: from the metadata, otherwise the one document of all references.
+
+    The value is empty if the metadata value is not a text, or the references do not share one document.
+    """
     if DOCUMENT in query.metadata:
         named = query.metadata[DOCUMENT]
         return named if isinstance(named, str) and named.strip() else ""

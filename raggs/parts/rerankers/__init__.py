@@ -145,7 +145,7 @@ class Reranker(Adapter, ABC):
 
     @property
     def reader(self) -> Reranker:
-        """The reranker that reads the passages and is paid: this reranker, or the one that it wraps."""
+        """The reranker whose model reads the passages: this reranker, or the one that it wraps."""
         return self
 
     def causes(self) -> Causes:

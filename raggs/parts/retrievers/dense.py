@@ -67,8 +67,8 @@ class DenseRetriever(Retriever):
         return {**found, "index": self._recipe.causes()} if "index" in found else found
 
     def check(self) -> None:
-        """Raise an error if the index's package is missing, or there is not enough memory for one vector per
-        passage.
+        """Raise an error if the index's package is missing, its settings do not fit, or memory for its build is
+        lacking.
         """
         from raggs.parts.indexes.vectors import vectors_cache
 

@@ -1,8 +1,8 @@
 """Hits of another retriever, reordered by a reranker that reads the query with each passage.
 
 The candidates are the first `of.k` hits of the other retriever. Of near-duplicates, only the first is scored and
-returned. Queries are processed concurrently in the caller's event loop. The settings of the language models limit
-the number of parallel calls.
+returned, except with ``duplicates: null``. Queries are processed concurrently in the caller's event loop. The settings
+of the language models limit the number of parallel calls.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RerankedRetriever(Retriever):
 
     @classmethod
     def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
-        """Return the settings with `depth` candidates; all of them are returned as hits."""
+        """Return the settings with `depth` candidates; all of them are returned as hits, except near-duplicates."""
         of = _inner_config(config)
         return config.model_copy(update={"k": depth, "of": retrievers.REGISTRY.of(of).at(of, depth)})
 
