@@ -359,7 +359,7 @@ def stated_scale(labels: Path) -> GradeFormat | None:
 
 
 def sidecar(labels: Path) -> Mapping[str, object]:
-    """Return the sidecar that lists a file of labels; empty if there is none."""
+    """Return the sidecar whose `files` contain these labels; empty if there is none."""
     for path in _sidecars(labels):
         meta = read_sidecar(path)
         if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):

@@ -1,10 +1,10 @@
 """Chunking by whole sentences with overlap, and by fixed windows of tokens.
 
 Sentences: a sentence ends with its paragraph, or with a full stop, question mark, exclamation mark or ellipsis that
-white space follows. The marks 。！？ need no white space. A full stop after an abbreviation, an initial or a list number
-does not end a sentence. A sentence that is longer than a chunk is split at its lines, then at its words, then between
-characters. English and French abbreviations are known. Any other abbreviation causes an additional split, but no text
-is lost.
+white space follows. Chinese and Japanese marks need no white space. A full stop after an abbreviation, an initial or a
+list number does not end a sentence. A sentence that is longer than a chunk is split at its lines, then at its words,
+then between characters. English and French abbreviations are known. Any other abbreviation causes an additional split,
+but no text is lost.
 
 Tokens: windows with a fixed number of tokens, regardless of content, as a baseline for the other chunkers. The text is
 tokenized once. A chunk extends from its first token to the start of the token after its last one, so that no text is

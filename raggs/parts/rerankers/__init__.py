@@ -166,7 +166,7 @@ class Reranker(Adapter, ABC):
 
         Args:
             query: query for which to rank the passages.
-            language: language of the query, "en" or "fr".
+            language: language of the query, as an ISO 639-1 code.
             passages: candidates, best first, with unique doc_ids.
 
         Raises:
