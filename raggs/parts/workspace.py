@@ -312,7 +312,7 @@ class Workspace:
     def affords(self) -> float:
         """Return the estimated number of further calls within the budget; inf if no language model is used.
 
-        The result is 0 if a budget is set but no price is known yet.
+        The result is 0 if a budget in USD is set but the cost of a call is not known yet.
         """
         return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
 

@@ -215,7 +215,7 @@ OPENERS: Phrases = {
 
 
 class CodeSwitching(Noise):
-    """Adds a word of the other language before the query, and translates function words, but no negations."""
+    """Adds a phrase of another language before the query, and translates common words, but no negations."""
 
     FROM, ORDER = 4, 30
 

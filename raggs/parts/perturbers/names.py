@@ -222,7 +222,7 @@ SPACED_MARKS = re.compile(r"\s*([:;!])")
 
 
 class UnicodeNormalizationStress(Perturber):
-    """Converts queries to NFC, and candidates to NFD with narrow no-break spaces before punctuation."""
+    """Converts queries to NFC, and candidates to NFD with narrow no-break spaces before ":", ";" and "!"."""
 
     FAMILY = "form"
 
