@@ -421,7 +421,7 @@ class _OpenLedger:
         self._held.enter_context(hold_folder(folder / lock, folder, who=who, wait=wait, remedy=WORKSPACE_REMEDY))
         self._owned = True
         if self.path.exists() and self.path.stat().st_size != self._size:
-            self._read()
+            self._booked, self._unknown = self._read()  # another process has booked calls since this one opened it
         self._log = IntentLog(self.path, self._settled)
         unsettled = list(self._log.unsettled.values())
         self._fetchable = {intent.key: intent for intent in unsettled if intent.key}  # the latest one of each key

@@ -293,6 +293,20 @@ def test_a_process_that_is_at_work_is_not_taken_for_a_dead_one(path):
     assert CallLedger(path).earlier.calls == 1
 
 
+def test_calls_that_another_process_booked_in_between_are_earlier_spending(path):
+    mine, other = CallLedger(path, "judge"), CallLedger(path, "judge")
+    with other.call(other.account("q"), "m", "grade") as trace:
+        trace.intend(0.25)
+        trace.batched(1.0)
+    other.close()
+    assert mine.earlier.calls == 0
+    with mine.call(mine.account("q"), "m", "grade") as trace:
+        trace.intend(0.25)
+        assert mine.earlier.calls == 1
+        trace.batched(1.0)
+    mine.close()
+
+
 def no_room(monkeypatch, *names):
     """No more line fits into files of these names."""
     extend = Appender.extend
