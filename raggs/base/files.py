@@ -189,7 +189,7 @@ def table_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[in
 
 
 PREFIX = ".tmp-"
-READ_BLOCK_BYTES = 1 << 16
+READ_BLOCK_BYTES = 1 << 20
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -355,9 +355,6 @@ def hold_folder(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -
         yield
     finally:
         found.release()
-
-
-READ_BLOCK_BYTES = 1 << 20
 
 
 def hash_file(path: Path) -> str:

@@ -1,7 +1,8 @@
 """Diagnoses: controlled probes that show why retrieval fails, so that you know what to vary in a sweep.
 
-base the base class of a diagnosis, and the `Bench` that gives access to its inputs models diagnose/<kind>.json, and
-parts of findings that several kinds share
+base     the base class of a diagnosis, and the `Bench` that gives access to its inputs
+models   diagnose/<kind>.json, and parts of findings that several kinds share
+store    the folder of reports
 
 Each diagnosis is a package here and one line in the table below. To add a diagnosis, write:
 

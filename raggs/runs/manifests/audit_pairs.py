@@ -76,7 +76,7 @@ def _questions(run: OpenedRun, locks: Mapping[str, StageLock]) -> Iterator[Audit
         stated = lock.components.get("queries")
         if stated is not None and stated != found:
             said = f"holds other queries than stage {name} read: their hash is {found[:HASH_DIGITS]},"
-            yield AuditFinding(QUESTIONS, None, f"{said}but {str(stated)[:HASH_DIGITS]} in the lock")
+            yield AuditFinding(QUESTIONS, None, f"{said} but {str(stated)[:HASH_DIGITS]} in the lock")
 
 
 def _vectors(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
