@@ -308,7 +308,7 @@ class GlossaryEntry:
 
 
 def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
-    """Return the entries of a word: term, heading, metric, settings and parts of that name.
+    """Return the entries of a word: the term (or heading), metric, settings, parts and prompts of that name.
 
     Raises:
         NotFoundError: nothing has that name; the remedy names the nearest word, if there is one.

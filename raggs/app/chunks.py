@@ -67,7 +67,7 @@ def show_cuts(
     listen: Listener = ignore_event,
     page: Path | None = None,
 ) -> CutReport:
-    """Return the chunks of a corpus. No paid model is called; only the chunker's own caches are written.
+    """Return the chunks of a corpus. No paid model is called; only the chunker's own caches and the page are written.
 
     Args:
         config: the configuration; only its corpus, workspace, budget and model settings are used.

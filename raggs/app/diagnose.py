@@ -148,7 +148,9 @@ class DiagnoseRequest:
 
     @property
     def llm(self) -> LLMSettings:
-        """Settings of model calls, from the configuration or else from the run that produced the golden set."""
+        """Settings of model calls: from the configuration, or else from the run that produced the golden set; the
+        defaults if there is neither.
+        """
         stored = None if self.golden is None or self.run is not None else llm_of(self.golden)
         found = stored or LLMSettings() if self.run is None else self.run.llm
         return found.mixing() if self.allow_mixed else found
@@ -161,7 +163,10 @@ class DiagnoseRequest:
 
     @property
     def workspace(self) -> Path:
-        """Folder with the caches: the workspace of the run, or the folder of the reports if there is no run."""
+        """Folder with the caches: the workspace of the configured run, or else the folder that contains the run given
+        as
+        golden set. Without a run, it is the folder of the reports.
+        """
         if self.run is not None:
             return self.run.workspace
         of_run = self.golden is not None and RunStore(self.golden).exists
@@ -231,7 +236,7 @@ class DiagnosisResult:
 
     @property
     def outcome(self) -> str:
-        """ "pass", "fail", or "measured" if the kind has no limit."""
+        """ "pass" or "fail"; "measured" if the kind has no limit, or if the result is inconclusive."""
         return kind_of(self.report.kind).outcome(self.found)
 
     @property

@@ -1,8 +1,7 @@
 """Comparison of two golden sets, or of two runs.
 
 `diff` compares the labels of two golden sets, and scores the same systems with each set, as `raggs eval` does. The
-document lists the verdicts that flip, then the changed scores, then the causes. No file is written, and no passage is
-judged.
+document lists the verdicts that flip, then the scores, then the causes. `diff` writes no file and judges no passage.
 
 `compare_runs` compares the settings and the costs of two runs. It reads only the two run directories.
 """
@@ -245,7 +244,10 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
 
 
 def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
-    """Return the retrievers of two runs with one list per query: the list of NEW, or of OLD if NEW lacks the query."""
+    """Return the retrievers of two runs with one list per query: the list of NEW, or of OLD if NEW lacks the query.
+
+    If the runs search different corpora, each set is scored with the lists of its own run.
+    """
     if old[0].origin.other_corpus(new[0].origin):
         said = "the runs search different corpora: with each set, the lists of its run are scored"
         return _ScoredSets(old, new, (), (said,))
@@ -270,7 +272,7 @@ def _joined_run(old: Run, new: Run) -> Run:
 
 
 MAX_NAMED_MOVERS = 3  # queries named per flip
-MAX_LISTED = 10  # maximum number of queries, or of ids in a sentence
+MAX_LISTED = 10  # maximum number of flips or queries shown, or of ids in a sentence
 VALUE = 32  # characters of a setting's value
 ORDER_LEGENDS = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 identical, 0 random"),
@@ -299,7 +301,7 @@ def _decisions_section(report: DiffReport) -> Section:
 
 
 def flip_sentences(found: DecisionsPart) -> Iterator[str]:
-    """Yield the number of verdicts that differ, and a sentence on each."""
+    """Yield the number of verdicts that differ, and a sentence on each of the first `MAX_LISTED`."""
     if not found.verdicts:
         yield "one system: no verdicts to compare"
         return

@@ -547,9 +547,8 @@ class PreviousRun:
 def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
     """Return the last run's grades, or None if they stay valid one by one.
 
-    Grades stay valid one by one if every call had one passage, both in the last run and now. None is also returned if
-    the
-    judge has changed: then no grade is reused.
+    Grades stay valid one by one if every call had one passage, both in the last run and now. None is also returned
+    if there are no grades yet, or if the judge has changed: then no grade is reused.
 
     Raises:
         RaggsError: the grades cannot be read.

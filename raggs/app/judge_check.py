@@ -62,8 +62,8 @@ class PromptPair:
 
 
 def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[PromptPair]:
-    """Return all pairs of passages with human grades that the judge ordered in one prompt; empty if the run has no
-    ranking.
+    """Return the pairs of passages with different human grades that the judge ordered in one prompt; empty if the run
+    has no ranking.
 
     Args:
         grades: human grades, by query id and passage id.
@@ -503,7 +503,9 @@ CONFIDENCE, SEED = 0.95, 1  # the defaults of `raggs judge check`
 
 
 def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
-    """Store the judge's agreement with annotators in the lock of the judge stage; remove it if no gate needs it.
+    """Return the manifest with the judge's agreement with annotators in the lock of the judge stage, or without it if
+    no
+    gate needs it. Nothing is written.
 
     Raises:
         DataError: a line of the labels is invalid.

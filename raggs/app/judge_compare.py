@@ -47,7 +47,7 @@ class GradeCosts:
 
     Attributes:
         usd: paid in the judge stage of the run, over all invocations.
-        usd_per_1000: cost of 1,000 grades without cached answers; None if unknown.
+        usd_per_1000: cost of 1,000 grades if no answer were cached; None if unknown.
         tokens_per_grade: input and output tokens; None if this run paid no call.
         seconds_per_call: mean latency; None if this run made no call.
         calls, cached: numbers of calls, and of cached answers.
@@ -68,7 +68,8 @@ class JudgeSide:
     Attributes:
         run: the run directory.
         judges: number of compared grades by name of the judge.
-        graded: number of passages with a grade by the judge, compared or not.
+        graded: number of passages with a grade by the judge, compared or not; grades copied from a near-duplicate
+            are not counted.
         bill: cost of the grades.
         lacks: sentence on queries that are missing because the run was stopped; empty if no query is missing.
     """
@@ -102,10 +103,10 @@ class JudgedItem:
 
 @dataclass(frozen=True)
 class RunGrades:
-    """Grades of a run, or of one panel member.
+    """Records of a run's judge stage, with the grades of its judge or of one panel member.
 
     Attributes:
-        items: the graded passages by text digests; of two passages with the same text, the higher-ranked one.
+        items: passages with a record, by text digests; of two passages with the same text, the higher-ranked one.
         member: name of the panel member; empty for the whole judge.
     """
 
@@ -305,7 +306,7 @@ class JudgeComparison:
 
     @property
     def unread(self) -> tuple[ComparedPassage, ...]:
-        """Passages on which the judges differ and that have no human label."""
+        """Passages on which the judges differ and that have no blind human label."""
         return tuple(case for case in self.cases if case.apart and case.people is None)
 
 
@@ -395,7 +396,7 @@ def _compare_grades(
 
 
 def plan_differing(found: JudgeComparison, file: Path, seed: int = 1) -> int:
-    """Write a labelling plan of the passages on which the judges differ and that have no label, in random order.
+    """Write a labelling plan of the passages on which the judges differ and that have no blind label, in random order.
 
     The plan contains no grades. Return the number of passages; if it is 0, no file is written.
 
@@ -522,7 +523,7 @@ def _settings_sentences(settings: Mapping[str, tuple[str, str]]) -> Iterator[str
 
 
 def verdict(found: JudgeComparison) -> str:
-    """Return a sentence that recommends one of the judges."""
+    """Return a sentence that recommends one of the judges, or states why it is unknown which one is better."""
     near = found.nearer
     if not _differ(found):
         return "both judges give every passage the same grade: use the cheaper one"

@@ -276,7 +276,8 @@ class _Read:
         entries: number of entries.
         dropped: number of dropped entries, by reason.
         asked: frequency of each distinct text, in order of first occurrence.
-        places: file and line of each text's first occurrence.
+        lines: number of the entry in which each text first occurs, from 1.
+        places: file and line of each of these entries, by its number.
     """
 
     entries: int = 0
@@ -390,9 +391,9 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
 
 
 def _common_languages(languages: Counter[str]) -> list[str]:
-    """Return the languages of at least 5% of the texts. In every text, raggs searches for phone numbers and names of
-    all these
-    languages.
+    """Return the languages of at least 5% of the texts, the most frequent first.
+
+    In every text, raggs searches for phone numbers and names of all these languages.
     """
     total = languages.total()
     return [language for language, count in languages.most_common() if count >= MIN_LANGUAGE_SHARE * total]
@@ -511,7 +512,9 @@ def says_otherwise(file: Path, run: RunConfig) -> bool:
 
 
 def _say_what_is_asked(where: Path, text: str, asked: Sequence[str]) -> None:
-    """Store command-line settings in a new file. If the file would then mean something else, it is restored."""
+    """Store command-line settings in a new file. If the file would then mean something else, it is restored. If a
+    setting is invalid, the file is deleted.
+    """
     try:
         meant = load_config(where, asked).run
     except RaggsError:
@@ -589,7 +592,9 @@ def _check_same(file: Path, documents: Path) -> None:
 
 
 def _text(documents: Path, out: Path, beside: Path | None) -> str:
-    """Return the text of a new configuration file; paths are relative to `where`, or absolute if it is None."""
+    """Return the text of a new configuration file. The path of the documents is relative to `beside`, or absolute if it
+    is None; the questions are next to the file.
+    """
     name = re.sub(r"[^\w.-]+", "-", documents.resolve().name).strip(".-") or "documents"
     folder = documents.resolve() if beside is None else Path(os.path.relpath(documents, beside))
     return TEMPLATE.format(

@@ -225,7 +225,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
     Raises:
         UsageError: no time, a share outside 0..1, only one system, or an unknown measure.
         NotFoundError: the judge stage has not run yet, or a system's file is missing.
-        DataError: there are no grades, a system has nothing in common with the run, or all passages are graded.
+        DataError: there are no grades, a system has nothing in common with the run, or all passages have human labels.
     """
     _check(request)
     measures = parse_measures(request.measures)

@@ -187,7 +187,7 @@ class Bench:
     # --- what was named, and what it depends on ---
 
     def has(self, need: Need) -> bool:
-        """Return whether an input was given. The input is not read."""
+        """Return whether an input is available. The golden set is opened for this; no other input is read in full."""
         match need:
             case "run":
                 return self.run is not None
@@ -393,7 +393,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return tuple(dict.fromkeys(model for models in asked for model in models))
 
     def check(self, bench: Bench) -> None:
-        """Check everything that can be checked before the work. When this is called, the inputs in `NEEDS` are
+        """Check everything that can be checked before the work. When this is called, the inputs in `needs` are
         available.
 
         Raises:
@@ -436,7 +436,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return None
 
     def outcome(self, found: P) -> str:
-        """Return "pass" or "fail" if there is a limit, otherwise "measured"."""
+        """Return "pass" or "fail"; "measured" if there is no limit, or if the result is inconclusive."""
         return "measured" if found.passed is None else "pass" if found.passed else "fail"
 
     def files(self, found: P) -> Mapping[str, str]:
