@@ -83,7 +83,7 @@ class JudgeSide:
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """A passage of a run's pool with the judge's grade.
+    """A passage of a run's pool with its record of the judge stage, which may have no grade.
 
     Attributes:
         title: title; if the passage has none, the beginning of its text.
@@ -316,7 +316,7 @@ def compare_judges(
     """Compare the grades of two runs.
 
     Args:
-        folder: folder of the human labels. By default, `reviews` next to the folder of the first run, if it exists.
+        folder: folder of the human labels [default: `reviews` next to the folder that contains the first run].
         confidence: confidence level of the intervals.
         seed: random seed of the bootstrap, which resamples queries.
 

@@ -246,11 +246,11 @@ class QuestionImportResult:
     Attributes:
         entries: number of entries in all logs.
         dropped: number of entries that are not questions, by reason.
-        questions: written questions, the most frequent first.
-        same, near: number of entries with the same text as another entry, and of questions merged into a similar one.
+        questions: imported questions, the most frequent first.
+        same, near: number of entries that repeat an earlier text, and of questions merged into a similar one.
         flagged: number of questions set aside, by kind of personal data; a question may have several kinds.
         flagged_questions, flagged_entries: number of all questions set aside, and of their entries.
-        masked: number of questions with replaced personal data, by kind.
+        masked: number of distinct texts with replaced personal data, by kind.
         languages: number of questions by language, the most frequent first.
         files: written files.
     """

@@ -220,7 +220,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
     """Choose the passages to grade.
 
     Args:
-        folder: folder of the reviews [default: `reviews` next to the run directories].
+        folder: folder of the reviews [default: `reviews` next to the folder of runs].
 
     Raises:
         UsageError: no time, a share outside 0..1, only one system, or an unknown measure.
@@ -456,7 +456,7 @@ class PlanInputs(Frozen):
 
     Attributes:
         run: the run directory.
-        folder: folder of the labels; None for the one next to the run directories.
+        folder: folder of the labels; None for `reviews` next to the folder of runs.
         systems: entries ``[NAME=]PATH``, as in `raggs review plan` [default: the run's retrievers and their fusion].
         measures: measures of the comparison.
         grades: passage and different grades of each disagreement.

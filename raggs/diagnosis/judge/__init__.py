@@ -1,5 +1,5 @@
-"""Diagnosis `judge`: whether the user's own model orders a pool consistently, with one prompt of 40 passages and with
-the rank stage.
+"""Diagnosis `judge`: whether the user's own model orders a pool consistently, with one prompt of the whole pool (up to
+40 passages by default) and with the rank stage.
 
 `measuring` contains pools, orders, grades and findings; this module contains the diagnosis, its forecast, tables and
 plots. A dry run counts the calls with one prompt per pool exactly. It follows each ranking to the first missing answer,

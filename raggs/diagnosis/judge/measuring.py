@@ -238,7 +238,9 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
 
 
 def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool]:
-    """Return the pools without the passages that the rank stage does not order. Pools without grades are not changed.
+    """Return the pools that the rank stage ranks, without the passages below its floor. Pools without grades are kept.
+
+    Pools with fewer than `MIN_POOL_PASSAGES` remaining passages are dropped.
 
     Raises:
         PrerequisiteError: no pool has a relevant passage, or no pool has enough passages at or above the floor.
@@ -636,7 +638,7 @@ class JudgeAnswers:
         )
 
     def errors(self) -> dict[str, int]:
-        """Return the reasons for missing orders with their counts, the most frequent reason first."""
+        """Return the most frequent reasons for missing orders with their counts, at most `MAX_SHOWN_ERRORS`."""
         said = [row.error or "no order" for row in self.single.rows if row.order is None]
         said += [error for row in self.ranked.rows for error in row.errors]
         return dict(Counter(said).most_common(MAX_SHOWN_ERRORS))

@@ -319,7 +319,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return {**super().causes(bench), "perturbers": done, "lists": self._list_causes(bench), "searched": searched}
 
     def check(self, bench: Bench) -> None:
-        """Draw the names now, so that an error about too few names is raised before anything is embedded."""
+        """Read the lists of names now, so that an error about too few names is raised before anything is embedded."""
         for language in self.config.languages:
             self._lists(bench, language)
 

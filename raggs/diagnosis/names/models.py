@@ -325,7 +325,7 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
 
 
 def field_text(metadata: Mapping[str, object], field: str) -> str | None:
-    """Return the metadata value of a field, or None if the field is missing. A list of texts is joined."""
+    """Return a field's metadata, if it is a text or a list, which is joined; None for other values and missing ones."""
     value = metadata.get(field)
     if isinstance(value, str):
         return value
@@ -342,7 +342,7 @@ def _split_list(text: str) -> list[str]:
 
 
 BY = "{label}{author}."
-# maximum number of attempts to draw a name that shares no part with the others; after them, a shared family name is
+# maximum number of attempts to draw another topic, or a name that shares no part with the others; then, the last draw is
 # accepted
 MAX_DRAW_TRIES = 200
 
@@ -489,7 +489,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
 
 
 def field_of(passage: Passage, field: str) -> str | None:
-    """Return a field of a passage, or None if the field is missing. Several values are joined."""
+    """Return a field of a passage; None if it is missing, empty, or not a text. The texts of a list are joined."""
     if field in ("title", "text"):
         return (passage.title if field == "title" else passage.text) or None
     return field_text(passage.metadata, field)
@@ -534,7 +534,7 @@ class PersonNames:
     """Finds names in texts.
 
     Args:
-        names: the names to find, without duplicates.
+        names: the names to find; duplicates are ignored.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

@@ -181,7 +181,7 @@ class EmbedderScorer(NameScorer):
         return found
 
     def _new_readers(self) -> tuple[_VectorReader, _VectorReader]:
-        """Return two functions that embed questions and candidates."""
+        """Return two readers of vectors, for questions and for candidates."""
         hygiene, embedder = self._hygiene, self._embedder
         asked = _VectorReader(hygiene.question, embedder.embed_queries, self._tell)
         return asked, _VectorReader(hygiene.passage, embedder.embed, self._tell)
@@ -280,12 +280,12 @@ def is_within_limit(percent: MarginPart, family: ChangeFamily, least: float, mos
     return True if low >= -most else False if high < -most else None
 
 
-# name of the measure, by whether the grades are graded (1 to 5) or binary
+# name of the measure, by whether the grades are 1 to 5
 MEASURES = {True: "n_recall4", False: "recall"}
 
 
 def measure_of(scale: GradeScale, cutoff: int) -> str:
-    """Return the name of the measure for searches: N-Recall4+, or recall if the grades are binary."""
+    """Return the name of the measure for searches: N-Recall4+, or recall if the grades are not 1 to 5."""
     return f"{MEASURES[scale.golden]}@{cutoff}"
 
 

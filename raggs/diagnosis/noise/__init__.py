@@ -182,7 +182,7 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:
     """Return the cost of noise in a search, and the most important action. If nothing was searched, or the cost is not
-    significant, also report the cosines.
+    significant, return the effect on cosines and this reason instead.
 
     Args:
         cosines: results by cosine.
@@ -369,7 +369,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return (_cosines(found), *_search_sections(found), *_shuffles(found), examples)
 
     def key_figure(self, found: NoiseFindings) -> KeyFigure | None:
-        """Return the change of the measure by the strongest noise."""
+        """Return the change of the first measure by the strongest noise; None if nothing was searched."""
         level, measure, system, parts = _deciding(found.ends)
         lost = _loss_of(parts)
         label = f"change of {measure} of {system} search by noise of level {level}"

@@ -172,8 +172,8 @@ NO_MEAN = MeanPart()
 
 @dataclass(frozen=True)
 class SearchedQuestions:
-    """The questions of the golden set that are searched, with their languages. `others` is the number of questions in
-    languages without noise.
+    """The questions of the golden set that are searched, with their languages. `strange` is the number of judged
+    questions in other languages.
     """
 
     questions: tuple[tuple[Query, str], ...]
@@ -181,7 +181,7 @@ class SearchedQuestions:
 
 
 def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
-    """Return the judged questions in languages that have noise, sorted by id."""
+    """Return the judged questions in these languages, sorted by id."""
     judged = set(bench.judgments.qrels.qids)
     found = [
         (query, language_of(query, usual_language(bench))) for qid, query in bench.queries.items() if qid in judged

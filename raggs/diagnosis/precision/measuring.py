@@ -2,8 +2,9 @@
 
 Ranked lists with scores at each precision come from dense retrieval, rerankers or run files. The rows of a list are in
 the order of the corpus, or of the lines of the file. The "oblivious" score is computed with equal scores in this order.
-From a corpus, a list contains the best passages, and all other passages that tie with the last of them. The mean of
-each measure is computed at every cutoff. Values per question are computed at one cutoff.
+A list of dense retrieval contains the best passages, and all others that tie with the last of them. A reranker's list
+contains all its candidates. The mean of each measure is computed at every cutoff. Values per question are computed at
+one cutoff.
 """
 
 from __future__ import annotations
@@ -480,7 +481,8 @@ class ListScoring:
 def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
     """Return the biases through the file's order, for low precision without HPS.
 
-    Files that are sorted by score are omitted, since their order cannot leak labels.
+    Files that are sorted by score are omitted, since their order cannot leak labels. Measures that no tie changes are
+    omitted, too.
     """
     parts = [each.part for each in kept if each.part.dtype != "f32" and not each.part.hps and not each.part.sorted]
     rows = [(part, tied) for part in parts for tied in part.at if tied.moved]
