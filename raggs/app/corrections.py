@@ -74,7 +74,7 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
     """Return the human grades of randomly drawn passages of a run.
 
     Args:
-        folder: folder of the labels [default: `reviews` next to the run directories].
+        folder: folder of the labels [default: `reviews` next to the folder of runs].
 
     Raises:
         DataError: no graded passage of the run was drawn at random, no draw was graded completely, or the run's own

@@ -197,7 +197,7 @@ def clear(workspace: Path, what: str) -> list[str]:
     """Clear one cache, or all of them.
 
     Returns:
-        The names of caches that were not empty.
+        The names of the caches that existed.
 
     Raises:
         UsageError: the cache does not exist, is a link, or the workspace is not a folder; then nothing is cleared.

@@ -173,7 +173,7 @@ def _terms(report: EvalReport | None) -> dict[str, str]:
 def _diagnoses(
     request: ReportRequest, golden: GoldenSet, run: OpenedRun | None, scored: _ScoredSystems
 ) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
-    """Return the diagnoses of the golden set, and one sentence per file that belongs to another set."""
+    """Return the diagnoses of the golden set, and one sentence per file that cannot be used."""
     folder = request.diagnoses or (None if run is None else run.folder / DIAGNOSES)
     if folder is None or (request.diagnoses is None and not folder.is_dir()):
         return (), ()

@@ -128,7 +128,7 @@ class RunPools:
         qrels: one row per pooled passage, with the human grade if there is one, else the judge's grade.
         entry_of: index of the entry of each row, shape (m,).
         heard: the judge's answers on each entry.
-        learned: randomly drawn entries with a human grade, and these grades, counted from 0.
+        learned: randomly drawn entries with a blind human grade, and these grades, counted from 0.
         timed: labelling time in seconds, and number of characters, of each human label.
     """
 

@@ -70,7 +70,7 @@ class DiagnosisStore:
 
         Args:
             causes: hash of everything that the findings depend on.
-            notify: called with a message about each file that was changed.
+            notify: called with a message if the report is damaged, or if a file was changed.
         """
         try:
             found = self.report()

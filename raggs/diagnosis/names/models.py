@@ -342,7 +342,7 @@ def _split_list(text: str) -> list[str]:
 
 
 BY = "{label}{author}."
-# maximum number of attempts to draw another topic, or a name that shares no part with the others; then, the last draw is
+# maximum number of attempts to draw another topic, or a name that shares no part with the others; then the last draw is
 # accepted
 MAX_DRAW_TRIES = 200
 
