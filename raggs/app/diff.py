@@ -246,7 +246,7 @@ def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredS
 def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
     """Return the retrievers of two runs with one list per query: the list of NEW, or of OLD if NEW lacks the query.
 
-    If the runs search different corpora, each set is scored with the lists of its own run.
+    If the runs search different corpora, each set is scored with the lists of its run.
     """
     if old[0].origin.other_corpus(new[0].origin):
         said = "the runs search different corpora: with each set, the lists of its run are scored"
