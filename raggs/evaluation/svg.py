@@ -669,7 +669,9 @@ def forest(
     for value in across.ticks():
         drawing.line(across.at(value), foot, across.at(value), top, "grid")
     if changes:
-        drawing.line(across.at(0), foot, across.at(0), top, "axis")
+        for (lines, _), start in zip(texts, places, strict=True):
+            base = start + len(lines) * LINE
+            drawing.line(across.at(0), base + 22, across.at(0), base + 2, "axis")
         drawing.centred(across.at(0), top - 5, f"0 = {zero}")
     for row, (lines, words), start in zip(rows, texts, places, strict=True):
         for number, line in enumerate(lines, start=1):

@@ -38,7 +38,7 @@ from raggs.stats.choice import (
 from raggs.stats.comparison import SCORE_TOLERANCE, could_reverse, least_queries
 from raggs.stats.front import Candidate, DepthPoint, find_front, marginal_gains, round_quality
 from raggs.stats.intervals import Interval, bootstrap_means
-from raggs.stats.resampling import Winners, find_winners
+from raggs.stats.resampling import Winners, WinShare, find_winners
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import SweepUncertainty, effects
 from raggs.sweeps.grid import family_levels
@@ -46,6 +46,7 @@ from raggs.sweeps.messages import (
     BY_WAIT,
     MIN_SHOWN_CHANGE,
     choice_sentence,
+    equal_names,
     excluded,
     other_limit_sentences,
     puts_first,
@@ -377,6 +378,8 @@ def _choice(
         return turning_points(candidates, axis, chosen.limits, jitter, rules.peers)
 
     first = chosen.winner
+    names = equal_names((each.name, (each.quality[0], each.tail_ms, each.usd_per_1k)) for each in candidates)
+    second = _second(chosen, candidates, rules)
     same = {each.name for each in candidates if first is not None and _is_equal_candidate(each, first, jitter)}
     return ChoicePart(
         winner=None if chosen.winner is None else chosen.winner.name,
@@ -386,18 +389,31 @@ def _choice(
             chosen,
             len(candidates),
             quality[0],
-            _second(chosen, candidates, rules),
+            None if second is None else replace(second, name=names[second.name]),
             equals,
             separated=_is_separated(chosen, winners),
         ),
         changes=tuple(
-            other_limit_sentences(points("latency"), same, "latency", chosen.limits.usd_per_1k)
-            + other_limit_sentences(points("cost"), same, "cost", chosen.limits.latency_ms)
+            other_limit_sentences(points("latency"), same, "latency", chosen.limits.usd_per_1k, names)
+            + other_limit_sentences(points("cost"), same, "cost", chosen.limits.latency_ms, names)
         ),
-        unknown=() if winners is None else (winners.told(equals=bool(equals)), *puts_first(chosen, equals, jitter)),
+        unknown=()
+        if winners is None
+        else (_with_equals_as_one(winners, names).told(equals=bool(equals)), *puts_first(chosen, equals, jitter)),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
         limits=limits,
     )
+
+
+def _with_equals_as_one(winners: Winners, names: Mapping[str, str]) -> Winners:
+    """Return the shares with equal systems as one, if no single system wins."""
+    if winners.told_apart:
+        return winners
+    shares: dict[str, float] = {}
+    for each in winners.shares:
+        shares[names[each.name]] = shares.get(names[each.name], 0.0) + each.share
+    ordered = (WinShare(*each) for each in sorted(shares.items(), key=lambda each: -each[1]))
+    return replace(winners, shares=tuple(ordered), rivals=tuple(dict.fromkeys(names[name] for name in winners.rivals)))
 
 
 def _is_separated(chosen: Choice, winners: Winners | None) -> bool:

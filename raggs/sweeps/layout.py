@@ -51,7 +51,7 @@ from raggs.sweeps.models import (
     SystemRow,
     add,
 )
-from raggs.sweeps.summary import recommend
+from raggs.sweeps.summary import recommend, system_names
 
 MAX_ROWS = 8  # maximum number of lines of a table on the screen
 
@@ -230,9 +230,10 @@ def rivals(report: SweepReport) -> Iterator[str]:
     """Yield sentences on the first `MAX_NAMED_RIVALS` systems that unjudged passages could put before the choice, or
     across the limit on quality. Also say how to get these passages judged.
     """
+    names = system_names(report)
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
     for name, part in [*found.items()][:MAX_NAMED_RIVALS]:
-        what = f"is better than {report.choice.winner}"
+        what = f"is better than {names.get(report.choice.winner or '', report.choice.winner)}"
         if target is not None and (
             name == report.choice.winner or mean(report.system(name), report.quality[0]) < target
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 from raggs.base.text import plural
 from raggs.stats.choice import Choice, Exclusion, LimitTurn
@@ -11,9 +11,11 @@ from raggs.stats.front import Candidate
 
 MIN_SHOWN_CHANGE = 5e-5  # smallest change of quality visible with four decimals
 MAX_SHOWN_EQUALS = 4
+MAX_JOINED = 3  # systems in one name
 BY_WAIT = "slower"  # used among equal systems, whose latencies differ by less than the jitter
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # (threshold, step) for rounding
 WHOLE_RATIO = 100  # ratios of at least this value are shown as integers
+NO_NAMES: Mapping[str, str] = {}
 RULES = {
     "quality": "has a lower {measure}",
     "slower": "is slower",
@@ -38,14 +40,37 @@ TIE_BREAKS = {
 }
 
 
-def ms(value: float) -> str:
-    """Return milliseconds as text."""
-    return f"{value:,.0f} ms" if value >= WHOLE_MS[0] else f"{value:.2g} ms"
+def ms(value: float, more: int = 0) -> str:
+    """Return milliseconds as text, with `more` further digits."""
+    if value >= 0.995 * WHOLE_MS[0]:
+        return f"{value:,.{more}f} ms"
+    return f"{value:.{1 + more}f} ms" if value >= 0.995 else f"{value:.{2 + more}g} ms"
 
 
-def usd(value: float) -> str:
-    """Return an amount in USD as text."""
-    return f"${value:,.2f}" if value >= WHOLE_USD[0] or value == 0 else f"${value:.2g}"
+def usd(value: float, more: int = 0) -> str:
+    """Return an amount in USD as text, with `more` further digits."""
+    return f"${value:,.{2 + more}f}" if value >= WHOLE_USD[0] or value == 0 else f"${value:.{2 + more}g}"
+
+
+def equal_names(figures: Iterable[tuple[str, Hashable]]) -> dict[str, str]:
+    """Return by system one name for all systems with the same figures: `a+none, k20 or k50`."""
+    groups: dict[Hashable, list[str]] = {}
+    for name, found in figures:
+        groups.setdefault(found, []).append(name)
+    return {name: join_names(names) for names in groups.values() for name in names}
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return one name for several systems; what they have in common is stated once."""
+    if len(names) > MAX_JOINED:
+        return f"{names[0]} or {len(names) - 1} equal systems"
+    parts = [name.split("+") for name in names]
+    if len(names) > 1 and len({len(each) for each in parts}) == 1:
+        columns = [list(dict.fromkeys(column)) for column in zip(*parts, strict=True)]
+        common, varied = [each[0] for each in columns if len(each) == 1], [each for each in columns if len(each) > 1]
+        if common and len(varied) == 1:
+            return f"{'+'.join(common)}, {' or '.join(varied[0])}"
+    return " or ".join(names)
 
 
 def ms_change(value: float) -> str:
@@ -188,13 +213,18 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
 
 
 def other_limit_sentences(
-    points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None
+    points: Sequence[LimitTurn],
+    same: Collection[str],
+    axis: str,
+    other: float | None,
+    names: Mapping[str, str] = NO_NAMES,
 ) -> list[str]:
     """Return sentences on the systems that would be chosen under other limits on one axis: the last `MAX_SHOWN_EQUALS`
-    ranges of limits. Systems equal to the choice are omitted.
+    ranges of limits. Systems equal to the choice are omitted, and so are ranges narrower than one shown step.
 
     Args:
         other: the limit on the other axis, which is unchanged.
+        names: the name that stands for a system and its equals.
     """
     said = ms if axis == "latency" else usd
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
@@ -202,9 +232,13 @@ def other_limit_sentences(
     held = "no other limit" if other is None else "the other limit unchanged"
     # None if no upper end is known
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]
-    others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
+    others = [
+        (point, end)
+        for point, end in zip(points, ends, strict=True)
+        if point.winner not in same and not (end is not None and end - point.limit < _shown_step(end, whole))
+    ]
     return [
-        f"With {what.format(_range(point.limit, end, said, whole))} and {held}: {point.winner}"
+        f"With {what.format(_range(point.limit, end, said, whole))} and {held}: {names.get(point.winner, point.winner)}"
         for point, end in others[-MAX_SHOWN_EQUALS:]
     ]
 
@@ -215,17 +249,17 @@ def _range(low: float, high: float | None, said: Callable[[float], str], whole: 
     if high is None:
         return said(first)
     last = _round_limit(high, whole, math.floor)
-    if first < last:
-        return f"{said(first)} to {said(last)}"
-    if first < high:
-        return said(first)
-    return f"${low:.6g} to ${high:.6g}" if said is usd else f"{low:.6g} to {high:.6g} ms"
+    return f"{said(first)} to {said(last)}" if first < last else said(first)
+
+
+def _shown_step(value: float, whole: tuple[float, float]) -> float:
+    """Return the step of the last shown digit of a positive value."""
+    return whole[1] if value >= whole[0] else 10.0 ** (math.floor(math.log10(value)) - 1)
 
 
 def _round_limit(value: float, whole: tuple[float, float], way: Callable[[float], int]) -> float:
     """Round a value to the shown digits: in steps of `whole[1]` from `whole[0]` on, two digits below."""
     if value <= 0:
         return 0.0
-    bound, step = whole
-    step = step if value >= bound else 10.0 ** (math.floor(math.log10(value)) - 1)
+    step = _shown_step(value, whole)
     return float(f"{way(round(value / step, 6)) * step:.12g}")

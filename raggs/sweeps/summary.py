@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from shlex import quote
 
 from raggs.base.document import Cell, Legend, Section, Summary, Table, bounded
 from raggs.base.text import plural
+from raggs.base.types import Number
 from raggs.evaluation.layout import shorten_name
 from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.comparing import best_first
 from raggs.sweeps.deciding import BOOTSTRAP_DRAWS, candidate
-from raggs.sweeps.messages import figures_text, ms, usd
+from raggs.sweeps.messages import equal_names, figures_text, ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
 
 MAX_ROWS = 6  # rows of the front
@@ -84,7 +86,18 @@ def _reason(report: SweepReport) -> Iterator[str]:
         reason = f"it has the highest {measure} of {within}"
     else:
         reason = f"its {measure} is statistically tied with the highest ({chosen.best}) of {within}"
-    yield f"Why {name}: {reason}.{' It is also the baseline of the sweep.' if name == report.baseline else ''}"
+    baseline = " It is also the baseline of the sweep." if name == report.baseline else ""
+    yield f"Why {system_names(report)[name]}: {reason}.{baseline}"
+
+
+def system_names(report: SweepReport) -> dict[str, str]:
+    """Return by system one name for all systems with the same score, p95 and cost."""
+    return equal_names((row.name, _figures(report, row)) for row in report.systems)
+
+
+def _figures(report: SweepReport, row: SystemRow) -> tuple[Number, Number, Number]:
+    score = row.scores.get(report.quality[0])
+    return (None if score is None else score.mean, row.p95, row.price)
 
 
 def chosen_share(report: SweepReport) -> float | None:
@@ -102,8 +115,10 @@ def is_separated(report: SweepReport) -> bool:
 def _headline(
     report: SweepReport, nearest: tuple[SystemRow, Sequence[BrokenLimit]] | None, chars: int | None
 ) -> Iterator[str]:
+    names = system_names(report)
+
     def short(name: str) -> str:
-        return _shorten(name, chars)
+        return _shorten(names.get(name, name), chars)
 
     name = report.choice.winner
     if name is None:
@@ -114,45 +129,50 @@ def _headline(
             yield f"Nearest: {short(row.name)} with {told}. Change {' and '.join(each.flag for each in broken)}."
         return
     found = candidate(report.system(name), report.quality)
-    figures = (
-        "" if found is None or chars is None else f" ({figures_text(found, report.quality[0])})"
-    )  # else in the table
+    # if names are not shortened, the figures are in the table
+    figures = "" if found is None or chars is None else f" ({figures_text(found, report.quality[0])})"
     if is_separated(report):
         weak = f" (few queries: {report.questions})" if report.questions < MIN_CLAIM_QUERIES else ""
         yield f"Recommended{' for now' if report.choice.inconclusive else weak}: {short(name)}{figures}."
         yield from _tied_sentence(report, report.system(name), chars)
         return
     share = chosen_share(report)
-    others = [each for each in report.choice.tied if each != name]
+    others = [*dict.fromkeys(names.get(each, each) for each in (name, *report.choice.tied))][1:]
     often = "" if share is None else f" is chosen in {share:.0%} of {BOOTSTRAP_DRAWS:,} resamples of the queries"
     yield f"No single best configuration: {short(name)}{figures}{' or a tied one' if others else ''}{often}."
-    if rivals := [*map(short, others), *_rivals(report, chars)]:
+    if rivals := [*map(short, others), *_rivals(report, names, chars)]:
         yield f"Statistically tied: {_listed(rivals)}."
 
 
-def _rivals(report: SweepReport, chars: int | None) -> Iterator[str]:
+def _rivals(report: SweepReport, names: Mapping[str, str], chars: int | None) -> Iterator[str]:
     """Yield the systems that are chosen in nearly all resamples, together with the choice, each with its share of the
-    resamples.
+    resamples. Equal systems are one.
     """
-    total = chosen_share(report) or 0.0
+    total, shares = chosen_share(report) or 0.0, dict[str, float]()
     for part in report.wins:
-        if part.system not in (report.choice.winner, *report.choice.tied) and total < report.confidence:
-            total += part.share
-            yield f"{_shorten(part.system, chars)} ({part.share:.0%})"
+        if part.system not in (report.choice.winner, *report.choice.tied):
+            name = names.get(part.system, part.system)
+            shares[name] = shares.get(name, 0.0) + part.share
+    for name, share in sorted(shares.items(), key=lambda item: -item[1]):
+        if total < report.confidence:
+            total += share
+            yield f"{_shorten(name, chars)} ({share:.0%})"
 
 
 def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) -> Iterator[str]:
     """Yield a sentence on systems that are statistically tied with the recommended one, and whether they are cheaper
     or faster.
     """
-    others = [row for row in report.systems if row.name in report.choice.tied and row.name != winner.name]
+    names = system_names(report)
+    tied = [row for row in report.systems if row.name in report.choice.tied and names[row.name] != names[winner.name]]
+    others = list({names[row.name]: row for row in tied}.values())
     cheaper = [row.name for row in others if _is_less(row.price, winner.price)]
     faster = [row.name for row in others if row.name not in cheaper and _is_less(row.p95, winner.p95)]
     rest = [row.name for row in others if row.name not in (*cheaper, *faster)]
     parts = [
-        f"{_listed([_shorten(name, chars) for name in names])}{word}"
-        for names, word in ((cheaper, " (cheaper)"), (faster, " (faster)"), (rest, ""))
-        if names
+        f"{_listed([_shorten(names[name], chars) for name in found])}{word}"
+        for found, word in ((cheaper, " (cheaper)"), (faster, " (faster)"), (rest, ""))
+        if found
     ]
     if parts:
         yield f"Statistically tied with it: {'; '.join(parts)}."
@@ -210,7 +230,12 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
     """
     first, chosen = report.quality[0], report.choice.winner
     found = [row for row in best_first(report) if row.name in report.front or row.name == chosen]
-    rows = sorted(found, key=lambda row: row.name != chosen)
+    names = equal_names((row.name, _shown_figures(report, row, others)) for row in report.systems)
+    first_rows: dict[str, SystemRow] = {}  # equal systems are one row
+    for row in sorted(found, key=lambda row: row.name != chosen):
+        first_rows.setdefault(names[row.name], row)
+    rows = [*first_rows.values()]
+    more_digits = int(_looks_dominated(report, rows))
     timed = any(row.p95 is not None for row in rows)
     priced = any(row.price for row in rows)
     title = "choice and front" + (f" ({MAX_ROWS} of {len(rows)})" if len(rows) > MAX_ROWS else "")
@@ -222,14 +247,32 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
         more = [row.scores[name].mean for name in others]
         lines.append(
             [
-                Cell(_shorten(row.name, chars) + mark * is_chosen, best=is_chosen),
+                Cell(_shorten(names[row.name], chars) + mark * is_chosen, best=is_chosen),
                 bounded(score.mean, score.low, score.high),
-                *([Cell(None if row.p95 is None else ms(row.p95))] if timed else []),
-                *([Cell(None if row.price is None else usd(row.price))] if priced else []),
+                *([Cell(None if row.p95 is None else ms(row.p95, more_digits))] if timed else []),
+                *([Cell(None if row.price is None else usd(row.price, more_digits))] if priced else []),
                 *(Cell(mean, "score") for mean in more),
             ]
         )
     return Table.of(head, lines)
+
+
+def _shown_figures(report: SweepReport, row: SystemRow, others: Sequence[str]) -> Hashable:
+    return (_figures(report, row), tuple(row.scores[name].mean if name in row.scores else None for name in others))
+
+
+def _looks_dominated(report: SweepReport, rows: Iterable[SystemRow]) -> bool:
+    """Return whether, with the usual digits, another row looks at least as good, fast and cheap as one on the front."""
+
+    def shown(row: SystemRow) -> tuple[float, float, float]:
+        score, p95, price = _figures(report, row)
+        texts = (ms(p95 or 0.0).removesuffix(" ms"), usd(price or 0.0).removeprefix("$"))
+        slow, dear = (float(text.replace(",", "")) for text in texts)
+        return (-round(score or 0.0, 3), slow, dear)
+
+    found = {_figures(report, row): (row.name in report.front, shown(row)) for row in rows}.values()
+    pairs = permutations(found, 2)
+    return any(kept and all(a <= b for a, b in zip(other, own, strict=True)) for (kept, own), (_, other) in pairs)
 
 
 def _limits(report: SweepReport) -> Iterator[str]:
@@ -242,7 +285,10 @@ def _limits(report: SweepReport) -> Iterator[str]:
     k = str(report.cutoffs[0])
     most = max((row.holes.get(k) or 0.0 for row in report.systems), default=0.0)
     if most:
-        rivals = [name for name in report.choice.inconclusive if name != report.choice.winner]
+        names = system_names(report)
+        rivals = {names.get(name, name) for name in report.choice.inconclusive} - {
+            names.get(report.choice.winner or "")
+        }
         could = f"; they could put {plural(len(rivals), 'other system')} first" if rivals else ""
         yield f"Unjudged passages in the top {k}: up to {_percent(most)} per system{could}."
     if any(row.projection is not None for row in report.systems):

@@ -24,10 +24,18 @@ def test_a_row_has_a_dot_and_where_it_is_known_an_interval() -> None:
 
 def test_changes_have_signs_and_a_mark_at_zero() -> None:
     svg = forest("Title", ROWS, "told", changes=True)
-    assert kinds(svg).count("axis") == 2
+    assert kinds(svg).count("axis") == 3
     assert ">+0.2<" in svg and ">0<" in svg
     assert ">0 = no change<" in svg and ">← worse<" in svg and ">better →<" in svg
     assert ">+0.500 [+0.400, +0.600]<" in svg and ">+0.300<" in svg
+
+
+def test_the_zero_line_crosses_no_text_of_a_row() -> None:
+    svg = forest("T", [ForestRow("a", -0.3, -0.5, 0.02), ForestRow("b", -0.2, -0.4, 0.03)], "told", changes=True)
+    pieces = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" class="axis"', svg)
+    values = re.findall(r'y="([\d.]+)" class="halo" text-anchor="end"', svg)
+    assert len(values) == 2 and len(pieces) == 2
+    assert not any(float(top) < float(y) - 5 < float(foot) for _, foot, top in pieces for y in values)
 
 
 def test_one_row_alone_can_be_drawn() -> None:

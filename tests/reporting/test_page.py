@@ -8,9 +8,12 @@ import re
 from selectolax.lexbor import LexborHTMLParser
 from support.hostile import ORDERS
 from support.reports import facts
+from support.studies import reported
 
+from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.reporting import REGISTRY
 from raggs.reporting.page import TermLinks, embedded, report_page
+from raggs.reporting.sections.results import LOWER, SystemsSection
 
 
 def test_the_policy_allows_the_one_style_and_the_one_script_and_no_address():
@@ -75,3 +78,16 @@ def test_terms_are_linked_once_a_section_and_only_in_the_texts_of_raggs() -> Non
     assert [name for name, _ in links.used] == ["kappa", "RA-nWG"]
     assert "term-kappa" in links.link("<p>kappas</p>"), "once a section, and plurals too"
     assert TermLinks({}).link("<p>kappa</p>") == "<p>kappa</p>"
+
+
+def test_the_table_of_systems_says_where_lower_is_better():
+    report = reported(Comparisons("poor"))
+    first, *others = report.measures
+    lower = report.model_copy(update={"higher_is_better": {first: False, **dict.fromkeys(others, True)}})
+    part = SystemsSection().data(facts(lower))
+    assert part is not None and part.document.scores.table is not None
+    marks = [row[0].mark for row in part.document.scores.table.rows]
+    assert marks == [LOWER, *[""] * len(others)]
+    page = LexborHTMLParser(report_page(facts(lower)))
+    signs = next(each for each in page.css("p.soft") if each.text().endswith("bold: the best system"))
+    assert "interval" in signs.text()

@@ -81,7 +81,7 @@ def test_the_choice_names_the_systems_that_unjudged_passages_could_put_before_it
     named = [part for part in decision.frontiers if part.choice]
     assert named and [list(part.inconclusive) for part in named] == [["sparse"]] * len(named)
     assert decide(CONFIG, [MEASURE], rows, by_measure).choice.inconclusive == {}
-    report = type("Report", (), {"choice": choice})
+    report = type("Report", (), {"choice": choice, "systems": ()})
     assert [*rivals(report)] == [
         "Whether sparse is better than dense is inconclusive: 67% of the top 4 of sparse is unjudged.",
         "Next: judge them.",

@@ -15,9 +15,9 @@ from raggs.sweeps.comparing import best_first, fold_similar_systems
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
 from raggs.sweeps.layout import CHOSEN_FRONT_SIGN, SYSTEMS, findings, lay_out, lay_out_plan
-from raggs.sweeps.models import LatencyPart, LatencySpread, PlanLine, SweepPlan, SweepReport
+from raggs.sweeps.models import LatencyPart, LatencySpread, PlanLine, SweepPlan, SweepReport, SystemRow
 from raggs.sweeps.plots import report_files
-from raggs.sweeps.summary import summarise_sweep
+from raggs.sweeps.summary import front_table, summarise_sweep, system_names
 
 
 @pytest.fixture(scope="module")
@@ -153,15 +153,21 @@ def test_the_choice_comes_first_then_what_changes_it_then_pictures_then_all_figu
     page = report_files(report)["sweep.md"]
     places = [page.index(f"## {title}\n") for title in ("What changes the choice", "Plots", SYSTEMS, "Main effects")]
     assert places == sorted(places)
-    lead, winner = lay_out(report).scores, str(report.choice.winner)
+    lead, winner = lay_out(report).scores, system_names(report)[str(report.choice.winner)]
     assert summarise_sweep(report, "c", "f").headline[0].split(" (")[0].split(winner)[0] in lead.sentences[0]
     assert any(said.startswith(f"Why {winner}: it has the highest ra_nwg@5 of 6 systems") for said in lead.sentences)
     assert lead.table is not None and lead.table.rows[0][0].best
-    assert [cell.text.partition(" ")[0] for cell, *_ in lead.table.rows if cell.best] == [winner]
+    assert [cell.text.rpartition(" (")[0] for cell, *_ in lead.table.rows if cell.best] == [winner]
 
 
 def test_the_front_of_the_recommendation_has_six_rows_at_most_the_chosen_one_first(report: SweepReport) -> None:
-    rows = tuple(report.systems[0].model_copy(update={"name": f"s{at}"}) for at in range(9))
+    score, measure = report.systems[0].scores[report.quality[0]], report.quality[0]
+    rows = tuple(
+        report.systems[0].model_copy(
+            update={"name": f"s{at}", "scores": {measure: score.model_copy(update={"mean": 0.5 - at / 100})}}
+        )
+        for at in range(9)
+    )
     choice = report.choice.model_copy(update={"winner": "s8", "best": "s0"})
     changed = {"systems": rows, "front": tuple(row.name for row in rows[:8]), "choice": choice, "baseline": "s8"}
     lead = lay_out(report.model_copy(update=changed)).scores
@@ -170,6 +176,24 @@ def test_the_front_of_the_recommendation_has_six_rows_at_most_the_chosen_one_fir
     assert lead.table.head[0] == "choice and front (6 of 9)"
     assert "its ra_nwg@5 is statistically tied with the highest (s0)" in lead.sentences[-1]
     assert lead.sentences[-1].endswith("It is also the baseline of the sweep.")
+
+
+def test_equal_systems_are_one_row_of_the_front_and_digits_tell_rows_apart(report: SweepReport) -> None:
+    def row(name: str, score: float, p95: float) -> SystemRow:
+        first = report.systems[0]
+        part = first.scores[report.quality[0]].model_copy(update={"mean": score})
+        total = LatencySpread.model_construct(p50=p95, p95=p95, low=p95, high=p95)
+        latency = first.latency.model_copy(update={"total": total})
+        return first.model_copy(update={"name": name, "scores": {report.quality[0]: part}, "latency": latency})
+
+    rows = (row("a+k20", 0.78, 1.58), row("a+k50", 0.78, 1.58), row("b+k20", 0.73, 1.55))
+    choice = report.choice.model_copy(update={"winner": "a+k20", "best": "a+k20", "tied": ("a+k20", "a+k50")})
+    table = front_table(report.model_copy(update={"systems": rows, "front": ("a+k50", "b+k20"), "choice": choice}))
+    assert table is not None
+    assert [(name.text.partition(" (")[0], p95.text) for name, _, p95, *_ in table.rows] == [
+        ("a, k20 or k50", "1.58 ms"),
+        ("b+k20", "1.55 ms"),
+    ]
 
 
 def test_steps_and_effects_that_change_nothing_are_a_sentence(report: SweepReport) -> None:

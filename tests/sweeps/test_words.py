@@ -11,7 +11,7 @@ from support.sweeping import make_sweep
 
 from raggs.stats.choice import LimitTurn, choose
 from raggs.stats.front import Candidate
-from raggs.sweeps.messages import choice_sentence, ms, ms_change, other_limit_sentences, puts_first, usd
+from raggs.sweeps.messages import choice_sentence, equal_names, ms, ms_change, other_limit_sentences, puts_first, usd
 
 LIMITS = ((0.2237, 0.8961, 3.14, 12.4, 99.6), (0.2161, 0.2189), (0.0, 0.004, 0.0512), (499.6, 500.2), (0.33333, 1.255))
 
@@ -35,16 +35,29 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
         assert sentence.endswith(f"and no other limit: {point.winner}")
 
 
-def test_limits_that_two_digits_do_not_part_keep_their_unit() -> None:
+def test_ranges_narrower_than_one_shown_step_are_omitted() -> None:
     points = [LimitTurn(0.316946, "a"), LimitTurn(0.319732, "b")]
-    assert other_limit_sentences(points, ("b",), "cost", 2.0) == [
-        "With at most $0.316946 to $0.319732 per 1,000 queries and the other limit unchanged: a"
+    assert other_limit_sentences(points, ("b",), "cost", 2.0) == []
+    wider = [LimitTurn(0.30, "a"), LimitTurn(0.35, "b")]
+    assert other_limit_sentences(wider, ("b",), "cost", 2.0, {"a": "a or c"}) == [
+        "With at most $0.30 to $0.35 per 1,000 queries and the other limit unchanged: a or c"
     ]
-    assert "at most 0.316946 to 0.319732 ms and" in other_limit_sentences(points, ("b",), "latency", 2.0)[0]
+
+
+def test_equal_systems_have_one_name() -> None:
+    found = equal_names([("h+k20+none", 1), ("h+k50+none", 1), ("x", 2), ("y", 2), ("z", 3)])
+    assert found == {"h+k20+none": "h+none, k20 or k50", "h+k50+none": "h+none, k20 or k50",
+                     "x": "x or y", "y": "x or y", "z": "z"}  # fmt: skip
 
 
 def test_figures_keep_two_digits_where_they_are_small() -> None:
-    assert (ms(0.3), ms(0.0432), ms(9.96), ms(1234.5)) == ("0.3 ms", "0.043 ms", "10 ms", "1,234 ms")
+    assert (ms(0.3), ms(0.0432), ms(1.04), ms(9.96), ms(1234.5)) == (
+        "0.3 ms",
+        "0.043 ms",
+        "1.0 ms",
+        "10 ms",
+        "1,234 ms",
+    )
     assert (usd(0), usd(0.00037), usd(2.5)) == ("$0.00", "$0.00037", "$2.50")
     assert (ms_change(-0.022), ms_change(0), ms_change(12)) == ("-0.022 ms", "0 ms", "+12 ms")
 

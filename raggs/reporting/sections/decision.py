@@ -361,7 +361,7 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
     """
     from raggs.stats.resampling import MIN_CLAIM_QUERIES  # imported lazily: most reports contain no sweep
     from raggs.sweeps.layout import rivals
-    from raggs.sweeps.summary import chosen_share, is_separated
+    from raggs.sweeps.summary import chosen_share, is_separated, system_names
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
     named = f"Sweep {sweep.name} ({plural(len(sweep.systems), 'configuration')})"
@@ -371,12 +371,13 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
     share, separated = chosen_share(sweep), is_separated(sweep)
     sure = separated and sweep.questions >= MIN_CLAIM_QUERIES and not sweep.choice.inconclusive
     itself = " (the baseline of the sweep)" if chosen == sweep.baseline else ""
-    who = "it or a tied one" if set(sweep.choice.tied) - {chosen} else "it"
+    names = system_names(sweep)
+    who = "it or a tied one" if {names.get(each, each) for each in sweep.choice.tied} - {names[chosen]} else "it"
     often = "" if share is None else f": {who} is chosen in {share:.0%} of resamples of the queries"
     if separated:
-        headline = f"use {chosen}{itself}{'' if sure else ' for now'}{often}."
+        headline = f"use {names[chosen]}{itself}{'' if sure else ' for now'}{often}."
     else:
-        headline = f"no single best configuration; {chosen}{itself} leads{often}."
+        headline = f"no single best configuration; {names[chosen]}{itself} leads{often}."
     return Recommendation(headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said)
 
 

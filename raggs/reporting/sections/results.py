@@ -300,6 +300,7 @@ def _sweep(report: SweepReport) -> SweepPart:
     return SweepPart(document=document, about=about, rest=rest, figures=drawn)
 
 
+LOWER = " ↓ lower is better"
 VALUE_DIGITS = 4  # decimals of a query's value: one more than shown, so that small differences have a sign
 FOUR_DECIMALS = re.compile(r"(?<![\d.])\d+\.\d{4}(?![\d.])")
 
@@ -335,7 +336,7 @@ class SystemsSection(ReportSection):
         systems, best = list(report.per_query), deciding_comparisons(report)
         return SystemsPart(
             headline=_systems_headline(report),
-            document=_as_shown(lay_out(report)),
+            document=_as_shown(_with_directions(lay_out(report), report)),
             figures=tuple(figures(report)),
             measures=report.measures,
             lower=tuple(name for name in report.measures if not report.higher_is_better[name]),
@@ -372,6 +373,16 @@ def _systems_headline(report: EvalReport) -> str:
 
 def _number(value: Number) -> str:
     return UNDEFINED if value is None else f"{value:z.{DIGITS}f}"
+
+
+def _with_directions(document: ReportDocument, report: EvalReport) -> ReportDocument:
+    """Return the document with a mark at the measures whose lower value is better."""
+    table = document.scores.table
+    if table is None:
+        return document
+    marks = ("" if report.higher_is_better.get(row[0].text, True) else LOWER for row in table.rows)
+    rows = tuple((replace(row[0], mark=mark), *row[1:]) for row, mark in zip(table.rows, marks, strict=True))
+    return replace(document, scores=replace(document.scores, table=replace(table, rows=rows)))
 
 
 def _as_shown(document: ReportDocument) -> ReportDocument:
