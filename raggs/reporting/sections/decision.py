@@ -262,7 +262,7 @@ TRUST_ORDER: tuple[State, ...] = ("bad", "doubt", "unknown", "good")  # the firs
 
 
 class Recommendation(ReportPart):
-    """A recommendation: what to do, in one sentence, and why."""
+    """A recommendation in one sentence, with its reasons."""
 
     headline: str
     answer: Answer = Field(description="verdict on the best other system, or on the choice of a sweep")
