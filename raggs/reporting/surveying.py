@@ -147,7 +147,7 @@ class PoolTally:
 
     def _see(self, passage: PassageView) -> None:
         relevant = self.relevant is not None and (passage.grade or 0) >= self.relevant
-        self.duplicates += passage.duplicate_of not in (None, passage.doc_id)
+        self.duplicates += passage.repeats
         if passage.doc_id not in self.texts:
             raw = Passage(doc_id=passage.doc_id, title=passage.title, text=passage.text)
             self.texts[passage.doc_id] = raw.content
