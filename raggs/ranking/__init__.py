@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 from raggs.base.registry import Registry
 from raggs.ranking.base import Lock, Pilot, Profile, Ranker, Ranking
@@ -76,6 +77,7 @@ def make_ranker(
     batch_size: int | None = 5,
     seed: int = 1,
     max_calls: int = 80,
+    distributions: Sequence[Sequence[float] | None] | None = None,
     **options: float,
 ) -> Ranker:
     """Return a new ranker for the passages `ids`, whose first scores are the `grades`.
@@ -91,6 +93,8 @@ def make_ranker(
         seed: random seed for the choice of batches and the order of presentation. Derive another seed for each query.
         max_calls: maximum number of batches, including failed ones. If `batch_size` is None, the budget is the cost of
             this many batches of five.
+        distributions: per id, the calibrated probabilities that the passage deserves the grades 1 to 5, or None if only
+            the grade is known. A distribution replaces the grade. If None, only grades are known.
         **options: settings of the engine (see its class).
 
     Raises:
@@ -99,4 +103,6 @@ def make_ranker(
         TypeError: the engine has no such option.
     """
     kind = REGISTRY.load(engine)
-    return kind(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls, **options)
+    # passed only if given, because an engine of another package may not accept distributions
+    more: dict[str, Any] = dict(options) if distributions is None else {**options, "distributions": distributions}
+    return kind(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls, **more)

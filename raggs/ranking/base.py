@@ -102,15 +102,18 @@ class Pilot:
     """Evidence about the judge from the lists of one query.
 
     Attributes:
-        grades, graded: start scores of the pool, and for each of them whether it is a grade of the judge.
+        grades, graded: start scores of the pool, and for each of them whether it comes from the judge.
         judged: all answers of the judge to this query.
         biased: whether to estimate the position bias of the judge.
+        distributions: shape (size, 5): probabilities of the grades; NaN for a passage without a distribution. None if
+            no passage has one.
     """
 
     grades: Floats
     graded: Flags
     judged: JudgedOrders
     biased: bool = True
+    distributions: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,7 @@ class Ranker(ABC):
         batch_size: int | None,
         seed: int,
         max_calls: int,
+        distributions: Sequence[Sequence[float] | None] | None = None,
         **options: float,
     ) -> None:
         """Create a ranker from the arguments of `raggs.ranking.make_ranker`. An engine declares its options as
@@ -188,14 +192,19 @@ class Ranker(ABC):
         """
 
     @abstractmethod
-    def observe(self, order: Sequence[str]) -> None:
+    def observe(self, order: Sequence[str], best: Sequence[float] | None = None) -> None:
         """Record the judge's order of a batch, best first.
 
         Answers may arrive in any order within a round; they are processed in the order of the round's batches. If two
         batches of a round have the same passages, the first answer counts for the first batch.
 
+        Args:
+            order: the passages of an outstanding batch, best first.
+            best: probability that the judge picks each passage of `order` as the best of the batch. With it, only these
+                probabilities change the scores. The order then only supports locks.
+
         Raises:
-            ValueError: `order` is not a permutation of an outstanding batch.
+            ValueError: `order` is not a permutation of an outstanding batch, or `best` is not a distribution over it.
         """
 
     @abstractmethod

@@ -391,6 +391,7 @@ def check_options(
 
 SIZES = (5, 10, 20)  # batch sizes to choose from
 PILOT_SHARE = 0.5  # maximum share of a ranking's budget for pilot lists
+SOFT_PICKS = 1.0  # number of picks that the probabilities of the best passage of a list count as
 STUDY_EVERY = 4  # calls between two estimates of the judge's position bias, sharpness and repeat correlation
 FIRST_SHARPNESS = 3.0
 POSTERIOR_DRAWS = 2000  # number of draws from the posterior, for ranks and membership
@@ -434,6 +435,7 @@ class BayesRanker(RoundRanker):
         batch_size: int | None = 5,
         seed: int = 1,
         max_calls: int = 80,
+        distributions: Sequence[Sequence[float] | None] | None = None,
         sigma: float = 0.5,
         slip: float = 0.25,
         saving: float = 0.015,
@@ -445,7 +447,15 @@ class BayesRanker(RoundRanker):
         overhead: float = 0.0,
     ) -> None:
         longest = SIZES[-1] if batch_size is None else batch_size
-        super().__init__(ids, grades, top=top, batch_size=longest, seed=seed, max_calls=max_calls)
+        super().__init__(
+            ids,
+            grades,
+            top=top,
+            batch_size=longest,
+            seed=seed,
+            max_calls=max_calls,
+            distributions=distributions,
+        )
         check_options(sigma, slip, saving, stability, repeats, z, 0.0 if echo is None else echo, overhead)
         self.stability, self.repeats = stability, repeats
         self._biased = favour
@@ -453,7 +463,9 @@ class BayesRanker(RoundRanker):
         self._echo_known, self._echo_believed = echo, 0.0
         self.saving = saving
         self._given = has_grade(self.ids, dict(zip(ids, grades, strict=True)))
-        self._mixture = grade_prior(self.prior, self._given, sigma, slip)
+        if self.distributions is not None:
+            self._given |= ~np.isnan(self.distributions[:, 0])
+        self._mixture = grade_prior(self.prior, self._given, sigma, slip, self.distributions)
         self._posterior = self._mixture.posterior(FIRST_SHARPNESS)
         self.overhead = overhead
         self._open_size = batch_size is None
@@ -464,6 +476,7 @@ class BayesRanker(RoundRanker):
         self._told = np.zeros(len(self.ids), dtype=np.int64)
         self._orders: list[Ints] = []
         self._places: list[Ints] = []
+        self._best: list[Floats | None] = []
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
         self._known_keys = known_keys(self.prior, self._listed)
@@ -487,7 +500,7 @@ class BayesRanker(RoundRanker):
 
     def pilot(self) -> Pilot:
         """Return the evidence about the judge; see `Ranker.pilot`."""
-        return Pilot(self.prior, self._given, self._judged(), self._biased)
+        return Pilot(self.prior, self._given, self._judged(), self._biased, self.distributions)
 
     @one_blas_thread
     def believe(self, profile: Profile) -> None:
@@ -498,7 +511,7 @@ class BayesRanker(RoundRanker):
         if self._echo_known is None:
             self._echo_believed = self.echo = max(self.echo, profile.echo)
         self.overhead = profile.overhead
-        self._mixture = grade_prior(self.prior, self._given, profile.sigma, profile.slip)
+        self._mixture = grade_prior(self.prior, self._given, profile.sigma, profile.slip, self.distributions)
         nearest = min(SHARPNESS, key=lambda each: abs(math.log(each / profile.sharpness)))
         self._posterior = self._mixture.posterior(nearest)
         if self.calls or self.informed:
@@ -582,8 +595,9 @@ class BayesRanker(RoundRanker):
         self._settle()
 
     @one_blas_thread
-    def _learn(self, order: Ints, shown: Ints) -> None:
+    def _learn(self, order: Ints, shown: Ints, best: Floats | None = None) -> None:
         self._orders.append(order)
+        self._best.append(best)
         self._places.append(np.argmax(shown == order[:, None], axis=1))
         self._pairs.count(order)
         self._refit()
@@ -621,13 +635,17 @@ class BayesRanker(RoundRanker):
             self.echo = max(self.echo, self._echo_believed)
 
     def _judged(self) -> JudgedOrders:
-        lengths = sorted({order.size for order in self._orders})
-        return JudgedOrders(tuple(map(self._lists_of, lengths)), self._manner, self._known)
+        kinds = sorted({(order.size, best is not None) for order, best in zip(self._orders, self._best, strict=True)})
+        return JudgedOrders(tuple(self._lists_of(*kind) for kind in kinds), self._manner, self._known)
 
-    def _lists_of(self, length: int) -> JudgedLists:
-        calls = [call for call, order in enumerate(self._orders) if order.size == length]
+    def _lists_of(self, length: int, soft: bool) -> JudgedLists:
+        kinds = [(order.size, best is not None) for order, best in zip(self._orders, self._best, strict=True)]
+        calls = [call for call, kind in enumerate(kinds) if kind == (length, soft)]
         orders, places = (np.array([each[call] for call in calls]) for each in (self._orders, self._places))
-        return JudgedLists(orders, places, echoes.weights(self._pairs.shown, orders, self.echo))
+        weights = echoes.weights(self._pairs.shown, orders, self.echo)
+        if not soft:
+            return JudgedLists(orders, places, weights)
+        return JudgedLists(orders, places, SOFT_PICKS * weights, np.array([self._best[call] for call in calls]))
 
     def _settled(self) -> str | None:
         # The loss decreases roughly as 1 / calls.

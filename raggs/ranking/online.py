@@ -59,6 +59,7 @@ class OnlineRanker(RoundRanker):
         batch_size: int | None = 5,
         seed: int = 1,
         max_calls: int = 80,
+        distributions: Sequence[Sequence[float] | None] | None = None,
         eta: float = 0.3,
         z: float = 1.0,
         confirmations: int = 2,
@@ -67,7 +68,15 @@ class OnlineRanker(RoundRanker):
     ) -> None:
         if batch_size is None:
             raise ValueError("engine online needs a batch_size")
-        super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
+        super().__init__(
+            ids,
+            grades,
+            top=top,
+            batch_size=batch_size,
+            seed=seed,
+            max_calls=max_calls,
+            distributions=distributions,
+        )
         _check_options(eta, z, confirmations, clip, stability)
         self.eta, self.z, self.confirmations, self.clip, self.stability = eta, z, confirmations, clip, stability
         size = len(self.ids)
@@ -101,8 +110,8 @@ class OnlineRanker(RoundRanker):
             batches.append(members)
         return batches
 
-    def _learn(self, order: Ints, _shown: Ints) -> None:
-        self._step(order)
+    def _learn(self, order: Ints, _shown: Ints, best: Floats | None = None) -> None:
+        self._step(order, best)
         self.exposures[order] += 1
         rows, columns = np.triu_indices(order.size, k=1)
         self.wins[order[rows], order[columns]] += 1
@@ -113,12 +122,15 @@ class OnlineRanker(RoundRanker):
         self._order = self.graph.order(self.scores.tolist())
         self._stable = self._stable + 1 if self._order[: self.top] == before else 0
 
-    def _step(self, order: Ints) -> None:
+    def _step(self, order: Ints, best: Floats | None) -> None:
         """Update the scores by clipped steps that decrease with the number of calls, and update the information. The
-        mean of the scores remains the mean of the grades.
+        mean of the scores remains the mean of the start scores. With `best`, the step is the expected step over one
+        pick.
         """
         picked = stage_chances(self.scores[order])
-        step = self.eta / math.sqrt(self.calls) * (1.0 - picked.sum(axis=0))
+        if best is not None:
+            picked = picked[:1]
+        step = self.eta / math.sqrt(self.calls) * ((1.0 if best is None else best) - picked.sum(axis=0))
         self.scores[order] += np.clip(step, -self.clip, self.clip)
         self.info[order] += (picked * (1.0 - picked)).sum(axis=0)
         self.scores += self._mean - self.scores.mean()

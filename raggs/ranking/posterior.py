@@ -38,7 +38,7 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.ranking.base import TYPICAL_LENGTH
-from raggs.ranking.rounds import HIGHEST_GRADE, LOWEST_GRADE
+from raggs.ranking.rounds import GRADE_LEVELS, HIGHEST_GRADE, LOWEST_GRADE
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -92,11 +92,14 @@ class JudgedLists:
         orders: shape (calls, m): items of each list, best first.
         places: shape (calls, m): for each item in `orders`, the position at which it was shown, counted from 0.
         weights: shape (calls,): weight of each order's log-likelihood; 1 for a full observation.
+        best: shape (calls, m): probability that each item in `orders` is picked as the best of its list. If given, a
+            list is evidence on this one pick only. If None, it is evidence on the whole order.
     """
 
     orders: Ints
     places: Ints
     weights: Floats
+    best: Floats | None = None
 
     @property
     def length(self) -> int:
@@ -214,7 +217,10 @@ def _likelihood_terms(
     judged: JudgedOrders, lists: JudgedLists, utilities: Floats, sharpness: float, cells: Ints, size: int
 ) -> LikelihoodTerms:
     scores, weights = judged.scores(lists, utilities, sharpness), lists.weights
-    loglik, slopes, blocks = stage_sums(scores, judged.manner.care(lists.length))
+    if lists.best is None:
+        loglik, slopes, blocks = stage_sums(scores, judged.manner.care(lists.length))
+    else:
+        loglik, slopes, blocks = pick_sums(scores, lists.best)
     gradient = np.bincount(cells.ravel(), (weights[:, None] * slopes).ravel(), minlength=size)
     pairs = cells[:, :, None] * size + cells[:, None, :]
     blocks *= weights[:, None, None]
@@ -251,6 +257,27 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
     diagonal = np.arange(scores.shape[1])
     blocks[:, diagonal, diagonal] += picked
     return (scores - highest - np.log(tails)).sum(axis=1), 1.0 - picked, blocks
+
+
+def pick_sums(scores: Floats, best: Floats) -> Sums3:
+    """Return the expected log-likelihoods of one pick from each of many lists, with their derivatives.
+
+    Args:
+        scores: shape (c, m).
+        best: shape (c, m): probability that each item is picked; each row sums to 1.
+
+    Returns:
+        sum best log p with p = softmax(s), shape (c,). Its gradient by the scores, best - p, shape (c, m). Its negative
+        Hessian, diag p - p p^T, shape (c, m, m).
+    """
+    highest = scores.max(axis=1, keepdims=True)
+    strengths = np.exp(scores - highest)
+    totals = strengths.sum(axis=1, keepdims=True)
+    chances = strengths / totals
+    blocks = -chances[:, :, None] * chances[:, None, :]
+    diagonal = np.arange(scores.shape[1])
+    blocks[:, diagonal, diagonal] += chances
+    return (best * (scores - highest - np.log(totals))).sum(axis=1), best - chances, blocks
 
 
 def _tired_sums(scores: Floats, left: Floats) -> Sums3:
@@ -464,23 +491,28 @@ def _log_normal(distance: Floats, variance: Floats) -> Floats:
     return np.asarray(-(distance**2) / (2 * variance) - np.log(variance) / 2)
 
 
-GRADE_LEVELS = np.arange(LOWEST_GRADE, HIGHEST_GRADE + 1)
 SLIP_OFFSETS = np.arange(-1.0, 2.0)
 DECONVOLUTION_STEPS = 20  # number of steps of the deconvolution, which at full convergence would amplify noise
 LEVEL_PSEUDOCOUNT = 0.5  # number of passages added to the observed count of each level
 UNGRADED = 2.5  # standard deviation of the prior of an ungraded passage, as a multiple of `sigma`
 
 
-def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mixture:
+def grade_prior(
+    grades: Floats, graded: Flags, sigma: float, slip: float, distributions: Floats | None = None
+) -> Mixture:
     """Return the prior of the utilities: normals around the grade and its neighbours. An ungraded passage has one wider
-    normal around its start score.
+    normal around its start score. A passage with a distribution has a normal around each of the five grades, with its
+    probabilities as shares.
 
     Args:
         grades: shape (size,), 1 to 5; for an ungraded passage, its start score.
-        graded: shape (size,): whether the judge gave the grade.
+        graded: shape (size,): whether the judge gave the grade or the distribution.
         sigma: standard deviation of the utilities around the deserved grade, in grades.
         slip: probability that a grade differs by one from the deserved grade, 0 to 0.9.
+        distributions: shape (size, 5): probabilities of the deserved grade; NaN for a passage without a distribution.
     """
+    if distributions is not None:
+        return _distribution_prior(grades, graded, sigma, slip, distributions)
     centres, chances = grades[:, None] + SLIP_OFFSETS, slip_chances(slip)
     likely = np.where((centres >= LOWEST_GRADE) & (centres <= HIGHEST_GRADE), chances, 0.0)
     lowest, highest = (grades <= LOWEST_GRADE)[:, None], (grades >= HIGHEST_GRADE)[:, None]
@@ -490,6 +522,22 @@ def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mix
     shares = likely * np.interp(centres, GRADE_LEVELS, deserved_shares(grades[graded], slip))
     shares[~graded] = SLIP_OFFSETS == 0
     return Mixture(centres, shares / shares.sum(axis=1, keepdims=True), np.where(graded, sigma, UNGRADED * sigma) ** 2)
+
+
+def _distribution_prior(grades: Floats, graded: Flags, sigma: float, slip: float, distributions: Floats) -> Mixture:
+    """Return the result of `grade_prior` for a pool in which some passages have distributions."""
+    known = ~np.isnan(distributions[:, 0])
+    centres = np.tile(GRADE_LEVELS, (grades.size, 1))
+    shares = np.zeros_like(centres)
+    shares[known] = distributions[known]
+    variance = np.where(graded, sigma, UNGRADED * sigma) ** 2
+    if not known.all():
+        others = grade_prior(grades[~known], graded[~known], sigma, slip)
+        components = others.centres.shape[1]
+        centres[~known] = grades[~known, None]
+        centres[~known, :components] = others.centres
+        shares[~known, :components] = others.shares
+    return Mixture(centres, shares, variance)
 
 
 def slip_chances(slip: float) -> Floats:

@@ -135,7 +135,7 @@ def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) ->
     moments = [
         _moments(replace(judged, lists=short), posterior)
         for judged, posterior in fits
-        if (short := tuple(lists for lists in judged.lists if lists.length <= TYPICAL_LENGTH))
+        if (short := tuple(lists for lists in judged.lists if lists.length <= TYPICAL_LENGTH and lists.best is None))
     ]
     excess, chancy, most = (sum(each) for each in zip(*moments, strict=True)) if moments else (0.0, 0.0, 0.0)
     return _shrunken_correlation(excess, chancy, most, TOLD_BY_ALL)
@@ -152,8 +152,11 @@ def _shrunken_correlation(excess: float, chancy: float, most: float, surely: flo
 
 def _moments(judged: JudgedOrders, posterior: Posterior) -> tuple[float, float, float]:
     """Return three sums over repeated pairs: the excess variance of their wins, its variance if the errors are
-    independent, and its maximum.
+    independent, and its maximum. Lists that are evidence on one pick only do not count.
     """
+    judged = replace(judged, lists=tuple(lists for lists in judged.lists if lists.best is None))
+    if not judged.lists:
+        return 0.0, 0.0, 0.0
     n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
     fitted = (followed * posterior.sharpness) ** 2 * spread
     excess = float((surprise**2 - variance + fitted).sum())
@@ -311,8 +314,9 @@ class _EvidenceSurface:
         """Return the priors of the pilots' utilities."""
         sigma, slip = SIGMAS[point[SIGMA]], SLIPS[point[SLIP]]
         if point[SIGMA:] not in self._mixtures:
-            made = [grade_prior(each.grades, each.graded, sigma, slip) for each in self._pilots]
-            self._mixtures[point[SIGMA:]] = made
+            self._mixtures[point[SIGMA:]] = [
+                grade_prior(each.grades, each.graded, sigma, slip, each.distributions) for each in self._pilots
+            ]
         return self._mixtures[point[SIGMA:]]
 
     def echo(self, point: GridPoint) -> float:

@@ -29,6 +29,8 @@ from raggs.base.hashing import generator
 from raggs.ranking.base import Ranker, Ranking
 
 LOWEST_GRADE, HIGHEST_GRADE = 1.0, 5.0
+GRADE_LEVELS = np.arange(LOWEST_GRADE, HIGHEST_GRADE + 1)
+MAX_SUM_ERROR = 1e-3  # largest deviation of the sum of probabilities from 1
 ROUNDING = 1e-9
 MAX_PRESENTATION_DRAWS = 200  # number of random presentations of the chosen batch before other batches are drawn
 
@@ -39,8 +41,10 @@ class RoundRanker(Ranker):
 
     Attributes:
         ids: the pool, sorted.
-        prior: start scores aligned with `ids`: the grades. Ungraded passages start at the mean of the grades, or in the
-            middle of the scale if no passage has a grade.
+        prior: start scores aligned with `ids`: the means of the distributions, or the grades. Other passages start at
+            the mean of these scores, or in the middle of the scale if there is none.
+        distributions: shape (size, 5), aligned with `ids`: probabilities of the grades; NaN for a passage without a
+            distribution. None if no passage has one.
         size: maximum number of passages in a batch.
         calls, skipped: number of answers processed so far, and of failed batches.
         spent: cost of the answers and the failed batches, in calls.
@@ -61,12 +65,16 @@ class RoundRanker(Ranker):
         batch_size: int,
         seed: int,
         max_calls: int,
+        distributions: Sequence[Sequence[float] | None] | None = None,
     ) -> None:
         _check(ids, grades, top, batch_size, max_calls)
         by_id = sorted(range(len(ids)), key=lambda position: ids[position])
         self.ids: tuple[str, ...] = tuple(ids[position] for position in by_id)
         self._listed = np.array(by_id)  # passage number: position of the passage in the given ids
-        self.prior = start_scores([grades[position] for position in by_id])
+        self.distributions = checked_distributions(ids, distributions)
+        if self.distributions is not None:
+            self.distributions = self.distributions[by_id]
+        self.prior = start_scores([grades[position] for position in by_id], self.distributions)
         self.top = top
         self.size = min(batch_size, len(self.ids))
         self.max_calls = max_calls
@@ -84,16 +92,16 @@ class RoundRanker(Ranker):
         # by slot of the round: passages of the batch, None once answered
         self._waiting: list[frozenset[str] | None] = []
         # by slot: answers not processed yet, because an earlier slot is outstanding
-        self._answers: dict[int, Ints | None] = {}
+        self._answers: dict[int, tuple[Ints, Floats | None] | None] = {}
 
     @abstractmethod
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
         """Return 1 to `count` batches of at most `size` distinct passage numbers, in any order."""
 
     @abstractmethod
-    def _learn(self, order: Ints, shown: Ints) -> None:
-        """Process one answer. `order` has the passage numbers from best to worst, `shown` as presented. `calls`
-        already counts the answer.
+    def _learn(self, order: Ints, shown: Ints, best: Floats | None = None) -> None:
+        """Process one answer. `order` has the passage numbers from best to worst, `shown` as presented. `best` is as
+        for `Ranker.observe`. `calls` already counts the answer.
         """
 
     @abstractmethod
@@ -162,9 +170,12 @@ class RoundRanker(Ranker):
         self._waiting = [frozenset(batch) for batch in batches]
         return tuple(batches)
 
-    def observe(self, order: Sequence[str]) -> None:
+    def observe(self, order: Sequence[str], best: Sequence[float] | None = None) -> None:
         """Record a judged batch; see `Ranker.observe`."""
-        self._answer(order, np.array([self._number.get(name, -1) for name in order], dtype=np.int64))
+        if best is not None and len(best) != len(order):
+            raise ValueError(f"best needs one probability for each of the {len(order)} passages, not {len(best)}")
+        chances = None if best is None else as_distribution(best, "best")
+        self._answer(order, (np.array([self._number.get(name, -1) for name in order], dtype=np.int64), chances))
 
     def skip(self, batch: Sequence[str]) -> None:
         """Discard a batch; see `Ranker.skip`."""
@@ -181,7 +192,7 @@ class RoundRanker(Ranker):
             raise ValueError("an order needs two or more non-empty groups, and each passage at most once")
         return [[self._number[name] for name in group] for group in groups]
 
-    def _answer(self, names: Sequence[str], answer: Ints | None) -> None:
+    def _answer(self, names: Sequence[str], answer: tuple[Ints, Floats | None] | None) -> None:
         members = frozenset(names)
         if len(members) != len(names) or members not in self._waiting:
             raise ValueError(f"not a permutation of an outstanding batch: {', '.join(map(str, names)) or 'nothing'}")
@@ -200,7 +211,8 @@ class RoundRanker(Ranker):
                 self.skipped += 1
             else:
                 self.calls += 1
-                self._learn(answer, self._lists[slot])
+                order, best = answer
+                self._learn(order, self._lists[slot], best)
         if awaited == len(self._waiting):
             self._waiting = []
 
@@ -234,12 +246,56 @@ def known_keys(prior: Floats, listed: Ints) -> Floats:
     return keys
 
 
-def start_scores(grades: Sequence[float | None]) -> Floats:
-    """Return the grades as scores. A missing grade becomes the mean of the others, or 3 if all are missing."""
+def start_scores(grades: Sequence[float | None], distributions: Floats | None = None) -> Floats:
+    """Return the means of the distributions, or the grades, as scores. A missing score becomes the mean of the others,
+    or 3 if all are missing.
+
+    Args:
+        grades: one grade per passage; NaN or None if there is none.
+        distributions: shape (size, 5); a row of NaN if the passage has no distribution.
+    """
     scores = np.array([math.nan if grade is None else float(grade) for grade in grades])
+    if distributions is not None:
+        means = distributions @ GRADE_LEVELS
+        scores = np.where(np.isnan(means), scores, means)
     missing = np.isnan(scores)
     scores[missing] = (LOWEST_GRADE + HIGHEST_GRADE) / 2 if missing.all() else scores[~missing].mean()
     return scores
+
+
+def checked_distributions(ids: Sequence[str], distributions: Sequence[Sequence[float] | None] | None) -> Floats | None:
+    """Return the distributions as an array of shape (size, 5), with a row of NaN for each None. If there is no
+    distribution, return None.
+
+    Raises:
+        ValueError: the numbers of ids and distributions differ, or a distribution is not five probabilities.
+    """
+    if distributions is None:
+        return None
+    if len(distributions) != len(ids):
+        raise ValueError(f"each id needs a distribution or None: {len(ids)} ids, {len(distributions)} distributions")
+    rows = np.full((len(ids), GRADE_LEVELS.size), math.nan)
+    for place, (name, each) in enumerate(zip(ids, distributions, strict=True)):
+        if each is None:
+            continue
+        if len(each) != GRADE_LEVELS.size:
+            raise ValueError(f"the distribution of {name} needs five probabilities, not {len(each)}")
+        rows[place] = as_distribution(each, f"the distribution of {name}")
+    return None if np.isnan(rows).all() else rows
+
+
+def as_distribution(chances: Sequence[float], what: str) -> Floats:
+    """Return the probabilities, divided by their sum.
+
+    Raises:
+        ValueError: a probability is not a number from 0, or the sum is not 1 within 0.001. The message starts with
+            `what`.
+    """
+    found = np.array(chances, dtype=np.float64)
+    total = float(found.sum())
+    if not (np.isfinite(found).all() and found.min(initial=0.0) >= 0 and abs(total - 1.0) <= MAX_SUM_ERROR):
+        raise ValueError(f"{what} must have probabilities from 0 with a sum of 1, not {found.tolist()}")
+    return np.asarray(found / total)
 
 
 def _check(ids: Sequence[str], grades: Sequence[float | None], top: int, batch_size: int, max_calls: int) -> None:

@@ -111,8 +111,14 @@ class RankConfig(Settings):
         """Number of passages per call. With "auto", the list length that `max_calls` is based on."""
         return TYPICAL_LENGTH if self.batch_size == "auto" else self.batch_size
 
-    def ranker(self, ids: Sequence[str], grades: Sequence[int], seed: int) -> Ranker:
-        """Return a new ranker over a pool, with these settings.
+    def ranker(
+        self,
+        ids: Sequence[str],
+        grades: Sequence[int],
+        seed: int,
+        distributions: Sequence[Sequence[float] | None] | None = None,
+    ) -> Ranker:
+        """Return a new ranker over a pool, with these settings. The other arguments are those of `make_ranker`.
 
         Raises:
             ValueError: a setting is invalid.
@@ -125,6 +131,7 @@ class RankConfig(Settings):
             batch_size=None if self.batch_size == "auto" else self.batch_size,
             seed=seed,
             max_calls=self.max_calls,
+            distributions=distributions,
             **self.options,
         )
 

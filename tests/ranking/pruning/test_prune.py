@@ -30,6 +30,16 @@ def test_the_last_bucket_is_cut_by_fused_rank():
     ]
 
 
+def test_the_mean_grade_decides_before_the_fused_rank():
+    given = ([4, 5, 4, 4, 3], [9, 5, 2, 7, 1])
+    decisions = prune(*given, min_keep=2, max_keep=3, mean_grades=[4.4, 4.6, 3.7, None, 3.4])
+    assert [decision.kept for decision in decisions] == [True, True, False, True, False]
+    assert decisions[2].why == "grade 4, cut at 3 by mean grade and fused rank"
+    assert kept(*given, min_keep=2, max_keep=3, mean_grades=[4.0] * 5) == kept(*given, min_keep=2, max_keep=3)
+    with pytest.raises(ValueError, match="5 grades and 1 mean grades"):
+        prune(*given, min_keep=2, max_keep=3, mean_grades=[4.0])
+
+
 def test_a_bucket_that_brings_just_enough_is_the_last():
     assert kept([5, 4, 3, 2], min_keep=2, max_keep=10) == [True, True, False, False]
 
