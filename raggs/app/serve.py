@@ -373,6 +373,7 @@ def prepare(
         who=None if request.who is None else reviewer(request.who),
         reveal=request.reveal,
         look=request.look,
+        chosen=request.plan is not None or request.sample is not None,
         place=hash_value([str(folder.resolve()), *(run.manifest.name for run in runs)])[:12],
     )
     looking = RunBrowser(runs, store) if request.look else None

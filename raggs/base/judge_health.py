@@ -7,6 +7,7 @@ means are rounded to four digits. A value is None if there was no data, or if th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from operator import not_
 
@@ -243,6 +244,18 @@ Health = JudgeHealth | RankHealth
 def source_of(judge: str) -> str:
     """Return the source of a grade: `human` for all humans, such as "human: ada, bo", otherwise the judge."""
     return HUMAN_SOURCE if judge == HUMAN_SOURCE or judge.startswith(f"{HUMAN_SOURCE}: ") else judge
+
+
+NUGGET_REASON = re.compile(r"holds (\d+) of (\d+) nuggets, weight (\d+(?:\.\d+)?) of (\d+(?:\.\d+)?)")
+
+
+def reason_in_words(reason: str) -> str:
+    """Return a stored reason for display; counts of nuggets become a sentence, and other reasons are unchanged."""
+    found = NUGGET_REASON.fullmatch(reason)
+    if found is None or not float(found[4]):
+        return reason
+    share = float(found[3]) / float(found[4])
+    return f"states {found[1]} of the {found[2]} facts of a full answer ({share:.0%} by their weights)"
 
 
 def is_people(member: str) -> bool:

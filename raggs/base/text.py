@@ -190,6 +190,62 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
+WRAP_WIDTHS = range(55, 121)  # characters; the longest line of a text that was wrapped by an editor or a program
+FULL_LINE = 0.8  # of that width, which a line and the first word of the next one exceed
+WRAPPED_SHARE = 0.8  # of the breaks between lines of prose that follow full lines
+LIST_ITEM = re.compile(r"[-*+•·–] |\(?\w{1,3}[.)] |\[\w+\] |\*\*")
+NOT_PROSE = re.compile(r">>>|\.\.\.|[#$|%>/]|\W*$")
+PROSE_CHARS = re.compile(r"[^\W\d_]|[ .,;:!?'\"’‘“”()«»–—-]")
+WORDS_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\uffef]")
+
+
+def join_wrapped_lines(text: str) -> str:
+    """Return a text for display, with lines joined that were broken only because they had reached a width.
+
+    Code, tables, list items, blank lines and short lines keep their breaks, as do all lines if most breaks between
+    lines of prose do not follow full lines. Only line breaks and the white space around them change.
+    """
+    lines = text.split("\n")
+    width = max((len(line) for line in lines if _is_prose(line)), default=0)
+    if width not in WRAP_WIDTHS:
+        return text
+    breaks = [place for place in range(len(lines) - 1) if _may_continue(lines[place], lines[place + 1], first=not place)]
+    full = {place for place in breaks if _is_full(lines[place], lines[place + 1], width)}
+    if len(full) < WRAPPED_SHARE * len(breaks):
+        return text
+    joined = [lines[0]]
+    for place, line in enumerate(lines[1:]):
+        if place in full:
+            hyphen = re.search(r"[^\W\d_]-$", joined[-1]) and line.lstrip()[:1].islower()
+            joined[-1] = f"{joined[-1].rstrip()}{'' if hyphen else ' '}{line.lstrip()}"
+        else:
+            joined.append(line)
+    return "\n".join(joined)
+
+
+def _is_prose(line: str) -> bool:
+    words = line.strip()
+    most = len(PROSE_CHARS.findall(words)) >= 0.85 * len(words)
+    return len(words.split()) > 3 and most and not NOT_PROSE.match(words)
+
+
+def _may_continue(line: str, after: str, *, first: bool) -> bool:
+    """Return whether the second line may be the same paragraph: prose with the same indentation, or a deeper one in list
+    items and after the first line of a text, which may start inside an indented paragraph.
+    """
+    words, indent = after.strip(), len(after) - len(after.lstrip())
+    if not words or not _is_prose(line) or line.rstrip().endswith(":"):
+        return False
+    if LIST_ITEM.match(words) or NOT_PROSE.match(words) or WORDS_WITHOUT_SPACES.search(line[-1] + words[0]):
+        return False
+    own = len(line) - len(line.lstrip())
+    return indent == own or (indent > own and (first or LIST_ITEM.match(line.strip()) is not None))
+
+
+def _is_full(line: str, after: str, width: int) -> bool:
+    return len(line.rstrip()) + 1 + len(after.split()[0]) > FULL_LINE * width
+
+
 FIGURE_TEXT_SIZE = 15.6  # height of text in a figure, as in figure.css
 EM_WIDTHS = {0.36: " ijlI.,:;'|!`", 0.44: 'tfr()[]{}-/\\"', 1.0: "mwMWOQ@%+=<>~→←↑↓−…"}  # in a wide font
 EM_OF = {letter: wide for wide, letters in EM_WIDTHS.items() for letter in letters}

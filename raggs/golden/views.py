@@ -19,8 +19,8 @@ from typing import Annotated
 from pydantic import PlainSerializer, TypeAdapter
 
 from raggs.base.artifacts import JudgeRecord, Placement, RankingRecord, RankRecord, Span
-from raggs.base.judge_health import source_of
-from raggs.base.text import shorten
+from raggs.base.judge_health import reason_in_words, source_of
+from raggs.base.text import join_wrapped_lines, shorten
 from raggs.parts.file_shapes import RELEVANT
 from raggs.runs.manifests.rank_messages import STOPS
 
@@ -467,12 +467,12 @@ def _row(passage: PassageView, after: str | None, most: int | None, ranks: Seque
     return SheetPassage(
         id=passage.doc_id,
         title=passage.title,
-        text=text,
+        text=join_wrapped_lines(text),
         more=len(passage.text) - len(text),
         where="" if passage.span is None else f"{passage.span.source} {passage.span.start}–{passage.span.end}",
         grade=passage.grade,
         by="" if judged is None else source_of(judged.judge),
-        said=said[:MAX_NOTE_CHARS],
+        said=reason_in_words(said)[:MAX_NOTE_CHARS],
         votes=passage.votes,
         rank=None if place is None else place.rank,
         low=None if place is None else rank_of_position(place.rank_low, ranks),

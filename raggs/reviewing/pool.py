@@ -25,9 +25,9 @@ from pydantic import ValidationError
 from raggs.base.artifacts import Frozen, JudgeRecord, MergeRecord, Passage, QueryRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.jsonl import read_on
-from raggs.base.judge_health import HUMAN_SOURCE, source_of
+from raggs.base.judge_health import HUMAN_SOURCE, reason_in_words, source_of
 from raggs.base.languages import FUNCTION_WORDS, fold_accents
-from raggs.base.text import clean_passage, clean_unicode
+from raggs.base.text import clean_passage, clean_unicode, join_wrapped_lines
 from raggs.parts.reviews import Key, PlanItem, passage_digest, question_digest
 from raggs.runs.manifests.open_run import OpenedRun
 from raggs.stats.correction import sampling_numbers
@@ -294,7 +294,7 @@ def _voice(graded: _Graded, number: int) -> ItemLabel:
         raise DataError(CHANGED, where=graded.path) from error
     if record.grade != graded.grades[number]:
         raise DataError(CHANGED, where=graded.path)
-    return ItemLabel(who=record.judge, grade=record.grade, note=clean_unicode(record.reason), model=True)
+    return ItemLabel(who=record.judge, grade=record.grade, note=reason_in_words(clean_unicode(record.reason)), model=True)
 
 
 WORD_PATTERN = re.compile(r"[^\W_]+")
@@ -323,7 +323,7 @@ def view_of(pool: ReviewPool, number: int) -> ItemView:
         qid=item.qid,
         question=clean_unicode(question),
         title=clean_passage(passage.title),
-        text=clean_passage(passage.text),
+        text=join_wrapped_lines(clean_passage(passage.text)),
         source=passage.span.source if passage.span else "",
         around=any(pool.around(passage)),
         terms=terms_of(question),

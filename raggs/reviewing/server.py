@@ -41,6 +41,10 @@ from raggs.reviewing.ordering import AT_ONCE, OrderingSession
 from raggs.reviewing.session import LeaseHolder, Session
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
+NO_LOOK = (
+    "this server hides grades of models, so that labels stay blind. To see queries, passages and results of systems, "
+    "stop it and run: raggs review serve RUN --look"
+)
 DEEP = "/look"  # a link with a token may lead to this path and below; others are redirected to /
 MAX_BODY_BYTES = 64 * 1024  # per request
 BODY_SECONDS = 15.0  # timeout of a request body
@@ -281,9 +285,10 @@ class GradeRequest(ReviewerRequest):
 
 
 class DifferencesRequest(ReviewerRequest):
-    """Request for disputes: which kind, and which items come last."""
+    """Request for disputes: which kind, which items come last, and which item is shown and stays first."""
 
     wanted: DisputeFilter = "all"
+    shown: ItemId | None = None
     later: tuple[ItemId, ...] = Field((), max_length=MAX_POSTPONED)
 
     @property
@@ -373,6 +378,7 @@ class PageInfo(Frozen):
         who: name of the annotator, if given.
         reveal: whether annotators may see the model's grade of a passage that they have labelled.
         look: whether runs can be browsed.
+        chosen: whether the passages are those of a plan or a sample, so that all of them are the annotator's target.
         place: identifier of the labels, which separates what a browser stores for several servers.
     """
 
@@ -382,6 +388,7 @@ class PageInfo(Frozen):
     who: str | None = None
     reveal: bool = False
     look: bool = False
+    chosen: bool = False
     place: str = ""
 
 
@@ -398,6 +405,10 @@ def make_app(
 ) -> AccessGate:
     """Return the page as an ASGI application behind its access gate, with `looking` if runs can be browsed."""
     told = about.model_dump_json().encode()
+
+    def differences(asked: DifferencesRequest) -> Frozen:
+        shown = None if asked.shown is None else (asked.shown[:HEX], asked.shown[HEX:])
+        return deciding.upcoming(asked.who, *asked.choice, first=shown)
 
     def settle(asked: SettleRequest) -> Frozen:
         line = deciding.settle(asked.who, asked.item, asked.grade, asked.note)
@@ -438,7 +449,7 @@ def make_app(
             ChangeRequest,
             lambda asked: revealing.change(asked.who, asked.item, asked.grade, asked.note),
         ),
-        post("/api/differences", DifferencesRequest, lambda asked: deciding.upcoming(asked.who, *asked.choice)),
+        post("/api/differences", DifferencesRequest, differences),
         post("/api/settle", SettleRequest, settle),
         post("/api/reopen", UnsettleRequest, reopen),
         post("/api/order/next", ReviewerRequest, lambda asked: ordering.upcoming(asked.who)),
@@ -449,7 +460,7 @@ def make_app(
         ),
         post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
         post("/api/agreement", ReviewerRequest, lambda _: agreed(session.pool, session.store.lines())),
-        *([] if looking is None else _look_routes(looking)),
+        *([_no_look_route()] if looking is None else _look_routes(looking)),
         post("/api/known", ReviewerRequest, lambda asked: NameUse(words=session.known(asked.who))),
     ]
     app = Starlette(routes=routes, exception_handlers=HANDLERS)
@@ -460,6 +471,14 @@ class NameUse(Frozen):
     """Number of labels under a name."""
 
     words: int
+
+
+def _no_look_route() -> Route:
+    async def explain(request: Request) -> Response:
+        answer = refusal(404, NO_LOOK)
+        return answer.page() if wants_page(request) else answer
+
+    return Route(f"{DEEP}{{rest:path}}", explain, methods=["GET"])
 
 
 def _look_routes(looking: RunBrowser) -> list[Route]:

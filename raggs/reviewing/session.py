@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.hashing import derive_seed, generator
-from raggs.base.text import clean_passage, clean_unicode
+from raggs.base.text import clean_passage, clean_unicode, join_wrapped_lines
 from raggs.parts.reviews import HEX, GradeReview, Key, Review, ReviewStore, ShownRecord, ShownStore, Withdrawal
 from raggs.reviewing.pool import ItemView, ReviewPool, view_of
 
@@ -452,10 +452,11 @@ class Receipt(Frozen):
 
 
 class OwnLabel(Frozen):
-    """A valid label of an annotator."""
+    """A valid label of an annotator, and when it was stored (UTC)."""
 
     view: ItemView
     line: str
+    at: datetime
     grade: int | None
     note: str
 
@@ -562,7 +563,13 @@ class Session:
             ]
             shown = found[start : start + OWN_LABELS_AT_ONCE]
         labels = (
-            OwnLabel(view=view_of(self.pool, number), line=mark.line, grade=mark.grade, note=mark.note)
+            OwnLabel(
+                view=view_of(self.pool, number),
+                line=mark.line,
+                at=next(self.store.since(mark.byte))[0].at,
+                grade=mark.grade,
+                note=mark.note,
+            )
             for number, mark in shown
         )
         return OwnLabels(labels=tuple(labels), total=len(found))
@@ -761,4 +768,4 @@ class Session:
 
 
 def _text(passage: Passage | None) -> str:
-    return "" if passage is None else clean_passage(passage.text)
+    return "" if passage is None else join_wrapped_lines(clean_passage(passage.text))

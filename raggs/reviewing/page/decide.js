@@ -2,6 +2,8 @@
 import { el, gradeButtons, keyed, marked, meanings, voice } from "./el.js";
 import { keep, kept, tab } from "./local.js";
 
+const AGAIN = 1_500; // milliseconds until the page asks again whether the order is computed
+
 function postponed() {
   try {
     const found = JSON.parse(tab.get("later") || "[]");
@@ -15,7 +17,9 @@ export async function decide(at) {
   const later = postponed(); // items that were skipped in this tab; a reload keeps them at the end
   const drafts = `reasons.${at.me().who}`;
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: () => save(note.value) });
-  let wanted = kept("kind", "all"), busy = false;
+  let wanted = kept("kind", "all"), busy = false, timer = 0;
+  const state = el("p", { className: "soft", role: "status" }); // how the passages are sorted
+  const effect = el("p", { className: "soft" }); // of a decision on the comparison of systems
   const choice = () => ({ ...at.me(), wanted, later });
   let found = await at.post("/api/differences", choice());
 
@@ -30,11 +34,33 @@ export async function decide(at) {
   function shown() {
     const first = found.first;
     note.value = first ? kept(drafts, {})[first.view.item] || "" : "";
+    sorted();
     at.box.replaceChildren(
       kinds(),
-      el("p", { className: "soft", textContent: [first ? said.sorted(found) : "", found.waiting ? said.waitingFor(found.waiting) : ""].join(" ") }),
+      state,
       ...(first ? [el("h1", { textContent: first.view.question, dir: "auto" }), beside(first)] : [heading(), tools()]));
     window.scrollTo(0, 0);
+  }
+
+  function sorted() {
+    const first = found.first;
+    state.textContent = [first ? said.sorted(found) : "", found.waiting ? said.waitingFor(found.waiting) : ""].filter(Boolean).join(" ");
+    effect.textContent = first?.why ? said.moves(first.why) : "";
+    effect.hidden = !effect.textContent;
+    clearTimeout(timer);
+    if (found.weighing) timer = setTimeout(weighed, AGAIN);
+  }
+
+  // Ask whether the effects are computed; the passage that is shown stays.
+  async function weighed() {
+    if (!state.isConnected) return;
+    const shownItem = found.first?.view.item;
+    try {
+      const now = busy ? null : await at.post("/api/differences", { ...choice(), shown: shownItem ?? null });
+      if (!state.isConnected || found.first?.view.item !== shownItem) return;
+      if (now && !busy && now.first?.view.item === shownItem) found = now;
+    } catch { /* asked again below */ }
+    sorted();
   }
 
   function kinds() {
@@ -65,7 +91,7 @@ export async function decide(at) {
       el("section", { className: "rest" },
         el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools()),
         el("label", { htmlFor: "why-so", textContent: said.reason }), note,
-        first.why ? el("p", { className: "soft", textContent: said.moves(first.why) }) : null,
+        effect,
         meanings(said, at.rubric, at.rules)));
   }
 

@@ -45,6 +45,12 @@ export function gradeButtons(said, rubric, grades, give, pressed) {
   });
 }
 
+// The dialog of the keys: rows of keys, separated by spaces, and what they do.
+export function keysDialog(rows) {
+  document.getElementById("keys-list").replaceChildren(...rows.flatMap(([key, text]) => [el("dt", {}, ...key.split(" ").map((each) => el("kbd", { textContent: each }))), el("dd", { textContent: text })]));
+  document.getElementById("keys").showModal();
+}
+
 // The meaning of each grade, or the judge's instructions if they do not list meanings.
 export const meanings = (said, rubric, rules) =>
   el("details", {}, el("summary", { textContent: said.rubric }),

@@ -1,5 +1,5 @@
 // The view Look: the queries of a run, to search, filter and read. It stores nothing; all data from the server is text.
-import { copy } from "./el.js";
+import { copy, keysDialog } from "./el.js";
 import { WORDS } from "./lookwords.js";
 import { post } from "./waiting.js";
 
@@ -127,6 +127,13 @@ function step(by) {
   if (next) open(next.id);
 }
 
+// The arrow keys move along the list, from the search or a query of the list.
+function along(by) {
+  const links = [...document.querySelectorAll("#questions a")], now = links.indexOf(document.activeElement);
+  if (now < 0 && document.activeElement !== $("search")) { window.scrollBy(0, by * 60); return; }
+  if (by < 0 && now <= 0) $("search").focus(); else links[Math.min(links.length - 1, now + by)]?.focus();
+}
+
 function back() {
   const was = state.open;
   open("");
@@ -150,6 +157,7 @@ function speak() {
   $("language").lang = state.language === "en" ? "fr" : "en";
   $("link").textContent = said.link;
   $("theme").textContent = said.themes[theme.now];
+  labelled($("help"), said.help, "?");
   labelled($("earlier"), said.earlier, "k");
   labelled($("later"), said.later, "j");
   choices();
@@ -176,6 +184,7 @@ $("questions").addEventListener("click", (event) => {
   event.preventDefault();
   open(link.dataset.id);
 });
+$("help").addEventListener("click", () => keysDialog(words().keys));
 $("earlier").addEventListener("click", () => step(-1));
 $("later").addEventListener("click", () => step(1));
 $("back").addEventListener("click", back);
@@ -192,12 +201,13 @@ $("language").addEventListener("click", () => {
 });
 window.addEventListener("popstate", () => open(asked(), false));
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.matches("input, select")) {
-    if (event.key === "Escape") event.target.blur();
-    return;
-  }
-  const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), Escape: () => state.open && back(), "?": () => { $("hint").hidden = !$("hint").hidden; } }[event.key];
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
+  if (event.target.matches("input, select") && event.key === "Escape") { event.target.blur(); return; }
+  if (event.target.matches("input") && event.key !== "ArrowDown") return;
+  const act = {
+    "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), ArrowDown: event.target.matches("select") ? null : () => along(1), ArrowUp: event.target.matches("select") ? null : () => along(-1),
+    Escape: () => state.open && back(), "?": () => keysDialog(words().keys),
+  }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
 

@@ -10,7 +10,9 @@ export async function order(at) {
   const draft = `order.${at.me().who}`;
   let placed = restored(); // groups of ties, best first, of places on the page
   let past = []; // what was placed before each step
-  let how = kept("how", !window.matchMedia("(max-width: 56rem)").matches); // whether the instructions are open
+  let how = kept("how", true); // whether the instructions are open
+  const narrow = window.matchMedia("(max-width: 56rem)"); // then the list is one line of numbers below the texts
+  let whole = new Set(); // places of the passages that are shown in full
   let equal = false, busy = false, since = performance.now();
   const sent = []; // lines of one's own orders here
 
@@ -39,7 +41,32 @@ export async function order(at) {
       el("details", { className: "soft", open: how, ontoggle: (event) => { how = event.target.open; keep("how", how); } }, el("summary", { textContent: said.how }), el("p", { textContent: said.orderHow })),
       el("h1", { textContent: found.views[0].question, dir: "auto" }),
       el("div", { className: "beside ordering" }, el("div", {}, ...found.views.map(card)), tray()));
-    if (focus) document.getElementById(focus)?.focus();
+    clip();
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: focus.startsWith("row") });
+  }
+
+  // A text that is cut off ends in a fade and has a button.
+  function clip() {
+    for (const [place, box] of [...at.box.querySelectorAll(".card")].entries()) {
+      const text = box.querySelector(".text"), button = box.querySelector(".whole"), open = whole.has(place);
+      text.classList.toggle("open", open);
+      const clipped = !open && text.scrollHeight > text.clientHeight + 2;
+      text.classList.toggle("clipped", clipped);
+      button.hidden = !open && !clipped;
+      button.firstChild.textContent = open ? said.showLess : said.showAll;
+      button.setAttribute("aria-expanded", String(open));
+    }
+  }
+
+  function unfold(place) {
+    if (!whole.delete(place)) whole.add(place);
+    clip();
+  }
+
+  function unfoldAll() {
+    const some = at.box.querySelector(".text.clipped") !== null;
+    whole = new Set(some ? found.views.keys() : []);
+    clip();
   }
 
   const rank = (place) => {
@@ -52,7 +79,9 @@ export async function order(at) {
   function card(view, place) {
     const button = el("button", { type: "button", id: `place-${place + 1}`, textContent: label(place), onclick: () => put(place, `place-${place + 1}`) });
     button.setAttribute("aria-pressed", String(group(place) >= 0));
-    return el("article", { className: "card" }, button, el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, at.marking())), el("div", { className: "text", dir: "auto", tabIndex: 0 }, ...marked(view.text, view.terms, at.marking())));
+    const unfolding = keyed(said.showAll, () => unfold(place), "a");
+    unfolding.classList.add("whole", "plain");
+    return el("article", { className: "card" }, button, el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, at.marking())), el("div", { className: "text", dir: "auto" }, ...marked(view.text, view.terms, at.marking())), unfolding);
   }
 
   // --- the list: what is placed, then what is not ---------------------------------------------------------------------
@@ -62,7 +91,7 @@ export async function order(at) {
     const rows = placed.flatMap((members, number) => members.map((place, nth) => row(place, nth ? "=" : String(number + 1), nth > 0)));
     const box = el("section", { className: "tray act" },
       el("h2", { textContent: said.yourOrder, id: "your-order" }),
-      el("div", { className: "rows placed" }, ...(rows.length ? rows : [el("p", { className: "soft", textContent: said.dropHere })])),
+      el("div", { className: "rows placed" }, ...(rows.length ? rows : [el("p", { className: "soft", textContent: narrow.matches ? said.bestFirst : said.dropHere })])),
       el("div", { className: "rows open" }, ...left.map((place) => row(place, "", false))),
       buttons());
     box.setAttribute("aria-labelledby", "your-order");
@@ -75,9 +104,10 @@ export async function order(at) {
       el("strong", { className: "sign", textContent: sign, ariaHidden: "true" }), el("span", { className: "number", textContent: String(place + 1) }),
       el("span", { className: "name", textContent: view.title || view.text, dir: "auto" }), el("span", { className: "unseen", textContent: rank(place) }));
     made.setAttribute("aria-keyshortcuts", "ArrowUp ArrowDown");
+    if (narrow.matches) made.title = view.title || view.text.slice(0, 80);
     made.addEventListener("click", () => put(place, made.id));
     made.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      const step = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       nudge(place, step);
@@ -88,7 +118,8 @@ export async function order(at) {
 
   function drag(event, made, place) {
     if (event.button !== 0 || busy) return;
-    const from = event.clientY, others = [...at.box.querySelectorAll(".row")].filter((each) => each !== made);
+    const across = narrow.matches, where = (now) => (across ? now.clientX : now.clientY);
+    const from = where(event), others = [...at.box.querySelectorAll(".row")].filter((each) => each !== made);
     let moving = false, aim = null;
     const stop = (apply) => {
       made.removeEventListener("pointermove", move);
@@ -99,10 +130,10 @@ export async function order(at) {
       setTimeout(() => { if (apply && aim) change(aim, made.id); else shown(made.id); }); // after the click that ends a drag
     };
     const move = (now) => {
-      if (!moving && Math.abs(now.clientY - from) < START) return;
+      if (!moving && Math.abs(where(now) - from) < START) return;
       if (!moving) { moving = true; made.setPointerCapture(now.pointerId); made.classList.add("dragged"); }
-      made.style.transform = `translateY(${now.clientY - from}px)`;
-      aim = target(now.clientY, place, others);
+      made.style.transform = `translate${across ? "X" : "Y"}(${where(now) - from}px)`;
+      aim = target(where(now), place, others, across);
     };
     const escape = (key) => {
       if (key.key !== "Escape" || !moving) return;
@@ -115,21 +146,23 @@ export async function order(at) {
     document.addEventListener("keydown", escape, true);
   }
 
-  // The groups as they would be if the row were dropped at a height; the middle of a row makes equal. Shows it, too.
-  function target(y, place, others) {
+  // The groups as they would be if the row were dropped at a height, or on a narrow page at a distance from the left;
+  // the middle of a row makes equal. Shows it, too.
+  function target(at_, place, others, across) {
+    const edges = (each) => { const box = each.getBoundingClientRect(); return across ? [box.left, box.right] : [box.top, box.bottom]; };
     const groups = without(place);
-    const rows = others.filter((each) => each.closest(".placed")).map((each) => ({ each, at: group(Number(each.id.slice(4)) - 1, groups), box: each.getBoundingClientRect() }));
+    const rows = others.filter((each) => each.closest(".placed")).map((each) => ({ each, at: group(Number(each.id.slice(4)) - 1, groups), edges: edges(each) }));
     for (const each of others) each.classList.remove("tie", "above", "below");
     at.box.querySelector(".rows.open").classList.remove("tie");
-    const open = at.box.querySelector(".rows.open").getBoundingClientRect();
-    if (y > open.top + 8 && group(place) < 0) return null;
-    if (y > open.top + 8) { at.box.querySelector(".rows.open").classList.add("tie"); return groups; }
-    for (const [number, { each, at: mine, box }] of rows.entries()) {
+    const [open] = edges(at.box.querySelector(".rows.open"));
+    if (at_ > open + 8 && group(place) < 0) return null;
+    if (at_ > open + 8) { at.box.querySelector(".rows.open").classList.add("tie"); return groups; }
+    for (const [number, { each, at: mine, edges: [start, end] }] of rows.entries()) {
       const last = number + 1 === rows.length;
-      if (y > box.bottom && !last) continue;
-      const quarter = box.height / 4;
-      if (y < box.top + quarter && groups[mine][0] === Number(each.id.slice(4)) - 1) { each.classList.add("above"); return groups.toSpliced(mine, 0, [place]); }
-      if (y > box.bottom - quarter && groups[mine].at(-1) === Number(each.id.slice(4)) - 1) { each.classList.add("below"); return groups.toSpliced(mine + 1, 0, [place]); }
+      if (at_ > end && !last) continue;
+      const quarter = (end - start) / 4;
+      if (at_ < start + quarter && groups[mine][0] === Number(each.id.slice(4)) - 1) { each.classList.add("above"); return groups.toSpliced(mine, 0, [place]); }
+      if (at_ > end - quarter && groups[mine].at(-1) === Number(each.id.slice(4)) - 1) { each.classList.add("below"); return groups.toSpliced(mine + 1, 0, [place]); }
       for (const row of rows) if (row.at === mine) row.each.classList.add("tie");
       return groups.with(mine, [...groups[mine], place]);
     }
@@ -185,6 +218,7 @@ export async function order(at) {
       keep(draft, null);
       after();
       placed = [];
+      whole = new Set();
       past = [];
       equal = false;
       since = performance.now();
@@ -219,5 +253,5 @@ export async function order(at) {
 
   at.redraw(shown);
   shown();
-  return { digit: (n) => put(n - 1), u: back, Backspace: back, "=": tying, Enter: enter };
+  return { digit: (n) => put(n - 1), u: back, Backspace: back, "=": tying, a: unfoldAll, Enter: enter };
 }

@@ -1,6 +1,20 @@
-// The annotator's own labels, latest first: filtered by grade and text, and opened again.
+// The annotator's own labels, latest first and by query: filtered by grade and text, and opened again.
 import { el } from "./el.js";
 import { keep, kept } from "./local.js";
+
+const SNIPPET = 200; // characters of a passage in the list
+
+// The start of a passage on one line, without its title and lines that underline a heading.
+function start(view) {
+  const words = view.text.replace(/^[ \t]*[^\p{L}\p{N}\s]{3,}[ \t]*$/gmu, " ").replace(/\s+/g, " ").trim(), title = view.title.trim();
+  const rest = title && words.startsWith(title) ? words.slice(title.length).trim() : words;
+  return (rest || words).slice(0, SNIPPET);
+}
+
+function time(at, language) {
+  const then = new Date(at), today = then.toDateString() === new Date().toDateString();
+  return then.toLocaleString(language, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+}
 
 export async function own(at) {
   const said = at.words();
@@ -9,7 +23,7 @@ export async function own(at) {
   const more = el("button", { type: "button", textContent: said.moreLabels, onclick: () => load(false) });
   const grade = el("select", { id: "by-grade", onchange: () => changed() }, ...["", "5", "4", "3", "2", "1", "0"].map((each) => el("option", { value: each, textContent: each === "" ? said.allGrades : each === "0" ? `? (${said.unsure})` : each, selected: each === filter.grade })));
   const text = el("input", { id: "by-text", type: "search", value: filter.text, oninput: () => { clearTimeout(timer); timer = setTimeout(changed, 250); } });
-  let timer = 0, shown = 0, asked = 0;
+  let timer = 0, shown = 0, asked = 0, before = null; // the last label of the list
 
   function changed() {
     Object.assign(filter, { grade: grade.value, text: text.value });
@@ -21,16 +35,25 @@ export async function own(at) {
     const turn = ++asked;
     const found = await at.post("/api/own", { ...at.me(), start: anew ? 0 : shown, grade: filter.grade === "" ? null : Number(filter.grade), text: filter.text });
     if (turn !== asked) return;
-    if (anew) list.replaceChildren();
-    list.append(...found.labels.map((each) => el("li", {},
-      el("button", { type: "button", className: "label", onclick: () => at.open(each) },
-        el("strong", { className: `grade g${each.grade ?? 0}`, textContent: each.grade === null ? "?" : String(each.grade) }),
-        el("span", {}, el("span", { className: "name", textContent: each.view.title || each.view.text.slice(0, 90) || said.untitled, dir: "auto" }),
-          el("span", { className: "soft", textContent: each.view.question, dir: "auto" }),
-          each.note ? el("span", { className: "noted", textContent: each.note, dir: "auto" }) : null)))));
+    if (anew) { list.replaceChildren(); before = null; }
+    for (const each of found.labels) {
+      const same = before?.view.qid === each.view.qid;
+      list.append(row(each, same, same && before.view.title === each.view.title));
+      before = each;
+    }
     shown = list.children.length;
     count.textContent = found.total ? said.labels(shown, found.total) : filter.text || filter.grade !== "" ? said.noMatch : said.noLabels;
     more.hidden = shown >= found.total;
+  }
+
+  function row(each, same, sameTitle) {
+    const { view } = each, title = !sameTitle && view.title ? [el("bdi", { textContent: view.title }), " · "] : [];
+    return el("li", {}, same ? null : el("h2", { textContent: view.question, dir: "auto" }),
+      el("button", { type: "button", className: "label", onclick: () => at.open(each) },
+        el("strong", { className: `grade g${each.grade ?? 0}`, textContent: each.grade === null ? "?" : String(each.grade) }),
+        el("span", {}, el("span", { className: "name", textContent: start(view) || said.untitled, dir: "auto" }),
+          el("span", { className: "soft" }, ...title, el("bdi", { textContent: view.qid }), ` · ${time(each.at, document.documentElement.lang)}`),
+          each.note ? el("span", { className: "noted", textContent: each.note, dir: "auto" }) : null)));
   }
 
   await load(true);

@@ -1,5 +1,5 @@
 // The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
-import { copy, el, gradeButtons, keyed, marked } from "./el.js";
+import { copy, el, gradeButtons, keyed, keysDialog, marked } from "./el.js";
 import { durable, keep, kept, names, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
@@ -8,6 +8,7 @@ import { WORDS } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const DOUBLE = 250; // milliseconds: the same grade again within this time is a double press
+const SITTING = 20; // passages to grade in a row, where neither a plan nor a sample limits them
 const IDLE = 30 * 60_000; // milliseconds without a key or click, after which the page asks for the name again
 const TRAIL = 500; // passages that Back can show without the server
 
@@ -78,12 +79,23 @@ function standing() {
   const progress = page.progress;
   for (const id of ["done", "pace"]) $(id).hidden = page.view !== "grade" || !progress || !page.who;
   if (!progress) return;
-  const all = progress.done + progress.left;
-  $("done").max = all || 1;
-  $("done").value = progress.done;
-  $("done").setAttribute("aria-label", said.graded(progress.done, all));
-  const minutes = Math.max(1, Math.round((progress.left * (progress.pace || 0)) / 60));
-  $("pace").textContent = said.pace(progress.done, all, progress.left && progress.pace, said.minutes(minutes));
+  const all = progress.done + progress.left, short = !page.about.chosen && all > SITTING;
+  const [done, wanted] = short ? sitting(progress) : [progress.done, all], left = wanted - done;
+  $("done").max = wanted || 1;
+  $("done").value = done;
+  const text = short ? said.sitting(done, wanted, all) : said.graded(done, wanted);
+  $("done").setAttribute("aria-label", text);
+  const minutes = Math.max(1, Math.round((left * (progress.pace || 0)) / 60));
+  $("pace").textContent = text + (left && progress.pace ? said.pace(progress.pace, said.minutes(minutes)) : short && !left ? said.sat : "");
+}
+
+// Passages graded in this sitting, and its target. A sitting starts anew after half an hour without an answer.
+function sitting({ done, left }) {
+  const place = `sitting.${page.who}`, was = kept(place, null), now = Date.now();
+  const begun = was && now - was.at < IDLE && was.from <= done ? was : { from: done, done };
+  const from = done > begun.from + SITTING ? begun.from + SITTING : begun.from;
+  if (!was || done !== was.done || from !== was.from) keep(place, { from, done, at: now });
+  return [done - from, Math.min(SITTING, done - from + left)];
 }
 
 // --- one passage ---------------------------------------------------------------------------------------------------
@@ -366,7 +378,11 @@ const parts = () => ({
   rubric: rubric(), rules: inLanguage(page.about.text), open: openLabel, again: () => turn(page.view), redraw: (draw) => { page.redraw = draw; },
 });
 
+const VIEW_NAMES = ["grade", ...Object.keys(VIEWS)];
+const beside = (by) => turn(VIEW_NAMES[(VIEW_NAMES.indexOf(page.view) + by + VIEW_NAMES.length) % VIEW_NAMES.length]);
+
 async function turn(name) {
+  if ($("views").contains(document.activeElement)) document.activeElement.blur(); // keys are those of the view
   page.view = name;
   page.keys = page.redraw = null;
   history.replaceState(null, "", name === "grade" ? location.pathname : `#${name}`);
@@ -418,9 +434,8 @@ async function go() {
 const KEYS = { 0: () => give(null), n: noting, u: undo, s: skip, m: model, h: marking, c: neighbours, j: next, ArrowRight: next, k: back, ArrowLeft: back, Escape: () => page.opened && back() };
 
 function help() {
-  const said = words(), rows = [...(said.keys[page.view] || []), ...said.keys.all].filter(([key]) => key !== "m" || page.about.reveal);
-  $("keys-list").replaceChildren(...rows.flatMap(([key, text]) => [el("dt", {}, ...key.split(" ").map((each) => el("kbd", { textContent: each }))), el("dd", { textContent: text })]));
-  $("keys").showModal();
+  const { keys } = words();
+  keysDialog([...(keys[page.view] || []), ...keys.all].filter(([key]) => key !== "m" || page.about.reveal));
 }
 
 function stale(event) {
@@ -445,15 +460,19 @@ document.addEventListener("keydown", (event) => {
   const enter = event.key === "Enter" && (event.ctrlKey || event.metaKey);
   if ((event.ctrlKey || event.metaKey) && !enter) return;
   if (enter && !page.keys?.Enter) return;
-  if (writing && !(enter && event.target.matches("textarea"))) { if (event.key === "Escape") event.target.blur(); return; }
-  if (event.target.matches("select")) return;
+  if (writing && event.target.matches("#view input") && event.key === "ArrowDown" && page.keys?.ArrowDown) event.target.blur();
+  else if (writing && !(enter && event.target.matches("textarea"))) { if (event.key === "Escape") event.target.blur(); return; }
+  if (event.target.matches("select")) {
+    if (event.key === "Escape") event.target.blur();
+    if (/^(?:[0-9 ]|Enter|Escape|Tab|Arrow.*|Home|End|Page.*)$/.test(event.key)) return;
+  }
   if (event.key === "?") { event.preventDefault(); help(); return; }
   if (!page.waiting) return;
   const digit = /^(?:Digit|Numpad)([0-5])$/.exec(event.code) || /^([0-5])$/.exec(event.key); // also where digits need Shift
   if (!enter && event.key === "Enter" && event.target.matches("button:not(.card button, .row)")) return; // Enter presses the button
   const keys = page.view === "grade" ? KEYS : page.keys || {}, number = digit && Number(digit[1]);
   if (page.view === "grade" && number) { event.preventDefault(); give(number); return; }
-  const act = keys[event.key] || (number ? keys.digit && (() => keys.digit(number)) : number === 0 ? keys[0] : event.key === "h" ? marking : null);
+  const act = keys[event.key] || (number ? keys.digit && (() => keys.digit(number)) : number === 0 ? keys[0] : { h: marking, v: () => beside(1), V: () => beside(-1) }[event.key]);
   if (act && act(event) !== false) event.preventDefault();
 });
 

@@ -2,13 +2,13 @@
    of a sheet is foreign text: it is set as textContent alone, and no markup is ever made of it. */
 const sheets = (() => {
   const ENGLISH = {
-    order: 'Order', later: (n) => `${n} more ranks`, pool: 'Also in the pool', systems: 'What systems returned', passage: 'passage', grade: 'grade', none: 'not judged', missing: 'no grade',
-    rank: (n) => `rank ${n}`, plausible: (low, high) => `plausible ranks ${low} to ${high}`, above: (share) => `${share}%`, locked: 'locked',
-    columns: ['rank', 'plausible ranks', 'grade', 'above next', 'passage'],
-    legend: 'The line spans the ranks that are plausible at 95%. “Above next” says how surely a passage stands above the one below it; “locked” is beyond doubt. Numbers in boxes are grades.',
-    doubt: (n, top) => `${n} wrongly ordered pairs expected in the top ${top}`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages of the pool are not shown here.`, empty: 'No retriever found a passage.',
+    order: 'Best order', later: (n) => `${n} more ranks`, pool: 'Other passages found', systems: 'What systems returned', passage: 'passage', grade: 'grade', none: 'not judged', missing: 'no grade',
+    rank: (n) => `rank ${n}`, plausible: (low, high) => `possible ranks ${low} to ${high}`, above: (share) => `${share}%`, locked: 'certain',
+    columns: ['rank', 'possible ranks', 'grade', 'better than next', 'passage'],
+    legend: 'The line spans the possible ranks (95%). “Better than next”: probability that this passage is better than the one below it. Numbers in boxes are grades, 5 is best.',
+    doubt: (n, top) => `about ${n} pairs of the top ${top} are in the wrong order`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages that systems found are not shown here.`, empty: 'No retriever found a passage.',
     rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the top ${top}`, first: (n) => `its first ${n}`,
-    more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'locked above', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',
+    more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'certainly better than', sources: 'found by', where: 'place', score: 'score', words: 'annotators', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'no grade: it was not among the passages for grading',
   };
 
   function make(tag, properties, ...children) {
@@ -135,7 +135,8 @@ const sheets = (() => {
       });
     };
     const titles = make('div', { className: 'sheet-row sheet-titles', attributes: { 'aria-hidden': 'true' } }, ...said.columns.map((title) => make('span', { textContent: title })));
-    const parts = [facts(sheet, said)];
+    const parts = [facts(sheet, said)], systems = sheet.lists?.length ? [heading(said.systems), ...sheet.lists.map((each) => list({ hits: [], ...each }, { ...sheet, rows }, said, go, depth))] : [];
+    parts.push(...systems);
     if (!rows.length && !sheet.pool) parts.push(soft(said.empty));
     if (ranked.length) {
       const doubt = [sheet.doubt === undefined || sheet.doubt === null ? null : said.doubt(sheet.doubt.toFixed(1), sheet.top), sheet.stopped ? said.stopped(sheet.stopped) : null].filter(Boolean).join('; ');
@@ -143,7 +144,6 @@ const sheets = (() => {
       parts.push(heading(said.order), titles, ...drawn(ranked.slice(0, split), true), later.length ? make('details', { className: 'sheet-rest' }, make('summary', { textContent: said.later(later.length) }), ...drawn(later, true)) : null, soft(`${said.legend}${doubt ? ` ${doubt.charAt(0).toUpperCase()}${doubt.slice(1)}.` : ''}`));
     }
     if (rest.length && !ranked.length) parts.push(soft(rest.some((row) => row.pooled) ? said.unranked : said.labels), ...drawn(rest, false));
-    if (sheet.lists?.length) parts.push(heading(said.systems), ...sheet.lists.map((each) => list({ hits: [], ...each }, { ...sheet, rows }, said, go, depth)));
     if (rest.length && ranked.length) parts.push(make('details', { className: 'sheet-pool' }, make('summary', {}, heading(`${said.pool} (${rest.length})`)), ...drawn(rest, false)));
     if ((sheet.pool || 0) > rows.length) parts.push(soft(said.hidden(sheet.pool - rows.length)));
     return make('div', { className: 'sheet' }, ...parts.filter(Boolean));

@@ -1,6 +1,6 @@
 // The view Agreement, and the list of views. All data from the server becomes text.
 import { decide } from "./decide.js";
-import { el } from "./el.js";
+import { copy, el } from "./el.js";
 import { order } from "./order.js";
 import { own } from "./own.js";
 
@@ -30,23 +30,52 @@ function shade(counts) {
   return (row, column) => (counts[row][column] ? `${row === column ? "same" : "other"}${Math.ceil((3 * counts[row][column]) / most)}` : "zero");
 }
 
+// The shares of equal and differing grades in words, for readers who do not see the colours.
+function counted(said, counts) {
+  const apart = [0, 0, 0];
+  for (const [row, cells] of counts.entries()) for (const [column, count] of cells.entries()) apart[Math.min(2, Math.abs(row - column))] += count;
+  return said.counted(...apart);
+}
+
+function copyAddress(said) {
+  const button = el("button", { type: "button", textContent: said.copyAddress, onclick: async () => { await copy(`${location.origin}/`); button.textContent = said.copied; } });
+  return el("p", { className: "tools" }, button);
+}
+
 async function agree(at) {
   const said = at.words();
   const found = await at.post("/api/agreement", at.me());
   const told = (figure) => (figure.value === null ? "–" : figure.value.toFixed(2));
   const range = (figure) => (figure.low === null ? "–" : `${figure.low.toFixed(2)} … ${figure.high.toFixed(2)}`);
+  const columns = [(each) => each.who, (each) => each.graded, (each) => each.unsure || null, (each) => each.mean, (each) => each.lenient, (each) => each.again || null, (each) => share(each), (each) => each.drift];
   const share = (person) => (person.again ? `${person.same} / ${person.again}` : null);
   at.box.replaceChildren(
     el("h1", { textContent: said.agree }),
-    found.pairs.length ? el("p", {}, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) }), ` ${said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases)}`) : el("p", { textContent: said.nothing }),
-    ...(found.pairs.length ? [table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, pair.kappa.cases, told(pair.kappa), range(pair.kappa), inWords(said, pair.kappa)]), (_, column) => (column === 3 ? "words" : ""))] : []),
-    el("div", { className: "matrices" }, ...found.pairs.slice(0, 10).map((pair) => table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)))),
-    found.pairs.length ? el("p", { className: "soft", textContent: said.colours }) : "",
-    table(said.people, said.columns, found.people.map((each) => [each.who, each.graded, each.unsure, each.mean, each.lenient, each.again, share(each), each.drift])),
-    el("p", { className: "soft", textContent: said.columnsMean }),
+    ...(found.pairs.length ? [
+      el("p", {}, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) }), found.alpha.value === null ? "" : ` ${said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases)}`),
+      table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, inWords(said, pair.kappa), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]), (_, column) => (column ? "" : "words")),
+      found.pairs.some((pair) => pair.kappa.value !== null) ? el("p", { className: "soft", textContent: said.kappa }) : "",
+      el("div", { className: "matrices" }, ...found.pairs.slice(0, 10).map((pair) => el("div", {}, table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)), el("p", { className: "soft", textContent: counted(said, pair.table) })))),
+      el("p", { className: "soft", textContent: said.colours }),
+    ] : [
+      el("p", { textContent: found.people.length ? said.nothing : said.noLabelsYet }),
+      el("p", {}, el("strong", { textContent: said.nextStep }), ` ${said.second(found.people.map((each) => each.who))}`),
+      copyAddress(said),
+    ]),
+    ...(found.people.length ? people(said, found.people, columns) : []),
     found.stale ? el("p", { textContent: said.stale(found.stale) }) : "",
-    el("p", { className: "soft", textContent: said.machine }));
+    found.people.length ? el("p", { className: "soft", textContent: said.machine }) : "");
   return {};
+}
+
+// One row per annotator; only columns with a figure, and what these columns mean.
+function people(said, rows, columns) {
+  const here = columns.map((_, place) => place).filter((place) => rows.some((each) => columns[place](each) !== null));
+  const means = here.map((place) => said.columnsMean[place]).filter(Boolean);
+  return [
+    table(said.people, here.map((place) => said.columns[place]), rows.map((each) => here.map((place) => columns[place](each)))),
+    means.length ? el("p", { className: "soft", textContent: means.join(" ") }) : "",
+  ];
 }
 
 export const VIEWS = { own, order, decide, agree };

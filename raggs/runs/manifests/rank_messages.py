@@ -55,7 +55,7 @@ SHOWN_DOUBTS = 5
 CERTAIN_FROM = 0.95
 STOPS = {
     "cap": "rank.max_calls was reached; a higher value reduces the uncertainty",
-    "a further call saves little": "another call is expected to reduce the loss by less than rank.options.saving",
+    "a further call saves little": "another call would hardly improve the order",
     "stable": "the top did not change during the last calls",
     "everything is settled": "every rank of the top is certain (locked)",
     "every presentation was shown": "the judge has ordered every possible batch of the pool",
