@@ -192,6 +192,7 @@ def shorten(text: str, width: int) -> str:
 
 WRAP_WIDTHS = range(55, 121)  # characters; the longest line of a text that was wrapped by an editor or a program
 FULL_LINE = 0.8  # of that width, which a line and the first word of the next one exceed
+FEW_BREAKS = 3
 WRAPPED_SHARE = 0.8  # of the breaks between lines of prose that follow full lines
 LIST_ITEM = re.compile(r"[-*+•·–] |\(?\w{1,3}[.)] |\[\w+\] |\*\*")
 NOT_PROSE = re.compile(r">>>|\.\.\.|[#$|%>/]|\W*$")
@@ -209,7 +210,11 @@ def join_wrapped_lines(text: str) -> str:
     width = max((len(line) for line in lines if _is_prose(line)), default=0)
     if width not in WRAP_WIDTHS:
         return text
-    breaks = [place for place in range(len(lines) - 1) if _may_continue(lines[place], lines[place + 1], first=not place)]
+    breaks = [
+        place for place in range(len(lines) - 1) if _may_continue(lines[place], lines[place + 1], first=not place)
+    ]
+    if len(breaks) < FEW_BREAKS:  # too few to show that the text is wrapped: ends of sentences may be breaks
+        breaks = [place for place in breaks if not lines[place].rstrip().endswith((".", "!", "?"))]
     full = {place for place in breaks if _is_full(lines[place], lines[place + 1], width)}
     if len(full) < WRAPPED_SHARE * len(breaks):
         return text
@@ -230,8 +235,10 @@ def _is_prose(line: str) -> bool:
 
 
 def _may_continue(line: str, after: str, *, first: bool) -> bool:
-    """Return whether the second line may be the same paragraph: prose with the same indentation, or a deeper one in list
-    items and after the first line of a text, which may start inside an indented paragraph.
+    """Return whether the second line may be of the same paragraph.
+
+    Both lines are prose with the same indentation. The second one may be deeper in list items, and after the first line
+    of a text, which may start inside an indented paragraph.
     """
     words, indent = after.strip(), len(after) - len(after.lstrip())
     if not words or not _is_prose(line) or line.rstrip().endswith(":"):

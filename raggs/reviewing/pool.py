@@ -294,7 +294,9 @@ def _voice(graded: _Graded, number: int) -> ItemLabel:
         raise DataError(CHANGED, where=graded.path) from error
     if record.grade != graded.grades[number]:
         raise DataError(CHANGED, where=graded.path)
-    return ItemLabel(who=record.judge, grade=record.grade, note=reason_in_words(clean_unicode(record.reason)), model=True)
+    return ItemLabel(
+        who=record.judge, grade=record.grade, note=reason_in_words(clean_unicode(record.reason)), model=True
+    )
 
 
 WORD_PATTERN = re.compile(r"[^\W_]+")

@@ -16,6 +16,7 @@ from raggs.base.text import (
     did_you_mean,
     fold_quotes,
     is_clean,
+    join_wrapped_lines,
     nearest,
     of_spreadsheet_cell,
     one_line,
@@ -194,3 +195,61 @@ def test_folding_twice_changes_nothing_and_other_texts_stay(text):
     assert fold_quotes(folded) == folded
     if not set(text) & {*text_module.QUOTES, "\u0301"}:
         assert folded is text
+
+
+WRAPPED = """A class definition defines a class object, and its suite is executed in a
+new frame, using a new local namespace and the original global namespace.
+It ends there.
+
+   An indented paragraph is prose as well, if its lines are full and have the
+   same indentation as the first one.
+
+* An item of a list keeps its place, and the lines that continue the item are
+  joined with it.
+* The next item is short.
+
+For example, this is code, which keeps every line break that its author chose:
+
+   def answer(question, passages):
+       return max(passages, key=lambda passage: score(question, passage))
+"""
+
+
+def test_wrapped_prose_is_joined_and_all_else_keeps_its_lines() -> None:
+    assert join_wrapped_lines(WRAPPED).split("\n") == [
+        "A class definition defines a class object, and its suite is executed in a new frame, using a new local "
+        "namespace and the original global namespace. It ends there.",
+        "",
+        "   An indented paragraph is prose as well, if its lines are full and have the same indentation as the first "
+        "one.",
+        "",
+        "* An item of a list keeps its place, and the lines that continue the item are joined with it.",
+        "* The next item is short.",
+        "",
+        "For example, this is code, which keeps every line break that its author chose:",
+        "",
+        "   def answer(question, passages):",
+        "       return max(passages, key=lambda passage: score(question, passage))",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Short lines stay\nas their author broke them\nin a poem",
+        "One long sentence on a line of its own, which no editor wrapped anywhere near here.\nA short one.\nAnother.",
+        "| a table with words | that is as wide as a wrapped line of prose would be |\n| and a | second line of it |",
+        "",
+    ],
+)
+def test_lines_that_were_not_wrapped_stay(text: str) -> None:
+    assert join_wrapped_lines(text) == text
+
+
+LINES = st.lists(st.text(st.sampled_from("abc é-*:1.(\t "), max_size=90), max_size=8).map("\n".join)
+
+
+@given(st.one_of(TEXTS, LINES))
+def test_joining_changes_white_space_alone(text: str) -> None:
+    assert "".join(join_wrapped_lines(text).split()) == "".join(text.split())

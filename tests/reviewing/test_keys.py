@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def test_every_key_of_the_grade_view(browser: Any, tmp_path: Path) -> None:
     run = judge_run(write_run(tmp_path / "runs" / "demo", 2, 6), lambda each: 3)
     with served(run, overlap=0, repeats=0, reveal=True) as address:
         ada = Annotator(browser, address)
-        assert ada.listed() == {*"12345", "0", "j", "→", "k", "←", "n", "u", "s", "c", "m", "h", "?"}
+        assert ada.listed() == {*"12345", "0", "j", "→", "k", "←", "n", "u", "s", "c", "m", "h", "v", "V", "?"}
         seen = []
         for key in "123450":
             seen.append(ada.text())
@@ -147,7 +148,7 @@ def test_own_labels_are_filtered_and_opened_again(browser: Any, tmp_path: Path) 
         ada.press("Enter", "2", "3")
         ada.saved()
         ada.view("My labels", ".label")
-        assert ada.listed() == {"j", "↓", "k", "↑", "Enter", "/", "h", "?"}
+        assert ada.listed() == {"j", "↓", "k", "↑", "Enter", "/", "h", "v", "V", "?"}
         sync_api.expect(ada.page.locator(".label .grade")).to_have_text(["3", "2", "4"])
         ada.press("/")
         ada.page.keyboard.type("exception")
@@ -176,7 +177,7 @@ def test_notes_and_orders_survive_a_reload_and_a_server_that_is_gone(browser: An
         ada.saved()
         assert grades(tmp_path)[-1].note == "half a sent"
         ada.view("Decide", ".voices")
-        assert ada.listed() == {*"12345", "n", "s", "u", "h", "?"}
+        assert ada.listed() == {*"12345", "n", "s", "u", "h", "v", "V", "?"}
         ada.press("n")
         ada.page.keyboard.type("the limit")
         ada.page.reload()
@@ -188,7 +189,7 @@ def test_notes_and_orders_survive_a_reload_and_a_server_that_is_gone(browser: An
         ada.press("u")
         ada.shown(".voices")
         ada.view("Order", ".row")
-        assert ada.listed() == {*"12345", "=", "↑", "↓", "u", "Enter", "h", "?"}
+        assert ada.listed() == {*"12345", "=", "a", "↑", "↓", "u", "Enter", "h", "v", "V", "?"}
         ada.press("3", "1", "=", "2")
         ada.page.reload()
         sync_api.expect(ada.page.locator(".placed .row .number")).to_have_text(["3", "1", "2"])
@@ -289,13 +290,91 @@ def test_settings_are_remembered(browser: Any, tmp_path: Path) -> None:
         assert ada.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
 
 
+def test_a_sitting_has_a_target_and_ends(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 10, 5)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        ada.has("#pace", "0 of 20 for this sitting, 50 in all")
+        for number in range(20):
+            ada.press(str(number % 5 + 1))
+            ada.saved()
+        ada.has("#pace", "20 of 20 for this sitting, 50 in all · Sitting done.")
+        ada.page.reload()
+        ada.has("#pace", "20 of 20 for this sitting, 50 in all · Sitting done.")
+        ada.press("1")
+        ada.has("#pace", "1 of 20 for this sitting, 50 in all")
+        ada.press("u")
+        ada.has("#pace", "0 of 20 for this sitting, 50 in all")
+        assert ada.complaints == []
+    with served(run, overlap=0, sample=30) as address:
+        bo = Annotator(browser, address, "bo")
+        bo.has("#pace", "passages graded")  # without those of ada
+
+
+def test_labels_show_their_passage_and_every_key_works_from_the_filters(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 2, 3, ["Title\n*****\n\nThe limit is named here."] * 3)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        for key in "123":
+            ada.press(key)
+            ada.saved()
+        ada.view("My labels", ".label")
+        rows = ada.page.locator(".label")
+        assert ada.page.locator(".labels h2").count() == 1, "one heading for the passages of a query"
+        assert [each.split("\n")[1].startswith("Title") for each in rows.all_inner_texts()] == [True, True, True]
+        ada.has(".label >> nth=0", "The limit is named here.")
+        assert re.search(r"q0000\d · \d\d:\d\d", rows.first.inner_text())
+        ada.page.locator("#by-grade").focus()
+        ada.press("j")
+        assert ada.page.evaluate("document.activeElement.className") == "label"
+        ada.page.locator("#by-grade").focus()
+        ada.press("/")
+        ada.page.keyboard.type("subject")
+        ada.press("ArrowDown")
+        assert ada.page.evaluate("document.activeElement.className") == "label"
+        ada.page.locator("#by-grade").focus()
+        assert "j" in ada.listed()
+        ada.press("v")
+        ada.shown(".row")
+        ada.press("V", "V")
+        ada.shown("#work:not([hidden])")
+        assert ada.complaints == []
+
+
+def test_a_long_passage_of_an_order_fades_and_opens(browser: Any, tmp_path: Path) -> None:
+    long = "\n\n".join(f"Paragraph {number} on the inlet." for number in range(40))
+    run = write_run(tmp_path / "runs" / "demo", 1, texts=[long, "Short.", long + " more"])
+    with served(run) as address:
+        for width in (1024, 390):
+            ada = Annotator(browser, address, viewport={"width": width, "height": 844})
+            ada.view("Order", ".row")
+            assert ada.page.locator(".text.clipped").count() == 2
+            assert ada.page.locator(".whole:visible").count() == 2
+            ada.press("a")
+            assert ada.page.locator(".text.clipped").count() == 0
+            ada.press("2")
+            assert ada.page.locator(".text.clipped").count() == 0, "also after a step"
+            sync_api.expect(ada.page.locator(".whole:visible").first).to_contain_text("Show less")
+            ada.press("a")
+            assert ada.page.locator(".text.clipped").count() == 2
+            if width == 390:
+                assert ada.page.locator(".tray").bounding_box()["height"] <= 844 / 5
+            assert ada.complaints == []
+
+
 def test_agreement_in_words(browser: Any, tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo", 2, 8)
     with served(run, overlap=1, repeats=0) as address:
         ada, bo = Annotator(browser, address), Annotator(browser, address, "bo")
+        ada.view("Agreement", "#view h1")
+        ada.has("#view", "Nobody has graded a passage yet")
+        assert ada.page.locator("table").count() == 0
         for each in (ada, bo):
-            each.view("Agreement", "table")
+            each.view("Agreement", "#view h1")
             each.has("#view", "agreement is unknown")
+            each.has("#view", "Next step:")
+            assert "Kappa" not in each.text("#view")
+            assert "Drift" not in each.text("#view")
             each.view("Grade", "#work:not([hidden])")
             for number in range(16):
                 key = str(int(each.text()[8]) % 4 + (1 if each is ada or number % 3 else 2))
@@ -304,6 +383,9 @@ def test_agreement_in_words(browser: Any, tmp_path: Path) -> None:
                 each.saved()
         bo.view("Agreement", ".matrices table")
         bo.has("#view", "too few shared passages to be sure: 16, needs about")
+        bo.has("#view", "Kappa is the agreement beyond chance")
+        bo.has(".matrices", "Same grade: 10 of 16. One grade apart: 6. Further apart: 0.")
+        assert "Drift" not in bo.text("#view"), "no passage was graded twice"
         assert bo.page.locator("td.same1, td.same2, td.same3").count() > 1
         assert ada.complaints + bo.complaints == []
 

@@ -61,7 +61,12 @@ def test_by_keyboard_alone(browser: Any, made: Path, address: str) -> None:
     window.press("j")
     window.told("#id", "q04")
     assert window.page.url.endswith("/look/q04")
-    window.press("Tab", "Enter")  # the first passage, opened
+    order = window.page.locator(".sheet-heading").all_inner_texts()
+    assert order.index("What systems returned") < order.index("Best order")
+    window.press("Tab", "Enter")  # the first system, opened
+    assert window.page.locator(".sheet-system[open]").count() == 1
+    window.page.locator(".sheet-passage summary").first.focus()
+    window.press("Enter")
     assert window.page.locator(".sheet-passage[open]").count() == 1
     best = next(record for record in read_records(made / "rank.jsonl", RankRecord) if record.qid == "q04")
     first = window.page.locator(".sheet-passage").first
@@ -74,7 +79,7 @@ def test_by_keyboard_alone(browser: Any, made: Path, address: str) -> None:
     window.page.keyboard.type("AMBER flint")
     assert 0 < len(ids(window)) < 12
     found = ids(window)
-    window.press("Escape", "j")
+    window.press("ArrowDown", "Enter")
     assert heading(window) == found[0]
     window.page.go_back()
     window.page.wait_for_selector("#question[hidden]", state="attached")
@@ -91,7 +96,7 @@ def test_a_hit_leads_to_its_passage_and_the_list_can_be_sorted(browser: Any, add
     opened = window.page.locator(".sheet-passage[open]")
     assert opened.count() == 1
     assert wanted in opened.inner_text()
-    doubts = "all => all.map(a => Number(/([0-9.]+) wrong pairs/.exec(a.textContent)[1]))"
+    doubts = "all => all.map(a => Number(/([0-9.]+) pairs in the wrong/.exec(a.textContent)[1]))"
     window.page.select_option("#sort", "doubt")
     shown = window.page.eval_on_selector_all("#questions a", doubts)
     assert shown == sorted(shown, reverse=True)
@@ -116,7 +121,11 @@ def test_filters_are_remembered_and_a_link_is_copied(browser: Any, address: str)
     window.press("j")
     assert heading(window) == found[0]
     window.press("?")
-    window.page.wait_for_selector("#hint:not([hidden])")
+    window.page.wait_for_selector("dialog[open]")
+    named = set(window.page.locator("#keys-list kbd").all_inner_texts())
+    assert named == {"j", "k", "/", "↑", "↓", "Enter", "Escape", "?"}
+    window.press("Enter")
+    window.page.wait_for_selector("dialog[open]", state="hidden")
     window.page.get_by_role("button", name="Copy link").focus()
     window.press("Enter")
     window.told("#link", "Link copied")
@@ -162,7 +171,7 @@ def test_it_looks_well(browser: Any, address: str, width: int, scheme: str) -> N
     heading(window)
     window.page.locator(".sheet-passage summary").first.click()
     window.page.locator(".sheet-system summary").first.click()
-    assert "rangs plausibles" in window.page.inner_text("#parts")
+    assert "rangs possibles" in window.page.inner_text("#parts")
     window.look(f"look-{width}-{scheme}")
     assert window.page.locator("#back").is_visible() == (width == 390)
     assert window.complaints == []

@@ -53,6 +53,9 @@ def test_nothing_of_it_is_there_unasked(made: Path, tmp_path: Path) -> None:
             assert client.get(path).status_code == 404
         assert client.post("/api/look", json={"question": "q00"}).status_code == 404
         assert client.post("/api/look/list", json={}).status_code == 404
+        page = client.get("/look/q00", headers={"accept": "text/html"})
+        assert page.status_code == 404
+        assert "raggs review serve RUN --look" in page.text
 
 
 def test_a_stranger_sees_nothing(made: Path, tmp_path: Path) -> None:

@@ -346,7 +346,10 @@ def rows(page: Any) -> str:
 
 
 def middle(page: Any, selector: str, part: float = 0.5) -> tuple[float, float]:
+    """A point in a row: `part` of its height, or of its width where the rows stand beside each other."""
     box = page.locator(selector).bounding_box()
+    if page.viewport_size["width"] == 390:
+        return box["x"] + box["width"] * part, box["y"] + box["height"] / 2
     return box["x"] + 80, box["y"] + box["height"] * part
 
 
@@ -366,7 +369,7 @@ def swipe(page: Any, number: int, to: tuple[float, float]) -> None:
     x, y = middle(page, f"#row-{number}")
     for kind, points in (
         ("touchStart", [(x, y)]),
-        ("touchMove", [(x, y + 9)]),
+        ("touchMove", [(x + 9, y)]),
         ("touchMove", [to]),
         ("touchEnd", []),
     ):

@@ -21,7 +21,7 @@ export const WORDS = {
       columns: ["rang", "rangs possibles", "note", "meilleur que le suivant", "passage"],
       legend: "Le trait couvre les rangs possibles (à 95 %). « Meilleur que le suivant » : la probabilité que ce passage soit meilleur que celui d’après. Les chiffres encadrés sont des notes, 5 la meilleure.",
       doubt: (n, top) => `environ ${n} paires des ${top} premiers sont dans le mauvais ordre`, stopped: (why) => `fin du classement : ${why}`, unranked: "Rien n’est classé ; les passages sont dans l’ordre de leur rang fusionné.", labels: "Rien n’est classé ; les passages sont dans l’ordre de leur note.", hidden: (n) => `${n} autres passages trouvés ne sont pas montrés ici.`, empty: "Aucun système n’a trouvé de passage.",
-      rewrite: "recherché", language: "langue", kind: "type", answer: "réponse attendue", found: (n) => `${n} passages`, best: (n, top) => `${n} des ${top} premiers`, first: (n) => `ses ${n} premiers`,
+      rewrite: "recherché", language: "langue", kind: "type", answer: "réponse attendue", found: (n) => `${n} passages`, best: (n, top) => `${n} des ${top} meilleurs`, strip: (n) => `Cases : notes des ${n} premiers passages, dans l’ordre du système ; 5 la meilleure, · sans note.`, first: (n) => `ses ${n} premiers`,
       more: (n) => `… encore ${n} caractères`, by: "noté par", votes: "à partir de", why: "pourquoi", cut: "non classé", near: "quasi-doublon", twin: "quasi-doublon de", below: "placé à coup sûr avant", sources: "trouvé par", where: "endroit", score: "score", words: "personnes", cannot: "indécidable", decided: "a tranché", silent: "Le texte n’est pas montré ici.", unknown: "sans note : absent des passages à noter",
     },
   },

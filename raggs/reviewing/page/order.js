@@ -10,8 +10,8 @@ export async function order(at) {
   const draft = `order.${at.me().who}`;
   let placed = restored(); // groups of ties, best first, of places on the page
   let past = []; // what was placed before each step
-  let how = kept("how", true); // whether the instructions are open
   const narrow = window.matchMedia("(max-width: 56rem)"); // then the list is one line of numbers below the texts
+  let how = kept("how", !narrow.matches); // whether the instructions are open
   let whole = new Set(); // places of the passages that are shown in full
   let equal = false, busy = false, since = performance.now();
   const sent = []; // lines of one's own orders here
@@ -64,8 +64,8 @@ export async function order(at) {
   }
 
   function unfoldAll() {
-    const some = at.box.querySelector(".text.clipped") !== null;
-    whole = new Set(some ? found.views.keys() : []);
+    const texts = [...at.box.querySelectorAll(".card .text")], clipped = [...texts.keys()].filter((place) => texts[place].classList.contains("clipped"));
+    whole = new Set(clipped.length ? [...whole, ...clipped] : []);
     clip();
   }
 

@@ -13,7 +13,7 @@ function start(view) {
 
 function time(at, language) {
   const then = new Date(at), today = then.toDateString() === new Date().toDateString();
-  return then.toLocaleString(language, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+  return then.toLocaleString(language === "en" ? "en-GB" : language, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
 }
 
 export async function own(at) {

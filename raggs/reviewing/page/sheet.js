@@ -7,7 +7,7 @@ const sheets = (() => {
     columns: ['rank', 'possible ranks', 'grade', 'better than next', 'passage'],
     legend: 'The line spans the possible ranks (95%). “Better than next”: probability that this passage is better than the one below it. Numbers in boxes are grades, 5 is best.',
     doubt: (n, top) => `about ${n} pairs of the top ${top} are in the wrong order`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages that systems found are not shown here.`, empty: 'No retriever found a passage.',
-    rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the top ${top}`, first: (n) => `its first ${n}`,
+    rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the ${top} best`, strip: (n) => `Boxes: grades of the first ${n} passages, in the order of the system; 5 is best, · has no grade.`, first: (n) => `its first ${n}`,
     more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'certainly better than', sources: 'found by', where: 'place', score: 'score', words: 'annotators', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'no grade: it was not among the passages for grading',
   };
 
@@ -136,7 +136,7 @@ const sheets = (() => {
     };
     const titles = make('div', { className: 'sheet-row sheet-titles', attributes: { 'aria-hidden': 'true' } }, ...said.columns.map((title) => make('span', { textContent: title })));
     const parts = [facts(sheet, said)], systems = sheet.lists?.length ? [heading(said.systems), ...sheet.lists.map((each) => list({ hits: [], ...each }, { ...sheet, rows }, said, go, depth))] : [];
-    parts.push(...systems);
+    parts.push(...systems, systems.length ? soft(said.strip(depth)) : null);
     if (!rows.length && !sheet.pool) parts.push(soft(said.empty));
     if (ranked.length) {
       const doubt = [sheet.doubt === undefined || sheet.doubt === null ? null : said.doubt(sheet.doubt.toFixed(1), sheet.top), sheet.stopped ? said.stopped(sheet.stopped) : null].filter(Boolean).join('; ');

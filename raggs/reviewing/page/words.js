@@ -42,7 +42,7 @@ export const WORDS = {
     kappa: "Kappa is the agreement beyond chance: 1 is perfect, 0 is chance (Cohen's kappa, quadratic weights).",
     columnsMean: ["", "", "", "", "Against others: mean difference to the grades of other annotators on the same passages.", "", "", "Drift: mean of second grades minus first grades of the same passage."],
     table: (one, other) => `${one} (rows) and ${other} (columns)`, colours: "Blue: both gave the same grade. Orange: the grades differ. Stronger colours are more passages.",
-    stale: (n) => `${n} label${n > 1 ? "s belong" : " belongs"} to texts that have changed since; raggs keeps ${n > 1 ? "them" : "it"} and does not use ${n > 1 ? "them" : "it"}.`, machine: "raggs judge check compares the judge with the annotators.",
+    stale: (n) => `${n} label${n > 1 ? "s belong" : " belongs"} to texts that have changed since; raggs keeps ${n > 1 ? "them" : "it"} and does not use ${n > 1 ? "them" : "it"}.`, machine: "To compare the judge with the annotators, run: raggs judge check RUN",
     keys: {
       grade: [["1 2 3 4 5", "store this grade and go on"], ["0", "cannot tell"], ["j →", "next passage; a passage without a grade moves to the end"], ["k ←", "back to the passage before"], ["n", "write a note; Enter ends it"], ["u", "withdraw the grade of this passage, or else the latest one"], ["s", "skip: the passage comes at the end"], ["c", "show the text before and after"], ["m", "show the model's grade of the latest passage"]],
       own: [["j ↓", "next label"], ["k ↑", "label before"], ["Enter", "open the label"], ["/", "filter by words"]],
@@ -94,7 +94,7 @@ export const WORDS = {
     kappa: "Kappa est l’accord au-delà du hasard : 1 est parfait, 0 le hasard (kappa de Cohen, poids quadratiques).",
     columnsMean: ["", "", "", "", "Face aux autres : écart moyen aux notes des autres sur les mêmes passages.", "", "", "Dérive : moyenne des secondes notes moins les premières, sur un même passage."],
     table: (one, other) => `${one} (lignes) et ${other} (colonnes)`, colours: "Bleu : la même note. Orange : des notes différentes. Plus la couleur est forte, plus il y a de passages.",
-    stale: (n) => `${n} note${n > 1 ? "s portent" : " porte"} sur des textes qui ont changé depuis : gardée${n > 1 ? "s" : ""}, mais non utilisée${n > 1 ? "s" : ""}.`, machine: "raggs judge check compare le juge aux personnes.",
+    stale: (n) => `${n} note${n > 1 ? "s portent" : " porte"} sur des textes qui ont changé depuis : gardée${n > 1 ? "s" : ""}, mais non utilisée${n > 1 ? "s" : ""}.`, machine: "Pour comparer le juge aux personnes : raggs judge check RUN",
     keys: {
       grade: [["1 2 3 4 5", "donner cette note et continuer"], ["0", "indécidable"], ["j →", "passage suivant ; un passage sans note va à la fin"], ["k ←", "retour au passage précédent"], ["n", "écrire une remarque ; Entrée la termine"], ["u", "retirer la note de ce passage, sinon la dernière"], ["s", "passer : le passage revient à la fin"], ["c", "montrer le texte avant et après"], ["m", "montrer la note du modèle pour le dernier passage"]],
       own: [["j ↓", "note suivante"], ["k ↑", "note précédente"], ["Enter", "ouvrir la note"], ["/", "filtrer par mots"]],

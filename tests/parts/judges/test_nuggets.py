@@ -14,6 +14,7 @@ from support.judging import graded, judge, ordered, passage, query
 
 from raggs.base.artifacts import Nugget
 from raggs.base.errors import DataError
+from raggs.base.judge_health import reason_in_words
 from raggs.base.settings import Pattern
 
 VITAL = [{"any": ["alpha"]}, {"any": ["beta", "b[eé]ta"]}]
@@ -41,6 +42,12 @@ def test_the_grade_follows_the_weight_of_the_nuggets_held(text: str, grade: int)
 def test_the_reason_says_what_was_counted() -> None:
     answer = graded(judge("nuggets"), QUESTION, passage("d", "alpha gamma"))
     assert answer.reason == "holds 2 of 4 nuggets, weight 1.5 of 3"
+    assert reason_in_words(answer.reason) == "states 2 of the 4 facts of a full answer (50% by their weights)"
+
+
+@pytest.mark.parametrize("reason", ["", "holds 1 of 2 nuggets, weight - of -", "holds 0 of 0 nuggets, weight 0 of 0"])
+def test_other_reasons_are_shown_as_stored(reason: str) -> None:
+    assert reason_in_words(reason) == reason
 
 
 def test_two_patterns_of_one_nugget_count_once() -> None:
