@@ -24,7 +24,7 @@ RUNS_DETAILS = "--details: all settings in full, reasons, calls and cost per sta
 
 
 def summarise_diff(report: DiffReport, digits: int = 3) -> Summary:
-    """Return the default output of a comparison of two golden sets. Nothing is computed.
+    """Return the default output of a comparison of two golden sets.
 
     Args:
         digits: decimals of differences in sentences.

@@ -38,12 +38,12 @@ def projected(
     asked: ProjectionRequest,
     listen: Listener = ignore_event,
 ) -> tuple[Judgments, list[NamedSystem]]:
-    """Return the systems with the golden set projected onto their corpora.
+    """Return the judgments, and the systems with the golden set projected onto their corpora.
 
     The returned judgments lack the uncertainty of their labels, because it cannot be projected.
 
     Raises:
-        UsageError: a corpus is named for an unknown system.
+        UsageError: a corpus is named for an unknown system, or two corpora for the same one.
         NotFoundError, DataError: a corpus is unknown, or differs from the one that was judged or searched. Also if
             passages have no positions in documents, or other texts than the judged ones.
     """
@@ -124,7 +124,7 @@ def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str
     """Return the path of the corpus by system. The key `GOLDEN` is the golden set; "" is the default for other systems.
 
     Raises:
-        UsageError: a system is unknown, or has two corpora.
+        UsageError: a system is unknown, or has two corpora, or there are two defaults.
     """
     found: dict[str, Path] = {}
     for spec in specs:

@@ -39,7 +39,8 @@ class RunResult(PipelineResult):
     def to_pandas(self) -> DataFrame:
         """Return a frame with one row per judged passage.
 
-        `rank` starts at 1 and is None below the ranked top. `grade` is None for passages without a grade.
+        `rank` starts at 1 and is None for passages that are not in the ranking. `grade` is None if there is no grade,
+        for example because a call failed.
 
         Raises:
             PrerequisiteError: pandas is not installed.

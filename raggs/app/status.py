@@ -118,7 +118,7 @@ class RunStatus:
 
     @property
     def manifest_queries(self) -> int:
-        """Number of queries of the run."""
+        """Number of queries of the run; 0 if the first stage has not finished."""
         first = self.manifest.stages.get(self.run.pipeline.order[0])
         return first.outputs[artifact_file(first.stage)].rows if first else 0
 
@@ -147,7 +147,7 @@ class RunStatus:
 
     @cached_property
     def ungraded(self) -> UngradedQueries | None:
-        """Why a judged golden set has no grade; None if it has one, or was not judged."""
+        """Why a judged golden set has no grade; None if it has one, was not judged, or cannot be read."""
         if JUDGE not in self.plan or JUDGE not in self.manifest.stages:
             return None
         try:

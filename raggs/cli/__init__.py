@@ -1,11 +1,13 @@
 """Command line: parse arguments, call `raggs.app`, and print the results.
 
-Only this package catches `RaggsError`. It prints one sentence to stderr and exits with the code of the error's class.
+This package shows every `RaggsError` to the user: it prints one sentence to stderr and exits with the code of the
+error's class.
 
-app                                        the table of commands; each command is imported when it is called
+app                                        the table of commands and their names
 boundary, stopping                         exit codes for errors, and the handling of signals
-options, eval_options, diagnose_options    options that several commands share
-screen, plain, render, documents, progress output; no other module prints
+options, eval_options                      options that several commands share
+screen, plain_text, documents, progress    output; no other package prints
+render, summaries, review_summaries        texts and tables that the commands print
 runs, evals, sweeps, diagnoses, ...        the commands, one module per group
 """
 

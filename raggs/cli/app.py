@@ -1,10 +1,11 @@
 """The `raggs` command and its table of subcommands.
 
-Each subcommand is a function in a module of this package. The module is imported when the command is called, and the
-function imports what it needs when it runs. So `raggs --help` imports neither numpy nor a provider.
+Each subcommand is a function in a module of this package. The module is imported when the command is called or its
+help line is printed. The function imports what it needs when it runs. So `raggs --help` imports neither numpy nor a
+provider.
 
 Every option can also be set by an environment variable: ``RAGGS_RUN_MAX_USD=5`` is ``raggs run --max-usd 5``. The name
-is ``RAGGS_<COMMAND>_<OPTION>``, with the long name of the option. The last line of each help states the rule.
+is ``RAGGS_<COMMAND>_<OPTION>``, with the long name of the option. The last line of each command's help states the rule.
 """
 
 from __future__ import annotations

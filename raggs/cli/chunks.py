@@ -118,7 +118,7 @@ def show_costs(
         as_json: print JSON instead of text.
         llm: settings of model calls.
         counts: further entries of the JSON output.
-        above: first line of the text output.
+        above: text above the estimates; not printed with `as_json`.
         about: reason why calls are not counted exactly [default: the reason for chunkers].
     """
     from raggs.app.chunks import CUT_EARLY, in_words

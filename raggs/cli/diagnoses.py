@@ -1,8 +1,8 @@
 """Commands of `raggs diagnose`: `list`, `all`, and one command per kind, created from the settings of the kind.
 
 The help of a kind consists of its docstring and its `EXAMPLES`. Each setting becomes an option with the description of
-the setting. A `Flag` in the annotation of the setting overrides the name of the option. An omitted option has the value
-None, so defaults are defined only in the settings.
+the setting. A `Flag` in the annotation of the setting overrides the option's name or the placeholder for its value. An
+omitted option has the value None, so defaults are defined only in the settings.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def show(report: EvalReport, screen: Console, digits: int | None = None) -> None
     """Print the full document of an evaluation.
 
     Args:
-        digits: decimals in tables; None: four for scores and three for intervals.
+        digits: decimals of scores and intervals in tables; None: four for scores and three for intervals.
     """
     from raggs.evaluation.layout import lay_out  # imported lazily: raggs run prints summaries only
 

@@ -68,7 +68,7 @@ def parse_gains(text: str) -> dict[int, float]:
     """Return the gain of each grade from a text such as ``5=4,4=2``.
 
     Raises:
-        UsageError: a grade or a gain is not a number.
+        UsageError: a grade is not an integer, or a gain is not a number.
     """
     gains = {}
     for piece in filter(None, text.split(",")):
@@ -153,8 +153,8 @@ Runs = Annotated[
         "--run",
         "-r",
         metavar="[NAME=]FILE|RUN",
-        help="System to score: a run file (TREC, CSV, ranx JSON; .gz), or a run directory for all of its retrievers. "
-        "Repeatable.",
+        help="System to score: a run file (TREC, CSV, ranx JSON; .gz), or a run directory for its retrievers and "
+        "their fusion. Repeatable.",
     ),
 ]
 Project = Annotated[
@@ -216,7 +216,7 @@ BinaryAt = Annotated[
     typer.Option(
         "--binary-at",
         metavar="GRADE",
-        help="Lowest grade that counts as relevant. [default: 4 on the scale 1-5, else 1]",
+        help="Lowest grade that counts as relevant. [default: 4 on the scale 1-5; 1 on a scale from 0]",
     ),
 ]
 Gains = Annotated[
@@ -570,12 +570,20 @@ FailUnder = Annotated[
 FailOn = Annotated[
     Path | None,
     typer.Option(
-        "--fail-on-regression", metavar="EVAL.JSON", help="Exit with 7 if the result is worse than this earlier one."
+        "--fail-on-regression",
+        metavar="EVAL.JSON",
+        help="Exit with 7 if a mean is significantly worse than in this earlier result, or worse by more than "
+        "--max-drop.",
     ),
 ]
 MaxDrop = Annotated[
     float,
-    typer.Option("--max-drop", metavar="X", min=0.0, help="Maximum drop of a mean that --fail-on-regression accepts."),
+    typer.Option(
+        "--max-drop",
+        metavar="X",
+        min=0.0,
+        help="Largest drop of a mean that --fail-on-regression accepts, if the drop is not significant.",
+    ),
 ]
 LockFile = Annotated[
     Path | None,

@@ -161,8 +161,9 @@ def _show(
 def _next_command(result: EvalResult, following: _Following, binary_at: int | None) -> str:
     """Return the next command, with the options that it accepts.
 
-    If labels seem to list only relevant passages, it names their threshold. If many passages are unjudged, it shows the
-    range of the scores. Otherwise it is a diagnosis, or all queries.
+    If labels seem to list only relevant passages, the command sets the lowest relevant grade (`--binary-at`). If the
+    report has warnings, it prints the ranges of the scores (`--bounds`). Otherwise the command diagnoses retrieval if
+    the golden set is a run, else it prints the scores per query.
     """
     from raggs.runs.manifests.store import RunStore
 
@@ -285,10 +286,10 @@ def diff(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two golden sets and their verdicts.
+    r"""Compare two golden sets and their verdicts.
 
     Prints the verdicts that flip, the scores with both sets, and which grades, orders and queries changed. A
-    difference is not an error: the exit code is 0.
+    difference is not an error: the exit code is 0. With --fail-on-flip, it is 7 if a verdict flips.
 
     \b
     Examples:

@@ -113,9 +113,9 @@ def cache_clear(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Clear the caches of a workspace.
+    r"""Clear the caches of a workspace.
 
-    Clearing `llm` deletes paid answers and needs confirmation.
+    Clearing `llm` or `all` deletes paid answers and needs confirmation.
 
     \b
     Example:
@@ -341,10 +341,10 @@ def audit(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Check that a run was not changed.
+    r"""Check that a run was not changed.
 
     Compares the seal and all hashes, reads every record, and recomputes what needs no model. Each finding names the
-    file and the line.
+    file, and the line if one is wrong.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
+PLAIN_INTERVAL = 10.0  # minimum seconds between two progress lines of one stage
 QUICK_S = 1.0  # stages that take less time share a line
 
 
@@ -41,7 +41,9 @@ class _Pace:
         return f"{done / self._passed(what, done):,.1f}/s"
 
     def left(self, what: str, done: int, total: int) -> str:
-        """Return the remaining time, such as ``, 40 s left``; empty if it cannot be known."""
+        """Return the remaining time, such as ``, 40 s left``; empty if the total is unknown, or nothing or all is
+        done.
+        """
         if not 0 < done < total:
             return ""
         return f", {self._passed(what, done) / done * (total - done):,.0f} s left"
@@ -129,7 +131,7 @@ class LiveProgress:
 class PlainProgress:
     """Plain progress lines: the result of each stage, its progress every `interval` seconds, and why it runs again.
 
-    Stages without changes share one line. Consecutive stages that take less than `QUICK_S` also share one.
+    Consecutive stages without changes share one line. So do consecutive stages that take less than `QUICK_S`.
     """
 
     def __init__(self, interval: float = PLAIN_INTERVAL, pipeline: Pipeline | None = None) -> None:
@@ -215,7 +217,7 @@ def money(usd: float, calls: int, cached: int, before: str = "") -> str:
 
 
 def listener(quiet: bool, pipeline: Pipeline | None = None) -> LiveProgress | PlainProgress | None:
-    """Return the display for stderr: bars on a terminal, otherwise lines. With --quiet, return None.
+    """Return the display for stderr: bars on a terminal, otherwise lines. With `quiet` or `--quiet`, return None.
 
     Args:
         pipeline: the pipeline whose stages are counted, as in ``[2/6]`` [default: the pipeline of the current stage].

@@ -71,10 +71,10 @@ def make(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Generate questions from documents, each with the excerpts that answer it.
+    r"""Generate questions from documents, each with the excerpts that answer it.
 
-    Windows are sampled from all parts of the documents, and the asker writes a question about each. Questions whose
-    excerpts are not found verbatim are dropped, and so are duplicates. Without --asker, questions are made by rules,
+    Windows are sampled from all parts of the documents, and the asker writes questions about each. Questions whose
+    excerpts are not found verbatim are dropped, and so are duplicates. The default asker makes questions by rules,
     offline, to try the tool. With DOCS, a configuration for raggs run is written next to the questions. To import
     questions from user logs, use raggs questions import. To find thresholds, use raggs questions calibrate.
 
@@ -382,7 +382,7 @@ def calibrate(
     embedder: Annotated[
         str,
         typer.Option(
-            "--embedder", metavar="NAME", help="Embedder, as type:path or model:key=value (raggs list embedders)."
+            "--embedder", metavar="NAME", help="Embedder, as type:path or type:model:key=value (raggs list embedders)."
         ),
     ] = "wordllama",
     corpus: Annotated[

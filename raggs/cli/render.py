@@ -356,21 +356,21 @@ def _expected(expected: RunForecast, cap: float | None) -> Iterator[str]:
         yield f"estimated cost: $0.0000 ({limit})"
     else:
         yield f"estimated cost: expected about ${likely:,.4f}, at most ${at_most:,.4f} ({limit})"
-        full = "" if expected.exact else "every pool and ranking full"
-        corrected = f"every answer corrected {times(repairs)}" if at_most > usd else ""
+        full = "" if expected.exact else "every pool and ranking is full"
+        corrected = f"every answer is corrected {times(repairs)}" if at_most > usd else ""
         if most := " and ".join(filter(None, (full, corrected))):
-            yield f"at most: {most}"
+            yield f"the maximum assumes that {most}"
     if cap is not None and usd > cap:
         yield "the cap may stop the run earlier; paid results are usable, and a higher cap resumes the run"
     if less := sum(line.discount_usd for line in expected.running):
-        yield f"up to ${less:,.4f} of it less where the provider remembers the prompts' own words, as it is likely to"
+        yield f"prompt caching by the provider may reduce this by up to ${less:,.4f}"
     guesses = {line.who: line.hidden_tokens for line in expected.running if line.hidden_tokens and line.calls}
     for who, tokens in guesses.items():
-        yield f"{tokens:,} tokens of hidden reasoning are assumed per answer of {who}, until answers are measured"
+        yield f"{tokens:,} tokens of hidden reasoning are assumed per answer of {who} until answers have been measured"
     if expected.plan.get("merge") and any(line.stage == "judge" and line.usd for line in expected.running):
         yield (
-            "the pools are not known before merge has run, so answers that are paid for already still count "
-            "above; run with --to merge, and the dry run takes them off"
+            "the pools are unknown until merge has run, so answers that are already cached are still counted; "
+            "to exclude them, run with --to merge before the dry run"
         )
     yield from expected.advice
 

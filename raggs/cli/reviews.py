@@ -40,9 +40,9 @@ def set_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Store a human label for one passage.
+    r"""Store a human label for one passage.
 
-    The run does not change. The judge `human` uses the label in the next run.
+    The run does not change. The label is used by the next run with the judge `human`, or with raggs run --human-first.
 
     \b
     Examples:
@@ -251,10 +251,10 @@ def plan(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Plan which passages to label next.
+    r"""Plan which passages to label next.
 
-    Chooses the passages that make verdicts on systems certain with the least time. Labelled passages are skipped. Some
-    passages are drawn at random, to estimate the error of the judge.
+    Chooses the passages that make the verdicts on systems more certain, in the available time. Labelled passages are
+    skipped. Some passages are drawn at random, to estimate the error of the judge.
 
     \b
     Examples:
@@ -343,11 +343,11 @@ def serve(
     reviews: ReviewsFolder = None,
     debug: Debug = False,
 ) -> None:
-    """Label passages in the browser.
+    r"""Label passages in the browser.
 
-    Annotators see no grade by a model or another annotator before their own. Each grade is written to disk before the
-    page confirms it. Passages with different grades are adjudicated, those with the largest effect on the systems (-s)
-    and metrics (-m) first. Runs do not change.
+    Annotators see no grade by a model or another annotator before their own, unless the server also shows results
+    (--look). Each grade is written to disk before the page confirms it. Passages with different grades are adjudicated,
+    those with the largest effect on the systems (-s) and metrics (-m) first. Runs do not change.
 
     \b
     Examples:

@@ -81,7 +81,10 @@ def run(
     ] = False,
     human_first: Annotated[
         bool,
-        typer.Option("--human-first", help="Replace the judge's grades with human labels (judge.human_first)."),
+        typer.Option(
+            "--human-first",
+            help="Use human labels instead of the judge's grades if a passage has one (judge.human_first).",
+        ),
     ] = False,
     run_id: Annotated[
         str | None,
@@ -246,9 +249,11 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, sh
 
 
 def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sure: bool, hears: bool) -> None:
-    """Confirm that paid results are replaced because a setting changed; without a terminal, raise an error.
+    """Ask the user to confirm that paid results are replaced because a setting changed. With `sure`, only print what is
+    replaced.
 
-    With `sure`, only print what is replaced.
+    Raises:
+        UsageError: the user declines, or cannot be asked (`asks` is false).
     """
     from raggs.app.forecast import losses
     from raggs.base.errors import UsageError
@@ -280,7 +285,11 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection,
 
 
 def confirm_cost(expected: RunForecast, cap: float | None) -> None:
-    """Print what a paid run may cost and ask for confirmation."""
+    """Print what a paid run may cost and ask for confirmation. If no call is paid, do nothing.
+
+    Raises:
+        UsageError: the user declines.
+    """
     from raggs.base.errors import UsageError
 
     paid = [line for line in expected.running if line.usd != 0]
@@ -331,10 +340,11 @@ def why(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain why a stage would run again, or a query's order.
+    r"""Explain why a stage would run again, or a query's order.
 
-    For a stage, prints what changed. For a query, prints each passage's score, comparisons won and lost, and the
-    uncertainty of its rank. With --details, also prints the inputs of the stage or the locked pairs of the query.
+    For a stage, prints what changed. For a query, prints the score of the first passages, the comparisons won and lost,
+    and the uncertainty of the ranks. With --details, also prints the inputs of the stage, or all passages and the
+    locked pairs of the query.
 
     \b
     Examples:

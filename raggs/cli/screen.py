@@ -1,4 +1,4 @@
-"""Console on stdout that prints tables as plain text.
+"""Console on stdout or stderr that prints tables as plain text.
 
 Numbers are never truncated. Columns of text become narrower, and a table that is still too wide is printed in parts.
 Output is plain text: brackets are not interpreted as markup, terminal control sequences are escaped

@@ -40,7 +40,7 @@ RELEVANT_GRADE = 4
 LEGEND = "95%: plausible ranks; conf.: probability of being better than the next passage (locked: certain)"
 
 Golden = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, e.g. runs/demo, or a golden set in files.")]
-Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="Query id, e.g. q12 [default: list all queries].")]
+Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="Query id, e.g. q12 [default: list the queries].")]
 System = Annotated[
     str | None, typer.Option("--system", "-s", metavar="NAME", help="Show the results of this system, in its order.")
 ]
@@ -76,14 +76,14 @@ def show(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a query with its ranked passages and grades.
+    r"""Show a query with its ranked passages and grades.
 
-    Without a query id, lists all queries. With --details, also prints the first passages with their text, the judge's
-    reasons, human labels and what each system returned.
+    Without a query id, lists the first queries, or all with --all. With --details, also prints the first passages with
+    their text, the judge's reasons, human labels and what each system returned.
 
     \b
     Examples:
-      raggs show runs/demo                         all queries, one per line
+      raggs show runs/demo                         the first queries, one per line
       raggs show runs/demo q12
       raggs show runs/demo q12 --system bm25 --passages 10
       raggs show runs/demo q12 --run new=new.trec --json
@@ -216,7 +216,7 @@ def _summary(golden: Path, shown: ShownQuestion, wanted: _ShowOptions) -> Summar
 
 
 def _systems_line(shown: ShownQuestion) -> str:
-    """Return what each system found: relevant passages without an order, else passages of the top."""
+    """Return how many passages of the top each system found; without an order, how many relevant passages."""
     best = {passage.doc_id for passage in shown.question.order if passage.place and passage.place.rank <= shown.top}
     counts = [
         (
@@ -288,7 +288,9 @@ def _below_order_lines(found: QuestionView, top: int) -> Iterator[str]:
 
 
 def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
-    """Yield for each passage the probability of being better than the next one."""
+    """Yield for each passage the probability of being better than the next one, as text: ``93%``, ``locked`` or
+    ``not ordered``. The last passage has an empty text.
+    """
     for number, passage in enumerate(order):
         place, after = passage.place, order[number + 1].doc_id if number + 1 < len(order) else None
         if place is None or after is None or place.unordered:

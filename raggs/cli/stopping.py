@@ -36,7 +36,7 @@ class StopSignal:
     """The signal that stopped a command.
 
     Attributes:
-        signal: number of the first signal; SIGINT if none was received (then a `KeyboardInterrupt` was).
+        signal: number of the first SIGTERM or SIGHUP; SIGINT if only Ctrl-C was pressed.
         asked: whether SIGTERM or SIGHUP was received.
     """
 

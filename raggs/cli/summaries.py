@@ -1,7 +1,7 @@
 """Default output of `raggs run`, `status`, `why`, `cost` and `audit`: each command's result as a `Summary`.
 
-The headline is the answer, the table is the evidence for it, and `next` is the one command to run next. What does not
-fit 25 lines is printed with `--details` by `raggs.cli.render`. Nothing is computed here but counts and sums.
+The headline is the answer, the table is the evidence for it, and `next` is the one command to run next. If
+the output would exceed 25 lines, `raggs.cli.render` prints the rest with `--details`. Nothing is computed here but counts and sums.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def rows_of(lock: StageLock) -> int:
 
 
 def _warnings(locks: Iterable[StageLock], answerers: Collection[LockedAnswerer], *others: str) -> tuple[str, ...]:
-    """Return the warnings about a run: the first two in full, and how many more there are."""
+    """Return the warnings about a run: the first two, shortened, and how many more there are."""
     found = [*filter(None, others), *(line.text for lock in locks for line in lock_lines(lock) if line.warning)]
     found += [line.text for line in answerer_lines(answerers) if line.warning]
     more = len(found) - MAX_WARNINGS
@@ -65,7 +65,7 @@ def _warnings(locks: Iterable[StageLock], answerers: Collection[LockedAnswerer],
 
 
 def _trust_sentences(locks: Mapping[str, StageLock]) -> tuple[str, ...]:
-    """Return one line on how far the order can be trusted; none without a ranking."""
+    """Return one line on how far the order can be trusted; an empty tuple if there is no ranking or nothing to say."""
     if (lock := locks.get("rank")) is None:
         return ()
     found = [f"Not stable: {others}." for each in settled_words(lock) if (others := each.partition("; ")[2])]
@@ -77,7 +77,7 @@ def _trust_sentences(locks: Mapping[str, StageLock]) -> tuple[str, ...]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | None:
-    """Return a table without the columns that are empty in every row; None without rows."""
+    """Return a table without the columns that are empty in every row; None if there are no rows."""
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     return Table.of([head[place] for place in kept], ([row[place] for place in kept] for row in rows))
 
@@ -97,12 +97,12 @@ def _golden_set(run: OpenedRun, locks: Mapping[str, StageLock]) -> str:
 
 
 def summarise_run(result: PipelineResult, asked: RunFlags, show: int, nothing: UngradedQueries | None) -> Summary:
-    """Return the last lines of `raggs run`.
+    """Return the default output of `raggs run`.
 
     Args:
         asked: the flags of the command, from which the next command is made.
         show: number of queries in the table.
-        nothing: why no query has a graded passage, if that is so.
+        nothing: why no query has a graded passage; None if at least one has.
     """
     manifest, run = result.manifest, OpenedRun(result.store, result.manifest)
     ran = {name: manifest.stages[name] for name in result.ran}
@@ -364,7 +364,9 @@ REMEDIES = {"run": "run again", "copy": "restore copy", "lock": "write lock", "s
 
 
 def summarise_audit(run: Path, found: Audit) -> Summary:
-    """Return the default output of `raggs audit`; an error with the remedy follows it if there are findings."""
+    """Return the default output of `raggs audit`. If there are findings or unfinished stages, an error with the remedy
+    follows.
+    """
     if found.findings:
         rows = [
             (

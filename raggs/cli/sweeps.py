@@ -29,7 +29,9 @@ DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)?")
 def sweep(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Configuration file of the sweep [default: sweep.yaml in this folder]."),
+        typer.Argument(
+            metavar="FILE", help="Configuration file of the sweep [default: sweep.yaml in the working directory]."
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -176,7 +178,7 @@ def _summarise(result: SweepResult) -> None:
 
 
 def _show(result: SweepResult, config: str, *, details: bool, digits: int) -> None:
-    """Print the summary of a sweep; with --details its headline and then all sections."""
+    """Print the summary of a sweep; with `details`, print all sections instead."""
     from raggs.cli.documents import show_summary, show_sweep
     from raggs.cli.screen import open_console
     from raggs.sweeps.layout import lay_out
@@ -207,7 +209,7 @@ def _show_plan(plan: SweepPlan, as_json: bool, llm: LLMSettings) -> None:
 
 
 def _ms(text: str) -> float:
-    """Return the milliseconds of a duration."""
+    """Return the milliseconds of a duration; a number without a unit is in milliseconds."""
     from raggs.base.errors import UsageError
 
     found = DURATION.fullmatch(text.strip())

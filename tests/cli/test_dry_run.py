@@ -188,7 +188,7 @@ def test_at_most_counts_corrections(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server)
     found = expected(project)
     assert found["usd_at_most"] == pytest.approx(3 * found["usd"])
-    assert "every answer corrected twice" in call("run", "--config", project.config, "--dry-run").stdout
+    assert "every answer is corrected twice" in call("run", "--config", project.config, "--dry-run").stdout
     server.fault_for = lambda number, body: "grade 7" if len(body["messages"]) < 3 else None
     call("run", "--config", project.config, "--quiet")
     spent = sum(lock["cost"]["usd"] for lock in project.manifest()["stages"].values())
@@ -199,7 +199,7 @@ def test_what_a_provider_is_likely_to_remember_is_told_and_not_taken_off(server:
     project = paid(tmp_path, server)
     project.change(llm={"prices": {"openai/judge": {"input": 1.0, "output": 2.0, "cached_input": 0.1}}})
     shipped = expected(project)
-    told = "where the provider remembers the prompts' own words"
+    told = "prompt caching by the provider may reduce this"
     assert "discount_usd" not in shipped["judge"], "the prompt that comes with raggs is too short"
     assert told not in call("run", "--config", project.config, "--dry-run").stdout
     (project.folder / "mine.md").write_text(
