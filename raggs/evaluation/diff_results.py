@@ -100,10 +100,10 @@ def _health(manifest: RunManifest) -> Iterator[tuple[str, float | None]]:
 RATES: Mapping[str, tuple[str, str]] = {
     "judge.noise": ("grades that simulated noise changed", "grades with a label"),
     "judge.canaries.passed": ("canaries passed", "canaries"),
-    "judge.cascade.asked": ("passages graded by the strong judge", "passages of the cascade"),
+    "judge.cascade.asked": ("passages graded by the good judge", "passages of the cascade"),
     "judge.cascade.overruled": (
-        "cheap grades that the strong judge changed",
-        "cheap grades with a grade of the strong judge",
+        "cheap grades that the good judge changed",
+        "cheap grades with a grade of the good judge",
     ),
     "judge.cascade.missed": ("high grades in the random sample", "passages of the random sample"),
     "rank.first": ("batches won by the passage shown first", "batches ordered"),
@@ -125,11 +125,11 @@ FIGURE_LABELS: Mapping[str, str] = {
     "judge.place.questions": "queries with data on position",
     "judge.samples.company.grades": "change of a grade if the mean grade of its group is one higher (context effect)",
     "judge.samples.company.questions": "queries with data on the context effect",
-    "judge.cascade.by_rule": "passages sent to the strong judge by their cheap grade",
-    "judge.cascade.by_chance": "passages sent to the strong judge at random",
-    "judge.cascade.unseen.share": "estimated share of high grades that the strong judge did not see",
+    "judge.cascade.by_rule": "passages sent to the good judge by their cheap grade",
+    "judge.cascade.by_chance": "passages sent to the good judge at random",
+    "judge.cascade.unseen.share": "estimated share of high grades that the good judge did not see",
     "judge.cascade.lost": "passages for which a judge of the cascade failed",
-    "judge.cascade.ask_from": "lowest cheap grade that is sent to the strong judge",
+    "judge.cascade.ask_from": "lowest cheap grade that is sent to the good judge",
     "judge.people.kappa": "kappa with human labels",
     "judge.people.grades": "grades compared with human labels",
     "judge.people.questions": "queries with grades compared with human labels",
@@ -142,11 +142,11 @@ FIGURE_LABELS: Mapping[str, str] = {
     "rank.position_bias": "position bias: gain by being shown first rather than last, in grades",
     "rank.expected_inversions": "expected discordant pairs in a top",
 }
-GOOD_JUDGE_GRADES = {str(number): f"the strong judge's {number + 1}" for number in range(5)}
+GOOD_JUDGE_GRADES = {str(number): f"the good judge's {number + 1}" for number in range(5)}
 FIGURE_LABEL_PATTERNS: Mapping[str, Mapping[str, str]] = {
     r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
     r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
-    r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the strong judge agrees"},
+    r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the good judge agrees"},
     r"judge\.cascade\.grades\.(.+)\.by_rule": GOOD_JUDGE_GRADES,
     r"judge\.cascade\.grades\.(.+)\.by_chance": GOOD_JUDGE_GRADES,
     r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},

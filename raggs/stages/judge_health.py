@@ -165,7 +165,7 @@ class CascadeStatistics:
         least, (low, high) = self._config.ask_from, self._unseen(missed).interval
         if least is not None and low > MAX_MISSED_SHARE:
             yield (
-                f"the expensive judge never saw {low:.0%} to {high:.0%} of the passages that it would grade "
+                f"the good judge never saw {low:.0%} to {high:.0%} of the passages that it would grade "
                 f"{least} or more ({missed.count:,} of {missed.total:,} passages sent at random have "
                 "such a grade); lower ask_from, or use a more accurate cheap judge"
             )

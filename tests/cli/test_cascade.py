@@ -88,7 +88,7 @@ def test_the_big_model_is_asked_where_it_matters_and_every_page_says_so(server: 
     health = project.manifest()["stages"]["judge"]["health"]
     assert health["panel"] is None
     assert (health["cascade"]["asked"]["count"], health["cascade"]["asked"]["total"]) == (len(by_big), len(found))
-    told = f"cascade: the expensive judge graded {len(by_big)} of {len(found)} passages"
+    told = f"cascade: the good judge graded {len(by_big)} of {len(found)} passages"
     assert told in call("status", project.run, "--details").output
     assert 0 < health["cascade"]["overruled"]["count"] < len(by_big)
     call("audit", project.run)

@@ -123,7 +123,7 @@ def test_a_rewrite_that_is_missing_makes_its_vector_a_guess(server: LLMServer, t
 
 
 def test_pools_that_are_not_known_are_said_to_be(server: LLMServer, tmp_path: Path) -> None:
-    project, told = paid(tmp_path, server), "the pools are not known before merge has run"
+    project, told = paid(tmp_path, server), "the pools are unknown until merge has run"
     assert told in call("run", "--config", project.config, "--dry-run").stdout
     call("run", "--config", project.config, "--quiet")
     again = ("run", "--config", project.config, "--run-id", "again")

@@ -32,5 +32,5 @@ def test_status_fits_the_terminal(tmp_path: Path, width: int, monkeypatch: pytes
         assert not any("&&" in line.rstrip().removesuffix("&&") for line in told.splitlines()), (
             "what is too long is parted"
         )
-    assert "cascade: the expensive judge graded" in " ".join(told.split()), "nothing is cut"
+    assert "cascade: the good judge graded" in " ".join(told.split()), "nothing is cut"
     assert any(len(line) > 80 for line in wide.splitlines()), "where nobody looks at a width, lines stay whole"

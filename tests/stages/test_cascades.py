@@ -65,7 +65,7 @@ def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wante
     low, high = (900 * bound / (900 * bound + 112) for bound in missing.missed.interval)
     assert missing.unseen.interval == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
     assert [warning.split(" of the passages")[0] for warning in missing.warnings] == [
-        f"the expensive judge never saw {low:.0%} to {high:.0%}"
+        f"the good judge never saw {low:.0%} to {high:.0%}"
     ]
     far = found(([4], 4, 5000), ([1], 3, 12), ([1], 1, 48), ([1], None, 900))
     assert far.warnings == ("the grades of both judges differ by 2 or more on 20% of the passages sent at random",)
@@ -77,9 +77,9 @@ def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wante
 def test_lines_say_how_many_why_and_how_far_both_agree() -> None:
     told = [text for text, _ in cascade_words(found(([4], 4, 6), ([4], 2, 2), ([1], None, 90), ([1], 1, 10)))]
     assert told[0] == (
-        "cascade: the expensive judge graded 18 of 108 passages (17%: 8 because of their cheap grade, 10 at random)"
+        "cascade: the good judge graded 18 of 108 passages (17%: 8 because of their cheap grade, 10 at random)"
     )
-    assert told[1] == "cascade: the expensive judge changed the grade of 2 of them (11%)"
+    assert told[1] == "cascade: the good judge changed the grade of 2 of them (11%)"
     assert told[2].startswith("cascade: agreement by cheap grade: 100% of the 1s (72% to 100%), 75% of the 4s")
     assert told[3] == (
         "cascade: of 10 sent at random, 0 have grade 3 or higher. "

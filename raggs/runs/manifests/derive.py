@@ -16,7 +16,7 @@ entries of earlier settings.
 
 `regraded` runs the judge stage with a judge that returns the recorded answers. The answers themselves cannot be
 recomputed, but everything that follows from them can: each grade from its samples, where grading stopped, and which
-duplicates share a grade. In a cascade, this includes the votes for each sample and whether the expensive judge was
+duplicates share a grade. In a cascade, this includes the votes for each sample and whether the good judge was
 called.
 """
 

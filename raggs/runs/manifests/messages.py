@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
-    """Yield sentences about a cascade: the share of passages sent to the expensive judge, agreement by grade, and
+    """Yield sentences about a cascade: the share of passages sent to the good judge, agreement by grade, and
     warnings.
 
     Each sentence comes with a flag: whether it is a warning.
@@ -59,13 +59,13 @@ def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
     if asked.total:
         why = f"{found.by_rule:,} because of their cheap grade, {found.by_chance:,} at random"
         yield (
-            f"cascade: the expensive judge graded {asked.count:,} of {plural(asked.total, 'passage')} "
+            f"cascade: the good judge graded {asked.count:,} of {plural(asked.total, 'passage')} "
             f"({asked.rate:.0%}: {why})",
             False,
         )
     if overruled.total:
         yield (
-            f"cascade: the expensive judge changed the grade of {overruled.count:,} of them ({overruled.rate:.0%})",
+            f"cascade: the good judge changed the grade of {overruled.count:,} of them ({overruled.rate:.0%})",
             False,
         )
     if agree := ", ".join(
