@@ -447,7 +447,7 @@ def format_estimate(found: AgreementEstimate, *, signed: bool = False) -> str:
 def _notes(found: JudgeCheck) -> Iterator[str]:
     left, cases = found.left_out, found.whole.cases
     least = f"{plural(FEWEST_CASES, 'grade')} or {plural(FEWEST_CLUSTERS, 'query')}"
-    yield f"{100 * found.whole.confidence:g}% intervals over queries (bootstrap); too few: below {least}"
+    yield f"{100 * found.whole.confidence:g}% intervals from resampled queries (bootstrap); too few: below {least}"
     if found.drawn < cases:
         chosen = cases - found.drawn
         yield (

@@ -633,7 +633,7 @@ def _sides(found: JudgeComparison) -> dict[str, JudgeSide]:
 
 def _notes(found: JudgeComparison) -> Iterator[str]:
     left, near = found.unmatched, found.nearer
-    yield f"{100 * found.agreement.confidence:g}% intervals over queries (bootstrap)"
+    yield f"{100 * found.agreement.confidence:g}% intervals from resampled queries (bootstrap)"
     if near is not None and near.differing * found.agreement.cases > 1.5 * near.cases * len(_differ(found)):
         whole = len(_differ(found)) / found.agreement.cases
         yield (

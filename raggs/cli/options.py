@@ -76,7 +76,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to write to.")]
 IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that contains other files.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and write nothing.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Print calls, tokens and cost; call no model and write nothing but the corpus cache."
+    ),
 ]
 MaxUsd = Annotated[
     float | None,

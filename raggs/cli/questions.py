@@ -57,7 +57,10 @@ def make(
     ] = None,
     overrides: Overrides = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and write nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print calls, tokens and cost; call no model and write nothing but the corpus cache."
+        ),
     ] = False,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,

@@ -77,7 +77,7 @@ def run(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and cost by stage; call no model and run nothing.")
+        bool, typer.Option("--dry-run", help="Print calls, tokens and cost by stage; call no model and run no stage.")
     ] = False,
     human_first: Annotated[
         bool,
@@ -249,11 +249,10 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, sh
 
 
 def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sure: bool, hears: bool) -> None:
-    """Ask the user to confirm that paid results are replaced because a setting changed. With `sure`, only print what is
-    replaced.
+    """Confirm that paid results are replaced because a setting changed. With `sure`, only print what is replaced.
 
     Raises:
-        UsageError: the user declines, or cannot be asked (`asks` is false).
+        UsageError: the user declines, or there is no terminal (`asks` is false).
     """
     from raggs.app.forecast import losses
     from raggs.base.errors import UsageError

@@ -41,7 +41,9 @@ class DiagnosisReport(ReportPart):
     raggs: str = __version__
     seed: int
     settings: Mapping[str, JsonValue] = Field(description="settings of the diagnosis")
-    subject: Mapping[str, tuple[str, ...]] = Field(description="names of the embedders, rerankers, golden set and run")
+    subject: Mapping[str, tuple[str, ...]] = Field(
+        description="names of the embedders, the rerankers and the golden set that the diagnosis used"
+    )
     golden: str | None = Field(description="sha256 of the judgments that the diagnosis used; null if it used none")
     causes: str = Field(description="hash of everything that the findings depend on")
     found: Mapping[str, JsonValue] = Field(description="findings of this kind of diagnosis, including its verdict")

@@ -50,7 +50,7 @@ class SidePart(Frozen):
 
     source: str = Field(description="path of the run directory or file")
     name: str
-    queries: int = Field(description="number of queries with a grade")
+    queries: int = Field(description="number of queries with a label")
     judgments: int
     lowest: int = Field(description="lowest grade of the scale")
     highest: int
@@ -110,7 +110,7 @@ class GradesPart(Frozen):
     table: tuple[tuple[int, ...], ...] = Field(
         description="counts, with a row for each old grade and a column for each new grade"
     )
-    kappa: EstimatePart = Field(description="Cohen's kappa with quadratic weights; the interval is over queries")
+    kappa: EstimatePart = Field(description="Cohen's kappa with quadratic weights; bootstrap interval")
 
 
 class OrdersPart(Frozen):
@@ -568,7 +568,7 @@ def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, see
 
 
 def _kappa(found: SharedGrades, labels: tuple[int, ...], confidence: float, seed: int) -> EstimatePart:
-    """Return kappa with its interval, over queries if possible and otherwise over passages."""
+    """Return kappa with its interval, from resampled queries if there are at most five grades, else from passages."""
     if len(labels) <= len(GRADES):
         shift = GRADES[0] - labels[0]
         checked = check_labels(found.old + shift, found.new + shift, found.qids, confidence=confidence, seed=seed).kappa

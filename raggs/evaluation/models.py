@@ -373,7 +373,7 @@ class EvalReport(ReportPart):
     comparisons: tuple[ComparisonPart, ...] = ()
     sensitivity: tuple[SensitivityPart, ...] = ()
     analyses: Mapping[str, tuple[FoundPart, ...]] = Field(
-        {}, description="findings of analyses from plugins, by name of the analysis"
+        {}, description="findings of analyses without a field of their own, by name"
     )
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = Field((), description="why the scores may be meaningless")

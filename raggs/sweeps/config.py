@@ -28,7 +28,7 @@ from raggs.stages.retrieve import RetrieverSpec
 PLAIN_TYPES = (str, int, float, bool)
 NO_RERANKER = "none"
 SCALE = r"^[0-9]{1,3}(-|\.\.)[0-9]{1,3}$"
-AS_IT_IS = "corpus"  # Level of the axis `chunker` that keeps the chunks of the corpus.
+AS_IT_IS = "corpus"  # level of the axis `chunker` that keeps the chunks of the corpus
 LIST_SETTINGS = ("separators",)  # these settings of chunkers are lists, so a list is one value, not several levels
 MAX_EXHAUSTIVE_SYSTEMS = 50  # maximum number of systems for which halving is not used by default
 
@@ -132,7 +132,7 @@ class Axes(Settings):
     mode: Annotated[tuple[ModeLevel, ...], BeforeValidator(_modes)] = Field(
         ("hybrid",),
         min_length=1,
-        description="dense, lexical, hybrid, or the settings of any retriever: a run file, your own function",
+        description="dense, lexical, hybrid, or the settings of any retriever, e.g. a run file or your own function",
     )
     k: Annotated[tuple[DepthLevel, ...], BeforeValidator(_modes)] = Field(
         (50,),
@@ -167,8 +167,10 @@ class SystemSpec(Settings):
         {"type": "flat"}, validate_default=True, description="vector index"
     )
     mode: ModeLevel = Field("hybrid", description="dense, lexical, hybrid, or the settings of a retriever")
-    k: DepthLevel = Field(50, description="candidates, or {type: routed, ...}")
-    reranker: MaybeReranker = Field(None, description="reranker of the candidates")
+    k: DepthLevel = Field(
+        50, description="number of candidates per query, or {type: routed, ...} to choose it for each query"
+    )
+    reranker: MaybeReranker = Field(None, description="reranker of the candidates; null: no reranking")
 
 
 class UnitPrice(Settings):

@@ -213,7 +213,9 @@ class NoiseFindings(DiagnosisFindings):
     cosines: tuple[LevelPart, ...]
     targets: tuple[TargetPart, ...] = Field(description="published results, which raggs has not reproduced")
     searched: int = Field(description="number of queries of the golden set that were searched with noise")
-    strange: int = Field(description="number of queries omitted because there is no noise in their language")
+    strange: int = Field(
+        description="number of judged queries that are not searched because their language is not in `languages`"
+    )
     ends: tuple[NoiseEndToEndPart, ...]
     shuffles: tuple[ShufflePart, ...]
     untold: str | None = Field(description="reason why nothing was searched; else null")
