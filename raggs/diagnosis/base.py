@@ -319,7 +319,7 @@ INPUT_NAMES: Mapping[Need, str] = {
 }
 
 
-VERDICTS = 3  # increased if the wording of verdicts changes, because reports contain verdicts
+VERDICTS = 4  # increased if the wording of verdicts changes, because reports contain verdicts
 Time = Literal["seconds", "a minute", "minutes"]
 
 
@@ -434,6 +434,10 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     def key_figure(self, found: P) -> KeyFigure | None:
         """Return the number that the verdict is based on, with its interval; None if there is none."""
         return None
+
+    def decision_effect(self, found: P) -> str:
+        """Return in one sentence whether the findings can change which system is better; empty if that is unknown."""
+        return ""
 
     def outcome(self, found: P) -> str:
         """Return "pass" or "fail"; "measured" if there is no limit, or if the result is inconclusive."""

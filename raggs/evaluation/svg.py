@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -227,19 +227,20 @@ class Drawing:
     def legend(self, entries: Iterable[tuple[Swatch, str]], y: float) -> float:
         """Draw signs with their names, as many per line as fit; return the baseline of the next line.
 
-        If an entry is too wide, its name is shortened, but not the figures behind it (``name: 0.783, 1.6 ms``).
+        An entry that is too wide takes two lines; if it is still too wide, it is shortened.
         """
         x, sign, started = float(MARGIN), 30.0, False
+        room = WIDTH - 2 * MARGIN - sign
         for swatch, name in entries:
-            room = WIDTH - 2 * MARGIN - sign
-            head, colon, figures = name.rpartition(": ")
-            kept = colon + figures if text_width(figures) < room / 2 else ""
-            words = fit(head, room - text_width(kept)) + kept if kept and head else fit(name, room)
-            wide = sign + text_width(words)
-            if started and x + wide > WIDTH - MARGIN:
+            first, *rest = wrap(name, room)
+            lines = [first, fit(" ".join(rest), room)] if rest else [first]
+            wide = sign + max(map(text_width, lines))
+            if started and (x + wide > WIDTH - MARGIN or rest):
                 x, y = float(MARGIN), y + LINE
             swatch(x + 11, y - 5)
-            self.text(x + sign, y, words, whole=name)
+            for number, line in enumerate(lines):
+                self.text(x + sign, y + number * LINE, line, whole=name)
+            y += LINE * (len(lines) - 1)
             x, started = x + wide + 12, True
         return y + LINE if started else y
 
@@ -348,11 +349,14 @@ class Curve:
         names: names of all systems with this line.
         points: at least one (x, y), by increasing x.
         spans: interval of each point, or nothing.
+        mark: number of the colour and marker, for a series that several charts show; from `MAX_LINES` on, the line is
+            grey. None: the position in the list of lines.
     """
 
     names: tuple[str, ...]
     points: tuple[tuple[float, float], ...]
     spans: tuple[tuple[float, float] | None, ...] = ()
+    mark: int | None = None
 
     @property
     def name(self) -> str:
@@ -435,44 +439,46 @@ def chart(
         other: meaning of points without a label. If it is given, points with a label (at most `MAX_LINES`) get a
             marker each, and a legend with their tips.
     """
-    drawing, lines = Drawing(title), _merge_equal(lines)
+    drawing, marked = Drawing(title), _marked(lines)
+    lines = [line for _, line in marked]
     places = [place for line in lines for place in line.points] + [(each.x, each.y) for each in points]
     ends = [end for line in lines for span in line.spans if span for end in span]
-    shown = lines[:MAX_LINES]
+    shown = [(mark, line) for mark, line in marked if mark < MAX_LINES]
     at_end = len(lines) == len(shown) > 0 and not points
-    at_end = at_end and all(text_width(line.name) <= MAX_END_LABEL for line in shown)
+    at_end = at_end and all(text_width(line.name) <= MAX_END_LABEL for line in lines)
     top = drawing.notes([axes[1].title], drawing.top + 2) - 4
     up = axes[1].scale([*(y for _, y in places), *ends], top + HIGH, top)
     left = MARGIN + max(text_width(f"{value:,.6g}") for value in up.ticks()) + 7
-    right = WIDTH - MARGIN - (30 + max(text_width(line.name) for line in shown) if at_end else 10)
+    right = WIDTH - MARGIN - (30 + max(text_width(line.name) for line in lines) if at_end else 10)
     across = axes[0].scale([x for x, _ in places], left, right)
     scale = " (logarithmic)" if across.log else ""
     y = drawing.frame(across, up, axes[0].title + scale, axes[0].ticks, axes[0].names)
     taken = _limits(drawing, across, up, (axes[0].limit, axes[1].limit))
     if len(steps) > 1:
         drawing.path([(across.at(x), up.at(y)) for x, y in steps], "steps")
-    for line in lines[MAX_LINES:]:
+    for line in (line for mark, line in marked if mark >= MAX_LINES):
         drawing.path([(across.at(x), up.at(y)) for x, y in line.points], "rest")
-    for number, line in reversed(list(enumerate(shown))):
+    for number, line in reversed(shown):
         _line(drawing, line, number, (across, up))
     _points(drawing, points, (across, up), taken, bool(other))
     y += 5
     if at_end:
         _end_labels(drawing, shown, (across, up))
     else:
-        y = drawing.legend(_line_key(drawing, lines), y)
+        y = drawing.legend(_line_key(drawing, marked), y)
     y = drawing.legend(_point_key(drawing, points, other), y + (8 if other else 0))
     drawing.notes(notes, y)
     return drawing.svg()
 
 
-def _merge_equal(lines: Iterable[Curve]) -> list[Curve]:
-    """Return the lines, those with equal points as one."""
+def _marked(lines: Iterable[Curve]) -> list[tuple[int, Curve]]:
+    """Return the lines by their marks, those with equal points as one, with the mark of the first."""
     found: dict[object, Curve] = {}
     for line in lines:
         key = (line.points, line.spans)
-        found[key] = Curve((*found[key].names, *line.names), *key) if key in found else line
-    return list(found.values())
+        found[key] = replace(found[key], names=(*found[key].names, *line.names)) if key in found else line
+    marked = [(place if line.mark is None else line.mark, line) for place, line in enumerate(found.values())]
+    return sorted(marked, key=lambda each: each[0])
 
 
 def _line(drawing: Drawing, line: Curve, number: int, scales: tuple[AxisScale, AxisScale]) -> None:
@@ -486,17 +492,17 @@ def _line(drawing: Drawing, line: Curve, number: int, scales: tuple[AxisScale, A
         drawing.shape(across.at(x), up.at(y), SHAPES[number], f"mark s{number}", tip)
 
 
-def _end_labels(drawing: Drawing, lines: Sequence[Curve], scales: tuple[AxisScale, AxisScale]) -> None:
+def _end_labels(drawing: Drawing, lines: Sequence[tuple[int, Curve]], scales: tuple[AxisScale, AxisScale]) -> None:
     across, up = scales
-    ends = spread([up.at(line.points[-1][1]) + 5 for line in lines], LINE - 2, up.end + 5, up.start)
-    for number, (line, end) in enumerate(zip(lines, ends, strict=True)):
+    ends = spread([up.at(line.points[-1][1]) + 5 for _, line in lines], LINE - 2, up.end + 5, up.start)
+    for (number, line), end in zip(lines, ends, strict=True):
         x, y = line.points[-1]
         drawing.line(across.at(x) + 6, up.at(y), across.end + 6, end - 5, "link")
         drawing.shape(across.end + 12, end - 5, SHAPES[number], f"mark s{number}")
         drawing.text(across.end + 22, end, line.name, "halo", whole=", ".join(line.names))
 
 
-def _line_key(drawing: Drawing, lines: Sequence[Curve]) -> Iterable[tuple[Swatch, str]]:
+def _line_key(drawing: Drawing, lines: Sequence[tuple[int, Curve]]) -> Iterable[tuple[Swatch, str]]:
     def swatch(number: int) -> Swatch:
         def draw(x: float, y: float) -> None:
             drawing.line(x - 11, y, x + 11, y, f"series s{number}")
@@ -504,9 +510,10 @@ def _line_key(drawing: Drawing, lines: Sequence[Curve]) -> Iterable[tuple[Swatch
 
         return draw
 
-    for number, line in enumerate(lines[:MAX_LINES]):
-        yield swatch(number), line.name
-    if rest := lines[MAX_LINES:]:
+    for number, line in lines:
+        if number < MAX_LINES:
+            yield swatch(number), line.name
+    if rest := [line for number, line in lines if number >= MAX_LINES]:
         names = ", ".join(line.name for line in rest)
         yield lambda x, y: drawing.line(x - 11, y, x + 11, y, "rest"), f"{plural(len(rest), 'other')}: {names}"
 
@@ -629,6 +636,10 @@ class ForestRow:
 
 DOTS = {"bar": "dot", "unclear": "unclear-dot", "failed": "failed-dot"}
 KINDS = {"bar": "significant", "unclear": "not significant", "failed": "limit not met"}
+NOT_SIGNIFICANT = (
+    "Not significant although the interval excludes 0: after correction for the number of comparisons, or because "
+    "unjudged passages could reverse it."
+)
 
 
 def forest(
@@ -656,47 +667,44 @@ def forest(
     """
     drawing = Drawing(title)
     ends = [value for row in rows for value in row.values()]
-    across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, MARGIN + 2, WIDTH - MARGIN - 2, within=within)
     digits = 3 if max(map(abs, ends), default=0) < 10 else 1
-    top = drawing.top + (LINE - 6 if changes else -10)
-    texts, foot, places = [], top, []
-    for row in rows:
-        words = _value_text(row, digits, "+" if changes else "")
-        lines = _label_lines(row.name, text_width(words))
-        places.append(foot)
-        foot += len(lines) * LINE + 22
-        texts.append((lines, words))
-    for value in across.ticks():
-        drawing.line(across.at(value), foot, across.at(value), top, "grid")
+    values = [_value_text(row, digits, "+" if changes else "") for row in rows]
+    right = WIDTH - MARGIN - max(map(text_width, values)) - 12  # the values are in a column right of the scale
+    across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, MARGIN + 2, right, within=within)
+    top = foot = drawing.top + (LINE - 6 if changes else -10)
+    ticks = [value for value in across.ticks() if not changes or value]
+    for row, words in zip(rows, values, strict=True):
+        for line in wrap(row.name, WIDTH - 2 * MARGIN):
+            foot += LINE
+            drawing.text(MARGIN, foot - 2, line, whole=row.name)
+        for value in ticks:  # between the names, so that no line crosses text
+            drawing.line(across.at(value), foot + 22, across.at(value), foot + 2, "grid")
+        if changes:
+            drawing.line(across.at(0), foot + 22, across.at(0), foot + 2, "axis")
+        drawing.text(WIDTH - MARGIN, foot + 15, words, anchor="end")
+        _row(drawing, row, across, foot + 10)
+        foot += 24
     if changes:
-        for (lines, _), start in zip(texts, places, strict=True):
-            base = start + len(lines) * LINE
-            drawing.line(across.at(0), base + 22, across.at(0), base + 2, "axis")
         drawing.centred(across.at(0), top - 5, f"0 = {zero}")
-    for row, (lines, words), start in zip(rows, texts, places, strict=True):
-        for number, line in enumerate(lines, start=1):
-            if line:
-                drawing.text(MARGIN, start + number * LINE - 2, line, "halo", whole=row.name)
-        base = start + len(lines) * LINE
-        drawing.text(WIDTH - MARGIN, base - 2, words, "halo", "end")
-        _row(drawing, row, across, base + 9)
     drawing.line(across.start, foot, across.end, foot, "axis")
     free = 0.0
     for value in across.ticks():
         words = (f"{value:+,.4g}" if value else "0") if changes else f"{value:,.4g}"
         half = text_width(words) / 2
-        x = min(max(across.at(value), MARGIN + half), WIDTH - MARGIN - half)
+        x = max(across.at(value), MARGIN + half)
         if x - half >= free:
             drawing.text(x, foot + LINE - 2, words, "soft", "middle")
             free = x + half + 6
     y = foot + 2.1 * LINE
     if changes:
         drawing.text(MARGIN, y, f"← {sides[0]}", "strong")
-        drawing.text(WIDTH - MARGIN, y, f"{sides[1]} →", "strong", "end")
+        right = max(across.end, MARGIN + sum(text_width(f"← {side}") for side in sides) * 1.08 + 12)
+        drawing.text(right, y, f"{sides[1]} →", "strong", "end")
         y += LINE
-    y = drawing.centred(WIDTH / 2, y, told) + 3
+    y = drawing.notes([told], y) + 3
     y = drawing.legend(_row_key(drawing, rows, key), y)
-    drawing.notes(notes, y)
+    unsure = any(not row.clear and not row.failed and _excludes_zero(row) for row in rows)
+    drawing.notes([*([NOT_SIGNIFICANT] if changes and key is KINDS and unsure else []), *notes], y)
     return drawing.svg()
 
 
@@ -708,13 +716,8 @@ def _value_text(row: ForestRow, digits: int, sign: str) -> str:
     return f"{row.value:{sign}.{digits}f} [{row.low:{sign}.{digits}f}, {row.high:{sign}.{digits}f}]"
 
 
-def _label_lines(name: str, taken: float) -> list[str]:
-    """Return the lines of a row's name; next to the last line, `taken` is free for the value."""
-    room = WIDTH - 2 * MARGIN
-    if text_width(name) <= room - taken - 10:
-        return [escape_controls(name)]
-    first, *rest = wrap(name, room)
-    return [first, fit(" ".join(rest), room - taken - 10)] if rest else [first, ""]
+def _excludes_zero(row: ForestRow) -> bool:
+    return row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)
 
 
 def _row(drawing: Drawing, row: ForestRow, across: AxisScale, y: float) -> None:

@@ -226,7 +226,7 @@ class TermLinks:
     @property
     def used(self) -> list[tuple[str, str]]:
         """Terms linked so far with their definitions, sorted."""
-        return [self._terms[name] for name in sorted(self._used)]
+        return [(name, text.replace("`", "")) for name, text in (self._terms[key] for key in sorted(self._used))]
 
     def link(self, html: str) -> str:
         """Return rendered HTML with links; text in commands, links, drawings and texts of users stays as it is."""
@@ -254,6 +254,7 @@ class TermLinks:
         linked.add(key)
         self._used.add(key)
         name, text = self._terms[key]
+        text = text.replace("`", "")
         return f'<a class="term" href="#term-{quote(name)}" title="{escape(text)}">{found[0]}</a>'
 
 

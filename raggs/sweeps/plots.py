@@ -28,6 +28,7 @@ from raggs.sweeps.comparing import best_first, fold_similar_systems
 from raggs.sweeps.layout import SYSTEMS, lay_out
 from raggs.sweeps.messages import ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.summary import system_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -85,8 +86,12 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
     limits are marked.
     """
     measure, ordered = report.quality[0], best_first(report)
-    folded, quality = fold_similar_systems(report, ordered), _quality(report.quality[0])
-    rows = [row for row in ordered if row.name not in folded]
+    folded, quality, names = fold_similar_systems(report, ordered), _quality(measure), system_names(report)
+    first = {names[row.name]: row.name for row in reversed(ordered)}  # equal systems are one point
+    if report.choice.winner is not None:
+        first[names[report.choice.winner]] = report.choice.winner
+    kept = {*(row.name for row in ordered if row.name not in folded), report.choice.winner}
+    rows = [row for row in ordered if row.name in kept and row.name == first[names[row.name]]]
     found = [(row, x, y) for row in rows if (x := figure(row)) is not None and (y := quality(row)) is not None]
     if not found or (unit == "usd" and len({x for _, x, _ in found}) < 2):
         return None
@@ -96,15 +101,16 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
         limits.get("latency_ms" if timed else "usd_per_1k"),
         limits.get("quality"),
     )
-    front = [row.name for row, _, _ in found if row.name in report.front]
+    on_front = {names[name] for name in report.front}
+    front = [row.name for row, _, _ in found if names[row.name] in on_front]
     named = sorted(front, key=lambda name: name != report.choice.winner)[:MAX_NAMED]
     points = [
         Point(
             x,
             y,
-            row.name if row.name in named or row.name == report.choice.winner else "",
-            f"{row.name}: {y:.3f}, {said(x)}",
-            row.name in report.front or row.name == report.choice.winner,
+            names[row.name] if row.name in named or row.name == report.choice.winner else "",
+            f"{names[row.name]}: {y:.3f}, {said(x)}",
+            row.name in front or row.name == report.choice.winner,
             row.name == report.choice.winner,
         )
         for row, x, y in found
@@ -124,7 +130,7 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
         f"Which system is best at each {'latency' if timed else 'cost'}?",
         (across, up),
         points=points,
-        steps=_front_line([(x, y) for row, x, y in found if row.name in report.front]),
+        steps=_front_line([(x, y) for row, x, y in found if row.name in front]),
         other="other systems",
         notes=(
             "ring: chosen; in colour: the frontier of quality, latency and cost"

@@ -367,6 +367,9 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
             else None,
         )
 
+    def decision_effect(self, found: DepthFindings) -> str:
+        return "Unchanged: it tests one system with more candidates, so it can lower latency and cost."
+
     def rests_on(self, found: DepthFindings) -> int:
         return found.told.questions
 

@@ -340,6 +340,9 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             )
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.accuracy_share)
 
+    def decision_effect(self, found: IndexFindings) -> str:
+        return "Unchanged if the systems search exactly. With an approximate index, they lose the recall shown here."
+
     def rests_on(self, found: IndexFindings) -> int:
         """Return the size of the set of questions that the comparison uses, or of the first set without a
         comparison.

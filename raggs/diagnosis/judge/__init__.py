@@ -331,6 +331,9 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         answers = JudgeAnswers(single, ranked, grades, self.config.top, run.ordering.list_length, bench.seed)
         return self._found(bench, run, grading, answers)
 
+    def decision_effect(self, found: JudgeFindings) -> str:
+        return "Unchanged: scores use grades, and this tests only the golden order."
+
     def rests_on(self, found: JudgeFindings) -> int:
         return found.pools
 

@@ -63,9 +63,9 @@ LEGEND = (
 
 def _all_scorers_section(found: NamesFindings) -> Section:
     """Return a table with one column for each scorer in each language."""
-    head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
+    head = ("change of the names", *(f"{each.scorer}, {each.language}" for each in found.subjects))
     rows = (
-        (parts[0].perturber, *(formatted(part.percent.value, "+z.1f") + part.mark for part in parts))
+        (parts[0].label, *(formatted(part.percent.value, "+z.1f") + part.mark for part in parts))
         for parts in zip(*(each.ablations for each in found.subjects), strict=True)
     )
     return Section("Change of the name margin in percent", (), Table.of(head, rows), LEGEND[1:])
@@ -81,7 +81,7 @@ def _changes(found: NamesFindings, subject: SubjectPart) -> Section:
     return Section(
         f"Name margin of {subject.scorer}, {subject.language}",
         (limits, f"{SMALL_MARGIN_NOTE}: {left:,} of {subject.questions * subject.runs:,}.") if left else (limits,),
-        table_of(subject.ablations, "perturber", "family", "percent", "spread", "of_means", "absolute"),
+        table_of(subject.ablations, "label", "family", "percent", "spread", "of_means", "absolute"),
         LEGEND,
     )
 
@@ -122,7 +122,7 @@ def _searched(end: EndToEnd, subjects: Sequence[SubjectPart]) -> Section:
             f"Rank correlation between the change in name margin and the change in {end.measure}, over {found.points} "
             f"points: {found.spearman:.2f}{bounds}."
         )
-    columns = ("embedder", "perturber", "before", "after", "difference", "margin", "passages")
+    columns = ("embedder", "label", "before", "after", "difference", "margin", "passages")
     return Section(title, tuple(told), table_of(end.changes, *columns), LEGEND[:1])
 
 
@@ -157,15 +157,15 @@ KEY = {"bar": "limit met", "unclear": "limit not decided", "failed": "limit not 
 
 
 def _bars(subjects: Sequence[SubjectPart]) -> str:
-    language, names = subjects[0].language, [part.perturber for part in subjects[0].ablations]
+    language, parts = subjects[0].language, subjects[0].ablations
     rows = []
-    for number, name in enumerate(names):
+    for number, (name, label) in enumerate((part.perturber, part.label) for part in parts):
         for subject in subjects:
             part = subject.ablations[number]
             percent = part.percent
             rows.append(
                 ForestRow(
-                    f"{name}, {subject.scorer}" if len(subjects) > 1 else name,
+                    f"{label}, {subject.scorer}" if len(subjects) > 1 else label,
                     percent.value,
                     percent.low,
                     percent.high,
@@ -197,8 +197,7 @@ def _margin_plot(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
         f"Does a smaller name margin lower {measure}?",
         (ChartAxis("change of the name margin in percent"), ChartAxis(f"change of {measure}", (-1.0, 1.0))),
         points=[
-            Point(x, y, each.perturber, f"{each.embedder}, {each.perturber}: {x:+.1f}%, {y:+.3f}")
-            for each, x, y in points
+            Point(x, y, each.label, f"{each.embedder}, {each.label}: {x:+.1f}%, {y:+.3f}") for each, x, y in points
         ],
     )
 
@@ -238,7 +237,7 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
         return verdict_sentences("; ".join([wrong[0], *more]), ADVICE[first.what])
     kept = f"removing the identity costs at least {least:g}%, another form or layout at most {most:g}%"
     if doubted := [
-        f"{each.scorer} under {some_of([part.perturber for part in _inconclusive_ablations(each)])} ({each.language})"
+        f"{each.scorer} under {some_of([part.label for part in _inconclusive_ablations(each)])} ({each.language})"
         for each in subjects
         if _inconclusive_ablations(each)
     ]:
@@ -258,18 +257,18 @@ def _failure_clause(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
     for each in subjects:
         for part in [] if blind(each) else _failed(each):
             failed.setdefault(part.perturber, []).append((each.language, part))
-    told += [_loss_clause(name, parts) for name, parts in failed.items()]
+    told += [_loss_clause(parts) for parts in failed.values()]
     return f"{scorer} fails: {some_of(told)}" if told else None
 
 
-def _loss_clause(perturber: str, parts: Sequence[tuple[str, AblationPart]]) -> str:
-    """Return a clause such as ``initials_form costs 27% (en) and 33% (fr) of the name margin``."""
+def _loss_clause(parts: Sequence[tuple[str, AblationPart]]) -> str:
+    """Return a clause such as ``"initials only" costs 27% (en) and 33% (fr) of the name margin``."""
     changes = [(language, part.percent.value or 0.0) for language, part in parts]
     identity = parts[0][1].family == "identity"
     figures = join_with_and(
         f"{100 + change if identity else -change:.0f}% ({language})" for language, change in changes
     )
-    return f"{perturber} {'leaves' if identity else 'costs'} {figures} of the name margin"
+    return f'"{parts[0][1].label}" {"leaves" if identity else "costs"} {figures} of the name margin'
 
 
 def _failed(subject: SubjectPart) -> list[AblationPart]:
@@ -359,6 +358,9 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             end_to_end=perturb_golden(bench, self.config, self.perturbers, found) if self._wanted(bench) else None,
         )
 
+    def decision_effect(self, found: NamesFindings) -> str:
+        return "Unchanged for these queries: it tests separate queries with names. It matters if your users search for people."
+
     def rests_on(self, found: NamesFindings) -> int:
         return min(each.questions for each in found.subjects)
 
@@ -371,7 +373,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             for each, part in parts:
                 if part.holds is state:
                     at = part.percent
-                    label = f"percent change of the name margin by {part.perturber} ({each.scorer}, {each.language})"
+                    label = f'percent change of the name margin by "{part.label}" ({each.scorer}, {each.language})'
                     return KeyFigure.of(label, (at.value, at.low, at.high), "+z.1f")
         return None
 

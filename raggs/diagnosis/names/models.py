@@ -43,7 +43,15 @@ from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings, from_word
 from raggs.evaluation.models import ReportPart
 from raggs.parts import perturbers
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.perturbers import PARTICLES, Bundle, BundleText, ChangeFamily, PerturberConfig, name_parts
+from raggs.parts.perturbers import (
+    PARTICLES,
+    Bundle,
+    BundleText,
+    ChangeFamily,
+    PerturberConfig,
+    label_of,
+    name_parts,
+)
 
 MAX_QUESTIONS = 5000
 MAX_RUNS = 200
@@ -158,6 +166,11 @@ class AblationPart(ReportPart):
     holds: bool | None = Field(description="whether the change is within the limit; null if inconclusive")
 
     @property
+    def label(self) -> Annotated[str, Column("change of the names")]:
+        """Plain name of the perturber."""
+        return label_of(self.perturber)
+
+    @property
     def spread(self) -> Annotated[Number, Column("repetition sd", text="{:z.1f}")]:
         """Standard deviation of the runs' means of `percent`."""
         return self.percent.sd
@@ -221,6 +234,11 @@ class NamesEndToEndPart(ReportPart):
     margin: Annotated[Number, Column("name margin %", "percent")] = Field(
         description="change of the mean name margin in percent, in the test cases"
     )
+
+    @property
+    def label(self) -> Annotated[str, Column("change of the names")]:
+        """Plain name of the perturber."""
+        return label_of(self.perturber)
 
 
 class PredictionPart(ReportPart):

@@ -360,6 +360,9 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
             examples=tuple(self._examples(bench, questions)),
         )
 
+    def decision_effect(self, found: NoiseFindings) -> str:
+        return "Unchanged for these queries: it adds noise to them. It matters if your users write such queries."
+
     def rests_on(self, found: NoiseFindings) -> int:
         return found.searched if found.ends else min(found.questions.values())
 

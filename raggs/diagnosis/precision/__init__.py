@@ -84,7 +84,7 @@ def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[Reversal
     if worst is None or not _widest_range(worst):
         return verdict_sentences("; ".join(["No score depends on the order of ties at any precision", *more]))
     widest = max(worst.at, key=lambda tied: tied.range or 0.0)
-    found = f"In {worst.dtype}, scores of {worst.name} depend on the order of ties: {widest.measure} varies by "
+    found = f"In {worst.dtype} (16-bit numbers), scores of {worst.name} depend on the order of ties: {widest.measure} varies by "
     found += f"{_points_in_text(widest.range)} points"
     if pairs := {frozenset((each.first, each.second)) for each in reversals}:
         found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places"
@@ -133,12 +133,13 @@ Line = tuple[str, Sequence[Number]]
 
 def _difference_lines(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
     """Yield the differences from the expected scores in f32, in points."""
-    yield f"{part.precision}, expected", _subtract_values(curve.expected, full.expected)
+    expected = part.precision if part.hps else f"{part.precision}, mean over tie orders"
+    yield expected, _subtract_values(curve.expected, full.expected)
     if not part.hps:
-        yield f"{part.precision}, file order", _subtract_values(curve.oblivious, full.expected)
+        yield f"{part.precision}, ties in file order", _subtract_values(curve.oblivious, full.expected)
     if part.dtype == "bf16" and not part.hps:
-        yield f"{part.precision}, maximum", _subtract_values(curve.most, full.expected)
-        yield f"{part.precision}, minimum", _subtract_values(curve.least, full.expected)
+        yield f"{part.precision}, best tie order", _subtract_values(curve.most, full.expected)
+        yield f"{part.precision}, worst tie order", _subtract_values(curve.least, full.expected)
 
 
 def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
@@ -147,20 +148,20 @@ def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list
 
 
 def _draw(title: str, quantity: str, lines: Sequence[Line]) -> str | None:
-    """Return a plot of lines by cutoff; identical lines are merged, and those far from zero are in colour."""
-    alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
-    for name, values in lines:
+    """Return a plot of lines by cutoff. A line has the mark of its place in `lines`, so that a series looks the same in
+    all plots; identical lines are merged, and those in float32 (HPS) are grey.
+    """
+    alike: dict[tuple[tuple[float, float], ...], list[tuple[int, str]]] = {}
+    for mark, (name, values) in enumerate(sorted(lines, key=lambda line: "HPS" in line[0])):
         points = [(float(k), values[k - 1]) for k in PLOTTED_CUTOFFS if k <= len(values)]
         known = tuple((k, value) for k, value in points if value is not None)
         if known:
-            alike.setdefault(known, []).append(name)
+            alike.setdefault(known, []).append((MAX_LINES if "HPS" in name else mark, name))
     if not alike:
         return None
     deepest = max(points[-1][0] for points in alike)
     ticks = [float(k) for k in TICKED if k <= deepest]
-    shown = [Curve(tuple(names), points) for points, names in alike.items()]
-    far = sorted(shown, key=lambda line: -max(abs(y) for _, y in line.points))[:MAX_LINES]
-    shown.sort(key=lambda line: line not in far)
+    shown = [Curve(tuple(name for _, name in found), points, mark=found[0][0]) for points, found in alike.items()]
     return chart(title, (ChartAxis("cutoff k", ticks=ticks, log=True), ChartAxis(quantity)), lines=shown)
 
 
@@ -270,6 +271,17 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
             reversals=reversals,
             leaks=leaks,
             favours=favoured(leaks),
+        )
+
+    def decision_effect(self, found: PrecisionFindings) -> str:
+        if found.reversals:
+            return "It can change: systems change places with the order of ties (see the details)."
+        worst = _worst(found.systems)
+        if worst is None or not _widest_range(worst):
+            return "Unchanged: no score depends on the order of ties."
+        return (
+            f"Unchanged: no systems change places. Be careful if {worst.name} differs from another system by less than "
+            f"{_points_in_text(_widest_range(worst))} points."
         )
 
     def rests_on(self, found: PrecisionFindings) -> int:

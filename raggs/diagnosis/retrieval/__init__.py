@@ -329,6 +329,9 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
             measured = measure_lists(judgments, specs, asked, known.letters)
         return put_together(measured, known, asked, self.config.failing)
 
+    def decision_effect(self, found: RetrievalFindings) -> str:
+        return "Unchanged: it explains the losses of each system and what to improve next."
+
     def rests_on(self, found: RetrievalFindings) -> int:
         return found.systems[0].questions
 

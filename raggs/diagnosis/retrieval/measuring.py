@@ -216,14 +216,14 @@ RERANKER = (
 OF_ONE: tuple[TraitRule, ...] = (
     TraitRule(
         "candidates",
-        "many relevant passages are not among its candidates: low ceiling (PROC)",
+        "many relevant passages are not among its candidates",
         KNOBS[1],
         above={LOSS_QUANTITIES[1]: MIN_LOSS},
         beside=(LOSS_QUANTITIES[2],),
     ),
     TraitRule(
         "order",
-        "it ranks relevant candidates too low: low share of the ceiling (%PROC)",
+        "it ranks relevant candidates too low",
         KNOBS[2],
         above={LOSS_QUANTITIES[2]: MIN_LOSS},
         beside=(LOSS_QUANTITIES[1],),

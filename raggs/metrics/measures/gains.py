@@ -56,7 +56,10 @@ class NdcgExp(Ndcg):
 
 
 class RaNwg(Linear):
-    """Rarity-aware weighted gain of the top k: a sum that ignores the order, divided by that of the best k passages."""
+    """Value of the top k as a share of the best possible, where high and rare grades count more.
+
+    The order within the top k is ignored.
+    """
 
     NAME = "ra_nwg"
     FORMULA = (

@@ -150,6 +150,7 @@ class Perturber(Adapter, ABC):
     Config: ClassVar[type[PerturberConfig]] = PerturberConfig
     # whether the change makes the name unrecognisable, or affects only its form or the layout
     FAMILY: ClassVar[ChangeFamily]
+    TITLE: ClassVar[str] = ""  # plain name of the change in tables and plots; empty: the type
 
     config: PerturberConfig
 
@@ -239,3 +240,8 @@ REGISTRY: Registry[Perturber] = Registry(
         "unicode_normalization_stress": ("raggs.parts.perturbers.names:UnicodeNormalizationStress"),
     },
 )
+
+
+def label_of(name: str) -> str:
+    """Return the plain name of a perturber: ``initials only``; the type itself if it has none or is not installed."""
+    return (REGISTRY.load(name).TITLE if name in REGISTRY else "") or name

@@ -34,6 +34,7 @@ class EditDistanceNearMiss(Perturber):
     """Replaces each wrong author by the right name with one, two or three letters substituted."""
 
     FAMILY = "identity"
+    TITLE = "similar names"
 
     class Config(PerturberConfig):
         type: Literal["edit_distance_near_miss"] = "edit_distance_near_miss"
@@ -92,6 +93,7 @@ class GibberishName(Perturber):
     """Replaces each name by a unique code such as ID-AB12F3, the same in the query and the candidates."""
 
     FAMILY = "identity"
+    TITLE = "names as random codes"
 
     class Config(PerturberConfig):
         type: Literal["gibberish_name"] = "gibberish_name"
@@ -108,6 +110,7 @@ class HardNameMask(Perturber):
     """Replaces all names of a case, also in the query, by one mask: all authors should then score alike."""
 
     FAMILY = "identity"
+    TITLE = "all names masked"
 
     class Config(PerturberConfig):
         type: Literal["hard_name_mask"] = "hard_name_mask"
@@ -124,6 +127,7 @@ class RemoveLabel(Perturber):
     """Removes "Author:" and "Auteur :" from candidates and, if present, from the query."""
 
     FAMILY = "layout"
+    TITLE = "no author label"
 
     class Config(PerturberConfig):
         type: Literal["remove_label"] = "remove_label"
@@ -139,6 +143,7 @@ class InitialsForm(Perturber):
     """Replaces given names by initials, in query and candidates: Alice Dupont becomes A. Dupont."""
 
     FAMILY = "form"
+    TITLE = "initials only"
 
     class Config(PerturberConfig):
         type: Literal["initials_form"] = "initials_form"
@@ -152,6 +157,7 @@ class NameOrderInversion(Perturber):
     """Puts the family name first in candidates: Dupont, Alice; the query stays unchanged."""
 
     FAMILY = "form"
+    TITLE = "family name first"
 
     class Config(PerturberConfig):
         type: Literal["name_order_inversion"] = "name_order_inversion"
@@ -168,6 +174,7 @@ class AuthorPositionShift(Perturber):
     """Puts the sentence with the author first in each candidate: Author: X. Research paper: 'Y'."""
 
     FAMILY = "layout"
+    TITLE = "author elsewhere in the text"
 
     class Config(PerturberConfig):
         type: Literal["author_position_shift"] = "author_position_shift"
@@ -191,6 +198,7 @@ class CasePunctPerturb(Perturber):
     """Changes the case, apostrophes and hyphens of names in query and candidates."""
 
     FAMILY = "form"
+    TITLE = "other case and punctuation"
 
     class Config(PerturberConfig):
         type: Literal["case_punct_perturb"] = "case_punct_perturb"
@@ -209,6 +217,7 @@ class StripDiacritics(Perturber):
     """Removes diacritics from all texts: é becomes e in names, topics and all other words."""
 
     FAMILY = "form"
+    TITLE = "accents removed"
 
     class Config(PerturberConfig):
         type: Literal["strip_diacritics"] = "strip_diacritics"
@@ -225,6 +234,7 @@ class UnicodeNormalizationStress(Perturber):
     """Converts queries to NFC, and candidates to NFD with narrow no-break spaces before ":", ";" and "!"."""
 
     FAMILY = "form"
+    TITLE = "other Unicode forms"
 
     class Config(PerturberConfig):
         type: Literal["unicode_normalization_stress"] = "unicode_normalization_stress"

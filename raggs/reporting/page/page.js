@@ -95,7 +95,12 @@ const raggs = {
     new IntersectionObserver((changes) => { if (changes.some((each) => each.isIntersecting)) more(); }, { root: box, rootMargin: '400px' }).observe(end);
     const focus = (place) => {
       while (place >= drawn && drawn < shown.length) more();
-      body.rows[place]?.querySelector('a')?.focus();
+      const row = body.rows[place];
+      if (!row) return;
+      row.querySelector('a')?.focus({ preventScroll: true });
+      row.scrollIntoView({ block: 'nearest' });
+      const { top, bottom } = box.getBoundingClientRect();
+      if (top > innerHeight / 3 || bottom < innerHeight / 3) box.scrollIntoView({ block: 'center' }); // its section is in view
     };
     const move = (step) => focus(Math.max(0, [...body.rows].indexOf(document.activeElement.closest('tbody tr')) + step));
     box.addEventListener('keydown', (event) => {
@@ -124,6 +129,24 @@ const raggs = {
     dress(theme.value);
     try { localStorage.setItem(KEY, theme.value); } catch { /* see above */ }
   });
+
+  /* A button that copies a command, or the full text of a shortened hash. Without a clipboard, it selects the text. */
+  for (const each of document.querySelectorAll('.command, [data-copy]')) {
+    const text = each.dataset.copy ?? each.textContent;
+    const button = raggs.make('button', { type: 'button', className: 'copy screen', textContent: 'Copy', attributes: { 'aria-label': 'Copy ' + text } });
+    button.addEventListener('click', async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = 'Copied';
+      } catch { // no permission, or no clipboard
+        if (each.dataset.copy) each.textContent = text;
+        getSelection().selectAllChildren(each);
+        button.textContent = 'Selected';
+      }
+      setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+    });
+    if (each.dataset.copy) each.after(button); else each.prepend(button);
+  }
 
   const links = new Map([...document.querySelectorAll('nav a')].map((link) => [link.hash.slice(1), link]));
   const seen = new Set();

@@ -74,7 +74,7 @@ def checks(facts: ReportFacts) -> Iterator[TrustCheck]:
         yield _holes(facts, facts.report)
     if facts.run is not None:
         yield from _judge(facts)
-    yield _human_agreement_check(facts)
+    yield human_agreement_check(facts)
 
 
 def _completeness_check(facts: ReportFacts) -> TrustCheck:
@@ -226,7 +226,8 @@ def _doubled_budget_setting(budget: object, calls: int) -> str:
     return f"rank.max_calls={2 * calls}" if of_all is None else f"rank.budget.{of_all[0]}={2 * of_all[1]:g}"
 
 
-def _human_agreement_check(facts: ReportFacts) -> TrustCheck:
+def human_agreement_check(facts: ReportFacts) -> TrustCheck:
+    """Return the check of the judge against human labels, with the command that plans more labels."""
     people, step = facts.people, None
     if facts.run is not None and "judge" not in _missing_stages(facts):
         command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
@@ -267,6 +268,7 @@ class Recommendation(ReportPart):
     headline: str
     answer: Answer = Field(description="verdict on the best other system, or on the choice of a sweep")
     said: tuple[str, ...] = Field(description="reasons, with all figures")
+    joined: str = Field("", description="what the recommendation of a sweep means for that of the evaluation")
     needed: int | None = Field(None, description="queries needed for a conclusive result, if it is inconclusive")
 
     @property
@@ -329,7 +331,7 @@ class DecisionSection(ReportSection):
     def data(self, facts: ReportFacts) -> DecisionPart:
         """Return the data of the section; every report has one."""
         systems = None if facts.report is None else _of_systems(facts.report)
-        sweeps, found = tuple(map(_of_sweep, facts.sweeps)), tuple(checks(facts))
+        sweeps, found = tuple(_of_sweep(each, facts.report) for each in facts.sweeps), tuple(checks(facts))
         advised = (*((systems,) if systems else ()), *sweeps)
         return DecisionPart(
             systems=systems,
@@ -355,7 +357,7 @@ def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
 # --- recommendations ------------------------------------------------------------------------------------------
 
 
-def _of_sweep(sweep: SweepReport) -> Recommendation:
+def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
     """Return the choice of a sweep. It is conclusive if nearly all bootstrap samples of the queries make the same
     choice.
     """
@@ -378,7 +380,56 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
         headline = f"use {names[chosen]}{itself}{'' if sure else ' for now'}{often}."
     else:
         headline = f"no single best configuration; {names[chosen]}{itself} leads{often}."
-    return Recommendation(headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said)
+    joined = "" if report is None else _joined(sweep, report, "" if share is None else f"{share:.0%} of resamples")
+    return Recommendation(
+        headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said, joined=joined
+    )
+
+
+def _joined(sweep: SweepReport, report: EvalReport, often: str) -> str:
+    """Return how the choice of a sweep compares with the system that the evaluation recommends, or, if the sweep has no
+    system with that score, with the next best one. Empty if they cannot be compared.
+    """
+    from raggs.sweeps.comparing import best_first  # imported lazily, see above
+    from raggs.sweeps.messages import ms, usd
+    from raggs.sweeps.summary import is_separated, system_names
+
+    first, measure, names = deciding_comparisons(report), report.measures[0], system_names(sweep)
+    chosen = sweep.system(sweep.choice.winner or "")
+    score = chosen.scores.get(measure)
+    if not first or score is None or score.mean is None or sweep.golden.digest != report.golden.digest:
+        return ""
+    part = first[0]
+    kept = part.system if part.verdict == "better" and not part.negligible else part.baseline
+    mean = next((each.scores[measure].mean for each in report.systems if each.name == kept), None)
+    rows = [
+        (row, found.mean) for row in best_first(sweep) if (found := row.scores.get(measure)) and found.mean is not None
+    ]
+    same = [row for row, value in rows if mean is not None and abs(value - mean) < SAME_SCORE]
+    if names[chosen.name] in {names[row.name] for row in same}:
+        return f"The sweep agrees: its best of {plural(len(sweep.systems), 'configuration')} has the score of {kept}."
+    others = [*same, *(row for row, _ in rows if names[row.name] != names[chosen.name])]
+    if not others:
+        return ""
+    other = others[0]
+    whose = f"{kept} (there {names[other.name]})" if same else names[other.name]
+    change = score.mean - (other.scores[measure].mean or 0.0)
+    alike = (
+        "the same score" if abs(change) < SAME_SCORE else "about the same score" if abs(change) < MARGIN else "score"
+    )
+    figures = [f"{alike} ({change:+z.{DIGITS}f})"]
+    if chosen.p95 is not None and other.p95 is not None:
+        figures.append(f"p95 {ms(chosen.p95).removesuffix(' ms')} against {ms(other.p95)}")
+    if chosen.price is not None and other.price is not None:
+        figures.append(f"{usd(chosen.price)} against {usd(other.price)} per 1,000 queries")
+    lead = "is recommended over" if is_separated(sweep) else "leads"
+    doubt = (
+        ""
+        if is_separated(sweep) or not often
+        else f" It is chosen in only {often} of the queries, so the lead may be chance."
+    )
+    count = plural(len(sweep.systems), "configuration")
+    return f"In the sweep of {count}, {names[chosen.name]} {lead} {whose}: {', '.join(figures)}.{doubt}"
 
 
 def _of_systems(report: EvalReport) -> Recommendation:

@@ -20,8 +20,9 @@ from raggs.base.text import plural
 from raggs.base.types import as_object
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.prompts import Prompt, PromptUse, load_prompt
-from raggs.reporting.base import ReportFacts, ReportSection
+from raggs.reporting.base import JudgeValidation, ReportFacts, ReportSection
 from raggs.reporting.figures import BarSegment, stacked
+from raggs.reporting.sections.decision import NextStep, human_agreement_check
 from raggs.reporting.surveying import LabelMix, PoolSurvey, QuerySpread, labels_of, languages_of
 from raggs.runs.manifests.costs import LedgerTotals
 from raggs.runs.manifests.models import RunManifest, StageLock
@@ -191,26 +192,28 @@ def _hashes(causes: object) -> Iterator[str]:
 
 HEAD = ("over queries", "median", "mean", "least", "most")
 SHADES = 5
-UNFOLDED_SECTIONS = ("Label mix", "Pools", "Contributions of retrievers")  # sections that are not folded
 
 
 class GoldenSectionPart(ReportPart):
     """Data of the section.
 
     Attributes:
+        answer: whether the labels can be used; empty if the judge was not compared with human labels.
+        step: what to do about it; None if there is nothing to do.
         headline: size of the set, and how rare relevant passages are; empty without labels.
         agreement: comparison of the judge with human labels, in sentences.
         mix: shares of the grades, best first.
         shades: colour class of each segment.
-        sections: tables; those in `folded` are closed.
+        sections: tables, which are folded.
     """
 
+    answer: str
+    step: NextStep | None
     headline: str
     agreement: tuple[str, ...]
     mix: tuple[BarSegment, ...]
     shades: Mapping[str, str]
     sections: tuple[Section, ...]
-    folded: tuple[Section, ...]
 
 
 class GoldenSection(ReportSection):
@@ -237,14 +240,35 @@ class GoldenSection(ReportSection):
         scale = None if judgments is None else judgments.qrels.scale
         shades = {} if labels is None or scale is None else _shades(labels, scale.low, scale.high)
         relevant = None if scale is None else scale.relevant
+        people = human_agreement_check(facts)
         return GoldenSectionPart(
+            answer=_usable(facts.people),
+            step=people.step,
             headline=_headline(labels, relevant) if labels and relevant is not None else "",
             agreement=facts.people.said,
             mix=mix,
             shades=shades,
-            sections=tuple(each for each in found if each.title in UNFOLDED_SECTIONS),
-            folded=tuple(each for each in found if each.title not in UNFOLDED_SECTIONS),
+            sections=found,
         )
+
+
+def _usable(people: JudgeValidation) -> str:
+    """Return whether the labels can be used to compare systems; empty if that was not tested."""
+    if not people.trust:
+        return ""
+    first = people.trust[0]
+    match first.answer:
+        case "yes":
+            return f"You can use this set for {first.use}: the judge agrees with the human labels."
+        case "no":
+            return f"Do not use this set for {first.use}: the judge disagrees with the human labels."
+        case _:
+            more = (
+                ""
+                if first.more is None
+                else f": about {plural(first.more, 'more human label')} needed to check the judge"
+            )
+            return f"Not yet known whether you can use this set for {first.use}{more}."
 
 
 def _headline(labels: LabelMix, relevant: int) -> str:

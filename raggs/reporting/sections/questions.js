@@ -121,7 +121,7 @@
     const at = (name, id) => { const place = lists.get(name).ids.indexOf(id); return name + ' ' + (place < 0 ? '–' : place + 1); };
     const where = (row) => {
       const missed = two.every((name) => !lists.get(name).ids.includes(row.id));
-      const textContent = missed ? (two.length > 1 ? 'in neither list' : 'not in the list') : two.map((name) => at(name, row.id)).join(', ');
+      const textContent = missed ? (two.length > 1 ? 'in neither list' : 'not in the list') + ' (first ' + part.depth + ')' : two.map((name) => at(name, row.id)).join(', ');
       return make('span', { className: missed && row.grade >= RELEVANT ? 'chip doubt' : 'note', textContent });
     };
     const ideal = best.map((row, place) => passage(row, row.rank ?? place + 1, terms, ...(two.length ? [where(row)] : [])));

@@ -30,6 +30,7 @@ from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
 from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
+from raggs.metrics.names import glossary
 from raggs.reporting.page import compact
 from raggs.sweeps.models import SweepReport
 
@@ -44,6 +45,7 @@ class DiagnosisPart(ReportPart):
         title: the question that it answers.
         word: pass, fail, inconclusive or measured.
         verdict: the finding, without the action.
+        decision: whether the finding can change which system is better; empty if unknown.
         number: the number that the verdict is based on.
         action: recommended first step; empty if nothing is recommended.
         command: command of the action; empty if there is none.
@@ -54,6 +56,7 @@ class DiagnosisPart(ReportPart):
     title: str
     word: str
     verdict: str
+    decision: str
     number: KeyFigure | None
     action: str
     command: str
@@ -118,6 +121,7 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
         title=report.title,
         word=word,
         verdict=verdict,
+        decision=kind.decision_effect(found),
         number=kind.key_figure(found),
         action=f"{action}." if action else "",
         command=f"raggs {command}" if colon else "",
@@ -161,6 +165,7 @@ class LossesPart(ReportPart):
 
     headline: str = Field(exclude=True)
     measure: str
+    meaning: str = Field(exclude=True, description="the measure in plain words; empty if unknown")
     names: tuple[str, ...] = Field(description="losses that are not zero, in the order in which a list incurs them")
     advice: tuple[LossAdvice, ...] = Field(exclude=True)
     candidates: int = Field(exclude=True)
@@ -192,6 +197,7 @@ class LossesSection(ReportSection):
         return LossesPart(
             headline=_losses_headline(found),
             measure=parts[0].measure,
+            meaning=_plain_meaning(parts[0].measure),
             names=tuple(LOSS_NAMES[LOSSES[place]] for place in shown),
             advice=tuple(LossAdvice(name=LOSS_NAMES[LOSSES[place]], text=KNOBS[place]) for place in by_size),
             candidates=parts[0].pool,
@@ -200,6 +206,14 @@ class LossesSection(ReportSection):
             queries=tuple(qids),
             losses=tuple(tuple(_thousandths(part.by_query.get(qid), shown) for qid in qids) for part in parts),
         )
+
+
+def _plain_meaning(measure: str) -> str:
+    """Return what a measure is, as part of a sentence: ``share of the relevant passages that are in the top 10``."""
+    said = next(iter(glossary([measure]).values()), "")
+    cutoff = measure.rpartition("@")[2]
+    said = said.replace("top k", f"top {cutoff}").replace("k ranks", f"{cutoff} ranks") if cutoff.isdigit() else said
+    return f"{said[:1].lower()}{said[1:]}"
 
 
 def _thousandths(losses: Sequence[float] | None, shown: Sequence[int]) -> tuple[int, ...] | None:
