@@ -84,8 +84,8 @@ def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[Reversal
     if worst is None or not _widest_range(worst):
         return verdict_sentences("; ".join(["No score depends on the order of ties at any precision", *more]))
     widest = max(worst.at, key=lambda tied: tied.range or 0.0)
-    found = f"In {worst.dtype} (16-bit numbers), scores of {worst.name} depend on the order of ties: {widest.measure} varies by "
-    found += f"{_points_in_text(widest.range)} points"
+    found = f"In {worst.dtype} (16-bit numbers), scores of {worst.name} depend on the order of ties: "
+    found += f"{widest.measure} varies by {_points_in_text(widest.range)} points"
     if pairs := {frozenset((each.first, each.second)) for each in reversals}:
         found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places"
     alike = (part for part in systems if (part.name, part.dtype) == (worst.name, worst.dtype))

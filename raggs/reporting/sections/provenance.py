@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from pydantic import Field
@@ -201,7 +202,6 @@ class GoldenSectionPart(ReportPart):
         answer: whether the labels can be used; empty if the judge was not compared with human labels.
         step: what to do about it; None if there is nothing to do.
         headline: size of the set, and how rare relevant passages are; empty without labels.
-        agreement: comparison of the judge with human labels, in sentences.
         mix: shares of the grades, best first.
         shades: colour class of each segment.
         sections: tables, which are folded.
@@ -210,7 +210,6 @@ class GoldenSectionPart(ReportPart):
     answer: str
     step: NextStep | None
     headline: str
-    agreement: tuple[str, ...]
     mix: tuple[BarSegment, ...]
     shades: Mapping[str, str]
     sections: tuple[Section, ...]
@@ -232,7 +231,7 @@ class GoldenSection(ReportSection):
             parts.append(chain(_pools(pools) if pools else (), _languages(languages_of(facts.run)), _cost(facts.costs)))
         if facts.people.document is not None:
             document = facts.people.document
-            parts.append(iter((document.scores, *document.sections)))
+            parts.append(iter((replace(document.scores, title="Is the judge valid?"), *document.sections)))
         found = tuple(chain.from_iterable(parts))
         if not found:
             return None
@@ -245,7 +244,6 @@ class GoldenSection(ReportSection):
             answer=_usable(facts.people),
             step=people.step,
             headline=_headline(labels, relevant) if labels and relevant is not None else "",
-            agreement=facts.people.said,
             mix=mix,
             shades=shades,
             sections=found,

@@ -28,9 +28,9 @@ from raggs.evaluation.layout import lay_out
 from raggs.evaluation.messages import KNOBS, LOSSES, verdict_word
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
+from raggs.metrics.names import glossary
 from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
-from raggs.metrics.names import glossary
 from raggs.reporting.page import compact
 from raggs.sweeps.models import SweepReport
 
