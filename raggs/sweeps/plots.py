@@ -88,7 +88,7 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
     measure, ordered = report.quality[0], best_first(report)
     folded, quality, names = fold_similar_systems(report, ordered), _quality(measure), system_names(report)
     first = {names[row.name]: row.name for row in reversed(ordered)}  # equal systems are one point
-    if report.choice.winner is not None:
+    if report.choice.winner in names:
         first[names[report.choice.winner]] = report.choice.winner
     kept = {*(row.name for row in ordered if row.name not in folded), report.choice.winner}
     rows = [row for row in ordered if row.name in kept and row.name == first[names[row.name]]]

@@ -87,18 +87,18 @@ def test_texts_as_they_stand_lose_what_hygiene_saves(tmp_path: Path) -> None:
 
 def test_the_verdict_says_who_fails_by_what(measured: DiagnosisResult) -> None:
     assert measured.passed is False
-    told = r"wordllama fails: initials_form costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First fuse .*"
+    told = r'wordllama fails: "initials only" costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First fuse .*'
     assert re.fullmatch(told, measured.verdict)
     figure = kind_of("names").key_figure(measured.found)
-    assert figure is not None and "initials_form (wordllama, en)" in figure.label and float(figure.value) < -20
+    assert figure is not None and '"initials only" (wordllama, en)' in figure.label and float(figure.value) < -20
 
 
 def test_files_hold_tables_and_a_figure_a_language(measured: DiagnosisResult) -> None:
     names = [path.name for path in measured.files]
     assert names == ["names.json", "names.md", "names-en.svg", "names-fr.svg"]
     text = (measured.folder / "names.md").read_text()
-    assert "edit_distance_near_miss" in text and "-100.0 [-100.0, -100.0]" in text
-    assert "| perturber | wordllama, en | wordllama, fr |" in text
+    assert "similar names" in text and "-100.0 [-100.0, -100.0]" in text
+    assert "| change of the names | wordllama, en | wordllama, fr |" in text
     figure = (measured.folder / "names-fr.svg").read_text()
     assert "gibberish_name" in figure and "voyage-3.5, published" in figure
     assert found_in(measured.report) == measured.found

@@ -109,8 +109,9 @@ def test_a_lead_by_the_order_of_ties_is_lost_by_expectation_and_labels_leak(gold
     assert part.favours == 1
     assert all((leak.up, leak.down) == (QUESTIONS, 0) and leak.p < 0.01 for leak in part.leaks)
     assert re.fullmatch(
-        r"In bf16, scores of tied depend on the order of ties: mrr@10 varies by 90\.00 points, and 1 pair of systems "
-        r"changes places; ties in the run files leak labels: relevant passages come first\. "
+        r"In bf16 \(16-bit numbers\), scores of tied depend on the order of ties: mrr@10 varies by "
+        r"90\.00 points, and 1 pair of systems changes places; ties in the run files "
+        r"leak labels: relevant passages come first\. "
         r"First report .*\.",
         part.verdict,
     ), part.verdict

@@ -30,12 +30,21 @@ def test_changes_have_signs_and_a_mark_at_zero() -> None:
     assert ">+0.500 [+0.400, +0.600]<" in svg and ">+0.300<" in svg
 
 
-def test_the_zero_line_crosses_no_text_of_a_row() -> None:
+def test_no_line_crosses_a_name_or_a_value() -> None:
     svg = forest("T", [ForestRow("a", -0.3, -0.5, 0.02), ForestRow("b", -0.2, -0.4, 0.03)], "told", changes=True)
-    pieces = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" class="axis"', svg)
-    values = re.findall(r'y="([\d.]+)" class="halo" text-anchor="end"', svg)
-    assert len(values) == 2 and len(pieces) == 2
-    assert not any(float(top) < float(y) - 5 < float(foot) for _, foot, top in pieces for y in values)
+    lines = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" class="(?:axis|grid)"', svg)
+    values = re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="end">(-0[^<]+)<', svg)
+    names = re.findall(r'y="([\d.]+)">[ab]<', svg)
+    assert len(values) == len(names) == 2 and len(lines) > 2
+    left = min(float(x) - text_width(words) for x, words in values)
+    assert all(float(x) < left for x, _, _ in lines)
+    assert not any(float(top) < float(y) < float(foot) for _, foot, top in lines for y in names)
+
+
+def test_a_row_that_excludes_zero_but_is_not_significant_is_explained() -> None:
+    row = ForestRow("a", 0.3, 0.1, 0.5, clear=False)
+    assert "correction" in forest("T", [row], "told", changes=True)
+    assert "correction" not in forest("T", [ForestRow("a", 0.3, -0.1, 0.5, clear=False)], "told", changes=True)
 
 
 def test_one_row_alone_can_be_drawn() -> None:

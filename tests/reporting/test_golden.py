@@ -18,6 +18,7 @@ from raggs.reporting.surveying import labels_of
 from raggs.runs.manifests.models import RunManifest, utc_now
 from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
+from raggs.stats.judge_agreement import JudgeValidity
 
 FOUND = {"q1": {"a": "bd", "b": "b", "c": "d"}, "q2": {"a": "d", "e": "bd"}}  # by whom: bm25, dense
 GRADES = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"a": 2, "e": 3}}
@@ -97,8 +98,18 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
     titles = [section.title for section in part.sections]
     assert titles == ["Label mix", "Pools", "Contributions of retrievers", "Overlap", "Is the judge valid?"]
     assert part.headline == "2 queries with 2 labels each on average; 40% of labels are relevant (4 or 5)."
-    assert (part.answer, part.step is not None) == ("", True), "without a comparison, the step is to label passages"
+    assert part.answer == ""
     assert "1 query without a relevant passage: their recall is always 0" in " ".join(part.sections[0].sentences)
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "said"),
+    [("yes", None, "You can use"), ("no", None, "Do not use"), ("not yet", 18, "about 18 more human labels needed")],
+)
+def test_the_answer_comes_first(run: OpenedRun, answer: str, more: int | None, said: str) -> None:
+    people = JudgeValidation(trust=(JudgeValidity("comparing systems", answer, "", more),))
+    part = GoldenSection().data(replace(facts(), golden=open_golden(run.folder), run=run, people=people))
+    assert part is not None and said in part.answer
 
 
 def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:

@@ -56,14 +56,14 @@ def test_whoever_fails_is_named_with_what_over_languages():
         subject("b", "en", initials_form=(-25, -15)),
     ]
     assert is_passed(subjects) is False
-    told = "gibberish_name leaves 70% (en) of the name margin and initials_form costs 35% (en) and 30% (fr) of the name"
-    assert verdict(subjects, 50, 20) == f"a fails: {told} margin. {ADVICE['embedder']}."
+    told = '"names as random codes" leaves 70% (en) of the name margin and "initials only" costs 35% (en) and 30% (fr)'
+    assert verdict(subjects, 50, 20) == f"a fails: {told} of the name margin. {ADVICE['embedder']}."
 
 
 def test_doubt_names_its_perturber():
     subjects = [subject("a", "en", gibberish_name=(-80, -60)), subject("b", "fr", initials_form=(-25, -15))]
     assert is_passed(subjects) is None
-    assert "b under initials_form (fr) cannot be distinguished from the limit" in verdict(subjects, 50, 20)
+    assert "b under initials only (fr) cannot be distinguished from the limit" in verdict(subjects, 50, 20)
 
 
 def test_who_tells_nobody_apart_fails_whatever_the_changes():
