@@ -268,7 +268,7 @@ class Recommendation(ReportPart):
     headline: str
     answer: Answer = Field(description="verdict on the best other system, or on the choice of a sweep")
     said: tuple[str, ...] = Field(description="reasons, with all figures")
-    joined: str = Field("", description="what the recommendation of a sweep means for that of the evaluation")
+    joined: str = Field("", description="comparison of a sweep's choice with the recommended system")
     needed: int | None = Field(None, description="queries needed for a conclusive result, if it is inconclusive")
 
     @property

@@ -200,7 +200,7 @@ class GoldenSectionPart(ReportPart):
 
     Attributes:
         answer: whether the labels can be used; empty if the judge was not compared with human labels.
-        step: what to do about it; None if there is nothing to do.
+        step: command that improves this; None if there is none.
         headline: size of the set, and how rare relevant passages are; empty without labels.
         mix: shares of the grades, best first.
         shades: colour class of each segment.
