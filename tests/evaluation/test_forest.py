@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from importlib.resources import files
 
 from raggs.base.text import text_width
-from raggs.evaluation.svg import WIDTH, ForestRow, forest, style
+from raggs.evaluation.svg import MAX_LINES, WIDTH, ChartAxis, Curve, ForestRow, chart, forest, style
 
 ROWS = [ForestRow("a", 0.5, 0.4, 0.6), ForestRow("b", 0.3, None, None, clear=False)]
 
@@ -45,6 +45,17 @@ def test_a_row_that_excludes_zero_but_is_not_significant_is_explained() -> None:
     row = ForestRow("a", 0.3, 0.1, 0.5, clear=False)
     assert "correction" in forest("T", [row], "told", changes=True)
     assert "correction" not in forest("T", [ForestRow("a", 0.3, -0.1, 0.5, clear=False)], "told", changes=True)
+
+
+def test_a_series_keeps_its_mark_in_every_chart() -> None:
+    axes, line = (ChartAxis("k"), ChartAxis("y")), Curve(("b",), ((1.0, 0.1), (2.0, 0.2)), mark=3)
+    other, grey = Curve(("a",), ((1.0, 0.3), (2.0, 0.3)), mark=0), Curve(("c",), ((1.0, 0.5),), mark=MAX_LINES)
+    for lines in ([line], [other, line], [grey, line]):
+        found = kinds(chart("T", axes, lines=lines))
+        assert "series s3" in found and "series s1" not in found
+        assert ("rest" in found) == (grey in lines)
+    merged = chart("T", axes, lines=[other, Curve(("d",), other.points, mark=2)])
+    assert "a = d" in merged and "series s2" not in merged
 
 
 def test_one_row_alone_can_be_drawn() -> None:

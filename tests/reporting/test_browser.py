@@ -170,7 +170,9 @@ def test_keys_move_between_queries_and_do_nothing_in_a_field(browser: Any, page:
     assert found.locator("#questions-find").input_value() == "jk?"
     found.locator("#questions-find").fill("")
     found.locator("#questions-table [role=region]").focus()
-    window.press("ArrowDown", "j", "ArrowUp", "j", "Enter")
+    window.press("ArrowDown", "j", "ArrowUp", "j")
+    window.told("nav a[aria-current]", "Queries")
+    window.press("Enter")
     window.told("#questions-id", ids[1])
     window.press("j")
     window.told("#questions-id", ids[2])
@@ -237,6 +239,24 @@ def test_a_link_is_copied_or_selected(browser: Any, page: Path) -> None:
     found.get_by_role("button", name="Copy link").click()
     window.told("#questions-copied", "Copy the selected link.")
     assert found.evaluate("getSelection().toString()") == found.evaluate("window.kept")
+    window.context.close()
+
+
+def test_a_hash_is_copied_whole_and_selected_without_a_clipboard(browser: Any, page: Path) -> None:
+    window = Window(browser, page.as_uri(), offline=True)
+    found = window.page
+    whole = found.locator("#provenance [data-copy]").first.get_attribute("data-copy")
+    assert whole is not None and len(whole) >= 32
+    copy = found.locator("#provenance [data-copy] + .copy").first
+    found.evaluate("void (navigator.clipboard.writeText = async (text) => { window.kept = text; })")
+    copy.click()
+    found.wait_for_function("window.kept")
+    assert found.evaluate("window.kept") == whole
+    found.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')))")
+    copy.click()
+    found.wait_for_function("getSelection().toString()")
+    assert found.evaluate("getSelection().toString()") == whole
+    assert window.unharmed(), window.complaints
     window.context.close()
 
 

@@ -161,6 +161,33 @@ def test_the_decision_on_a_sweep_says_the_same_as_the_sweep(shares, inconclusive
     assert ("for now" in told) == ("for now" in found.headline) == inconclusive
 
 
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        (0.0, "The sweep agrees: its best of 2 configurations has the score of poor."),
+        (
+            0.002,
+            "In the sweep of 2 configurations, s leads poor (there t): about the same score (+0.002). It is chosen",
+        ),
+        (0.2, "In the sweep of 2 configurations, s leads poor (there t): score (+0.200). It is chosen in only 60% of"),
+    ],
+)
+def test_a_sweep_is_joined_with_the_system_that_the_evaluation_keeps(above: float, said: str) -> None:
+    report = with_comparisons(comparison(verdict="worse", difference=-0.1))
+    measure = report.measures[0]
+    kept = next(each.scores[measure] for each in report.systems if each.name == "poor")
+    rows = tuple(
+        SystemRow(name=name, levels={}, fingerprint=name, file=name, k=10, questions=3, scores={measure: score})
+        for name, score in (("s", kept.model_copy(update={"mean": (kept.mean or 0) + above})), ("t", kept))
+    )
+    sweep = SweepReport.model_construct(
+        name="a", questions=3, quality=(measure,), systems=rows, confidence=0.95, cutoffs=(2,), baseline="t",
+        golden=report.golden, choice=ChoicePart(winner="s", tied=("s",), sentence="."), front=("s",),
+        wins=(WinPart(system="s", share=0.6), WinPart(system="t", share=0.4)),
+    )  # fmt: skip
+    assert box(facts(report, sweeps=(sweep,))).sweeps[0].joined.startswith(said)
+
+
 def test_one_system_is_compared_with_nothing():
     found = box(facts(reported(systems=SYSTEMS[:1])))
     assert found.systems.answer == "nothing to compare"
