@@ -439,11 +439,10 @@ def chart(
         other: meaning of points without a label. If it is given, points with a label (at most `MAX_LINES`) get a
             marker each, and a legend with their tips.
     """
-    drawing, marked = Drawing(title), _marked(lines)
-    lines = [line for _, line in marked]
+    drawing, marked = Drawing(title), _numbered_lines(lines)
+    lines, shown = [line for _, line in marked], [(mark, line) for mark, line in marked if mark < MAX_LINES]
     places = [place for line in lines for place in line.points] + [(each.x, each.y) for each in points]
     ends = [end for line in lines for span in line.spans if span for end in span]
-    shown = [(mark, line) for mark, line in marked if mark < MAX_LINES]
     at_end = len(lines) == len(shown) > 0 and not points
     at_end = at_end and all(text_width(line.name) <= MAX_END_LABEL for line in lines)
     top = drawing.notes([axes[1].title], drawing.top + 2) - 4
@@ -471,7 +470,7 @@ def chart(
     return drawing.svg()
 
 
-def _marked(lines: Iterable[Curve]) -> list[tuple[int, Curve]]:
+def _numbered_lines(lines: Iterable[Curve]) -> list[tuple[int, Curve]]:
     """Return the lines by their marks, those with equal points as one, with the mark of the first."""
     found: dict[object, Curve] = {}
     for line in lines:
@@ -703,8 +702,8 @@ def forest(
         y += LINE
     y = drawing.notes([told], y) + 3
     y = drawing.legend(_row_key(drawing, rows, key), y)
-    unsure = any(not row.clear and not row.failed and _excludes_zero(row) for row in rows)
-    drawing.notes([*([NOT_SIGNIFICANT] if changes and key is KINDS and unsure else []), *notes], y)
+    unsure = changes and key is KINDS and any(row.kind == "unclear" and _excludes_zero(row) for row in rows)
+    drawing.notes([*[NOT_SIGNIFICANT] * unsure, *notes], y)
     return drawing.svg()
 
 

@@ -380,13 +380,15 @@ def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
         headline = f"use {names[chosen]}{itself}{'' if sure else ' for now'}{often}."
     else:
         headline = f"no single best configuration; {names[chosen]}{itself} leads{often}."
-    joined = "" if report is None else _joined(sweep, report, "" if share is None else f"{share:.0%} of resamples")
+    joined = (
+        "" if report is None else _sweep_comparison(sweep, report, "" if share is None else f"{share:.0%} of resamples")
+    )
     return Recommendation(
         headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said, joined=joined
     )
 
 
-def _joined(sweep: SweepReport, report: EvalReport, often: str) -> str:
+def _sweep_comparison(sweep: SweepReport, report: EvalReport, often: str) -> str:
     """Return how the choice of a sweep compares with the system that the evaluation recommends, or, if the sweep has no
     system with that score, with the next best one. Empty if they cannot be compared.
     """
