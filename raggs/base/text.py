@@ -190,7 +190,7 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-WRAP_WIDTHS = range(55, 121)  # characters; the longest line of a text that was wrapped by an editor or a program
+WRAP_WIDTHS = range(55, 161)  # characters; the longest line of a text that was wrapped by an editor or a program
 FULL_LINE = 0.8  # of that width, which a line and the first word of the next one exceed
 FEW_BREAKS = 3
 WRAPPED_SHARE = 0.8  # of the breaks between lines of prose that follow full lines

@@ -148,7 +148,7 @@ def test_own_labels_are_filtered_and_opened_again(browser: Any, tmp_path: Path) 
         ada.press("Enter", "2", "3")
         ada.saved()
         ada.view("My labels", ".label")
-        assert ada.listed() == {"j", "↓", "k", "↑", "Enter", "/", "h", "v", "V", "?"}
+        assert ada.listed() == {"j", "↓", "k", "↑", "Enter", "/", "v", "V", "?"}
         sync_api.expect(ada.page.locator(".label .grade")).to_have_text(["3", "2", "4"])
         ada.press("/")
         ada.page.keyboard.type("exception")

@@ -330,7 +330,7 @@ def test_who_may_still_be_asked_sees_nothing(browser: Any, tmp_path: Path) -> No
         ada.press("1")
         ada.saved()
         bo.page.get_by_role("button", name="Decide").click()
-        sync_api.expect(bo.page.locator("#view")).to_contain_text("1 more waits")
+        sync_api.expect(bo.page.locator("#view")).to_contain_text("1 more disputed passage is hidden from you")
         assert "litellm" not in bo.page.inner_text("#view")
         ada.page.get_by_role("button", name="Decide").click()
         sync_api.expect(ada.page.locator("#view")).to_contain_text("litellm")

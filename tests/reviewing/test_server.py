@@ -48,6 +48,16 @@ def said(folder: Path) -> list[Any]:
     return list(ReviewStore(folder / "reviews").read())
 
 
+def test_a_dispute_that_is_shown_stays_first(client: TestClient) -> None:
+    items = [each["item"] for each in client.post("/api/next", json=ME).json()["ahead"]]
+    for who, grade in (("ada", 1), ("bo", 5)):
+        for item in items:
+            client.post("/api/grade", json={"who": who, "tab": "t", "item": item, "grade": grade, "note": ""})
+    for item in items:
+        found = client.post("/api/differences", json={**ME, "shown": item}).json()
+        assert (found["first"]["view"]["item"], found["people"]) == (item, len(items))
+
+
 def test_a_grade_goes_to_the_disk(client: TestClient, tmp_path: Path) -> None:
     body = {**ME, "item": item_of(client), "grade": 4, "note": "so it is", "seconds": 2.5}
     answer = client.post("/api/grade", json=body)

@@ -19,6 +19,7 @@ export async function decide(at) {
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: () => save(note.value) });
   let wanted = kept("kind", "all"), busy = false, timer = 0;
   const state = el("p", { className: "soft", role: "status" }); // how the passages are sorted
+  const hidden = el("p", { className: "soft" }); // disputes that the annotator may not see yet
   const effect = el("p", { className: "soft" }); // of a decision on the comparison of systems
   const choice = () => ({ ...at.me(), wanted, later });
   let found = await at.post("/api/differences", choice());
@@ -37,14 +38,17 @@ export async function decide(at) {
     sorted();
     at.box.replaceChildren(
       kinds(),
-      state,
+      state, hidden,
       ...(first ? [el("h1", { textContent: first.view.question, dir: "auto" }), beside(first)] : [heading(), tools()]));
     window.scrollTo(0, 0);
   }
 
   function sorted() {
     const first = found.first;
-    state.textContent = [first ? said.sorted(found) : "", found.waiting ? said.waitingFor(found.waiting) : ""].filter(Boolean).join(" ");
+    state.textContent = first ? said.sorted(found) : "";
+    state.hidden = !first;
+    hidden.textContent = found.waiting ? said.waitingFor(found.waiting) : "";
+    hidden.hidden = !found.waiting;
     effect.textContent = first?.why ? said.moves(first.why) : "";
     effect.hidden = !effect.textContent;
     clearTimeout(timer);

@@ -8,6 +8,7 @@ import { WORDS } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const DOUBLE = 250; // milliseconds: the same grade again within this time is a double press
+const UNMARKED = ["own", "agree"]; // views without words to highlight
 const SITTING = 20; // passages to grade in a row, where neither a plan nor a sample limits them
 const IDLE = 30 * 60_000; // milliseconds without a key or click, after which the page asks for the name again
 const TRAIL = 500; // passages that Back can show without the server
@@ -435,7 +436,7 @@ const KEYS = { 0: () => give(null), n: noting, u: undo, s: skip, m: model, h: ma
 
 function help() {
   const { keys } = words();
-  keysDialog([...(keys[page.view] || []), ...keys.all].filter(([key]) => key !== "m" || page.about.reveal));
+  keysDialog([...(keys[page.view] || []), ...keys.all].filter(([key]) => (key === "m" ? page.about.reveal : key !== "h" || !UNMARKED.includes(page.view))));
 }
 
 function stale(event) {

@@ -11,7 +11,7 @@ const table = (caption, head, rows, shade = () => "") =>
   el("div", { className: "wide", tabIndex: 0, role: "region", ariaLabel: caption },
     el("table", {},
       el("caption", { textContent: caption }),
-      el("thead", {}, el("tr", {}, ...head.map((cell) => el("th", { scope: "col", textContent: cell })))),
+      el("thead", {}, el("tr", {}, ...head.map((cell, place) => el("th", { scope: "col", textContent: cell, className: place ? shade(null, place - 1) : "" })))),
       el("tbody", {}, ...rows.map((row, line) => el("tr", {}, ...row.map((cell, place) => el(place ? "td" : "th", { textContent: cell ?? "–", ...(place ? { className: shade(line, place - 1) } : { scope: "row" }) })))))));
 
 // The coefficient in words, and how many shared passages its interval needs.
@@ -27,7 +27,7 @@ function inWords(said, figure) {
 // Cells with the same grade are blue and others orange; the more passages, the stronger.
 function shade(counts) {
   const most = Math.max(1, ...counts.flat());
-  return (row, column) => (counts[row][column] ? `${row === column ? "same" : "other"}${Math.ceil((3 * counts[row][column]) / most)}` : "zero");
+  return (row, column) => (row === null ? "" : counts[row][column] ? `${row === column ? "same" : "other"}${Math.ceil((3 * counts[row][column]) / most)}` : "zero");
 }
 
 // The shares of equal and differing grades in words, for readers who do not see the colours.
@@ -49,11 +49,16 @@ async function agree(at) {
   const range = (figure) => (figure.low === null ? "–" : `${figure.low.toFixed(2)} … ${figure.high.toFixed(2)}`);
   const columns = [(each) => each.who, (each) => each.graded, (each) => each.unsure || null, (each) => each.mean, (each) => each.lenient, (each) => each.again || null, (each) => share(each), (each) => each.drift];
   const share = (person) => (person.again ? `${person.same} / ${person.again}` : null);
+  // The words of a single pair are those of the sentence above the table.
+  const pairs = (rows) => {
+    const several = rows.length > 1, cells = rows.map((pair) => [`${pair.one} · ${pair.other}`, ...(several ? [inWords(said, pair.kappa)] : []), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]);
+    return table(said.pairs, said.pairColumns.filter((_, place) => several || place !== 1), cells, (_, column) => (several && !column ? "words" : ""));
+  };
   at.box.replaceChildren(
     el("h1", { textContent: said.agree }),
     ...(found.pairs.length ? [
       el("p", {}, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) }), found.alpha.value === null ? "" : ` ${said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases)}`),
-      table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, inWords(said, pair.kappa), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]), (_, column) => (column ? "" : "words")),
+      pairs(found.pairs),
       found.pairs.some((pair) => pair.kappa.value !== null) ? el("p", { className: "soft", textContent: said.kappa }) : "",
       el("div", { className: "matrices" }, ...found.pairs.slice(0, 10).map((pair) => el("div", {}, table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)), el("p", { className: "soft", textContent: counted(said, pair.table) })))),
       el("p", { className: "soft", textContent: said.colours }),
