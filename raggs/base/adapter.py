@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -270,10 +270,12 @@ class UserFunction:
     Args:
         target: ``module:function``.
         folder: folder that is searched for the module first.
+        methods: names of methods. If the target is an object with one of them, the first one is the function.
     """
 
-    def __init__(self, target: str, folder: Path) -> None:
+    def __init__(self, target: str, folder: Path, methods: Sequence[str] = ()) -> None:
         self.target = target
+        self._methods = methods
         self._module, _, self._name = target.partition(":")
         self._folder = str(folder.resolve())
 
@@ -289,6 +291,15 @@ class UserFunction:
             return {"source": content, "package": None}
         packages = packages_distributions().get(self._module.partition(".")[0], [])
         return {"source": content, "package": [f"{name} {installed(name)}" for name in sorted(set(packages))]}
+
+    @property
+    def is_method(self) -> bool:
+        """Whether the function is one of `methods` of an object.
+
+        Raises:
+            ConfigError: the module cannot be imported, or has no such function.
+        """
+        return inspect.ismethod(self._function) and self._function.__name__ in self._methods
 
     def load(self) -> Callable[..., object]:
         """Return the function.
@@ -359,6 +370,8 @@ class UserFunction:
         found: object = module
         for step in self._name.split("."):
             found = getattr(found, step, None)
+        if not inspect.isroutine(found) and not isinstance(found, type):
+            found = next((method for name in self._methods if callable(method := getattr(found, name, None))), found)
         if not callable(found):
             names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
             known = ", ".join(names) or "none"

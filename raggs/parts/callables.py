@@ -5,6 +5,10 @@ Retriever:
     def search(query: str, k: int) -> list[tuple[str, float]]: ...   # passage ids with scores, higher is better
     def search(query: str, k: int) -> list[str]: ...                 # or only ids, best first
 
+An object with a method `invoke(query)` (LangChain) or `retrieve(query)` (LlamaIndex) is a retriever, too. The first k
+documents that it returns count. The passage of a document is found by `id_key` in its metadata. Without `id_key`, it is
+found by `doc_id` in its metadata, by its id, or by its text, whichever the corpus contains first.
+
 Reranker, which may be a coroutine function; its results are not cached:
 
     def rerank(query: str, passages: list[str]) -> list[float]: ...   # one score per passage, higher is better
@@ -34,6 +38,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from numbers import Real
@@ -47,10 +52,11 @@ from raggs.base.arrays import unit_rows
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.base.errors import DataError, ProviderError
 from raggs.base.hashing import hash_bytes
-from raggs.base.settings import Causes
+from raggs.base.settings import AddedLater, Causes
 from raggs.base.text import fold_quotes, plural, shorten
 from raggs.parts.chunkers import Chunker, ChunkerConfig, Document, TextRange
 from raggs.parts.embedders import Embedder, EmbedderConfig
+from raggs.parts.indexes.passages import PassageStore, TextIds
 from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
@@ -62,11 +68,22 @@ if TYPE_CHECKING:
 RESULT_REMEDY = "return doc_ids of the corpus, best first, or pairs of doc_id and score"
 
 
+FRAMEWORK_METHODS = ("invoke", "retrieve")  # methods of retrievers of LangChain and LlamaIndex, called with the query
+FRAMEWORK_REMEDY = "set id_key to the metadata key with the passage id, or retrieve from the same passages"
+
+
 class PythonRetriever(Retriever):
-    """Your Python function search(query, k), which returns doc_ids, or pairs of doc_id and score."""
+    """Your Python function search(query, k), which returns doc_ids, or pairs of doc_id and score; or a retriever of
+    LangChain or LlamaIndex.
+    """
 
     class Config(RetrieverConfig, CallableConfig):
         type: Literal["python"] = "python"
+        id_key: AddedLater[str | None] = Field(
+            None,
+            description="metadata key with the passage id, for retrievers of LangChain and LlamaIndex; null: doc_id in "
+            "the metadata, the document's id, or its text",
+        )
 
     config: Config
 
@@ -79,12 +96,20 @@ class PythonRetriever(Retriever):
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         for query in queries:
             about = f"query {query.qid} ({shorten(query.rewrite, 40)!r})"
-            found = self._function(about, query.rewrite, self.config.k)
+            if self._function.is_method:
+                found = self._function(about, query.rewrite)
+            else:
+                found = self._function(about, query.rewrite, self.config.k)
             yield self._hits(found, about)
 
     @cached_property
     def _function(self) -> UserFunction:
-        return UserFunction(self.config.callable, self.config.folder)
+        return UserFunction(self.config.callable, self.config.folder, FRAMEWORK_METHODS)
+
+    @cached_property
+    def _texts(self) -> TextIds | None:
+        """The ids of passages by text; None if the passages are on a server."""
+        return TextIds(self.context.passages) if isinstance(self.context.passages, PassageStore) else None
 
     def _hits(self, found: object, about: str) -> list[Hit]:
         """Check and return the hits of the function.
@@ -106,18 +131,65 @@ class PythonRetriever(Retriever):
     def _hit(self, each: object, rank: int, about: str) -> Hit:
         if isinstance(each, str):
             return Hit(each, 1 / rank)
-        doc_id, score = each if isinstance(each, Sequence) and len(each) == 2 else (None, None)
-        if not isinstance(doc_id, str) or not isinstance(score, Real):
+        if (document := _document(each)) is not None:
+            given = document.score
+            score = 1 / rank if given is None or not math.isfinite(given) else given
+            return Hit(self._passage_of(document, about), score)
+        doc_id, number = each if isinstance(each, Sequence) and len(each) == 2 else (None, None)
+        if not isinstance(doc_id, str) or not isinstance(number, Real):
             raise self._wrong(
                 f"returned {shorten(repr(each), 60)} for {about}, which is neither a doc_id nor a pair of"
                 " doc_id and score"
             )
-        if not math.isfinite(score):
-            raise self._wrong(f"returned score {score} of {doc_id!r} for {about}")
-        return Hit(doc_id, float(score))
+        if not math.isfinite(number):
+            raise self._wrong(f"returned score {number} of {doc_id!r} for {about}")
+        return Hit(doc_id, float(number))
+
+    def _passage_of(self, document: _FrameworkDocument, about: str) -> str:
+        """Return the id of the document's passage.
+
+        Raises:
+            DataError: no passage of the corpus has the document's id or text.
+        """
+        key = self.config.id_key
+        named = [document.metadata.get(key)] if key is not None else [document.metadata.get("doc_id"), *document.ids]
+        ids = [each for each in named if isinstance(each, str) and each]
+        known = self.context.passages.known(ids)
+        if (found := next((each for each in ids if each in known), None)) is not None:
+            return found
+        if key is None and self._texts is not None and (by_text := self._texts.find([document.text])[0]) is not None:
+            return by_text
+        shown = f"metadata {key} {ids[0] if ids else None!r}" if key is not None else f"id {', '.join(ids) or None!r}"
+        raise DataError(
+            f"{self.config.callable} returned a document for {about} that is not in the corpus: {shown}, "
+            f"text {shorten(document.text, 40)!r}",
+            remedy=FRAMEWORK_REMEDY,
+        )
 
     def _wrong(self, problem: str) -> DataError:
         return DataError(f"{self.config.callable} {problem}", remedy=RESULT_REMEDY)
+
+
+@dataclass(frozen=True)
+class _FrameworkDocument:
+    """A document of LangChain, or a node of LlamaIndex. `score` is None if the framework gives none."""
+
+    ids: tuple[object, ...]
+    text: str
+    metadata: Mapping[str, object]
+    score: float | None
+
+
+def _document(found: object) -> _FrameworkDocument | None:
+    """Return the document of a framework, or None if `found` is none."""
+    node = getattr(found, "node", found)
+    text = getattr(node, "page_content", None) or getattr(node, "text", None)
+    metadata = getattr(node, "metadata", None)
+    if not isinstance(text, str) or not isinstance(metadata, Mapping):
+        return None
+    score = getattr(found, "score", None)
+    ids = tuple(getattr(node, name, None) for name in ("id", "id_", "node_id"))
+    return _FrameworkDocument(ids, text, metadata, float(score) if isinstance(score, Real) else None)
 
 
 UNORDERED = (str, bytes, Mapping, Set)

@@ -408,3 +408,28 @@ def _faults(path: Path) -> Iterator[None]:
         raise  # the caller used a closed store or another thread
     except (sqlite3.Error, ValueError) as error:
         raise (no_handles(path) if lacks_handles() else _damaged(path, str(error))) from error
+
+
+class TextIds:
+    """The ids of passages by their text, for systems that return texts instead of ids of the corpus.
+
+    A text matches the text of a passage, or its title and text, if both are equal apart from white space. If several
+    passages have the same text, the first one in the corpus is found.
+
+    Args:
+        passages: the corpus, read once. Memory: about 150 bytes per passage.
+    """
+
+    def __init__(self, passages: PassageStore) -> None:
+        self._ids: dict[bytes, str] = {}
+        for passage in passages:
+            for text in (passage.text, passage.raw, passage.content):
+                self._ids.setdefault(_text_key(text), passage.doc_id)
+
+    def find(self, texts: Iterable[str]) -> list[str | None]:
+        """Return the id of each text, or None if no passage has this text."""
+        return [self._ids.get(_text_key(text)) for text in texts]
+
+
+def _text_key(text: str) -> bytes:
+    return hashlib.blake2b(" ".join(text.split()).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -6,6 +6,7 @@ A retriever takes embedded queries and returns the best k passages for each quer
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -179,6 +180,12 @@ class Retriever(Adapter, ABC):
             DataError: a score is NaN, or a query's vector does not fit the index.
         """
 
+    def latency_ms(self, query: EmbedRecord) -> float:
+        """Return the milliseconds of one search, without results that the retriever has cached."""
+        began = time.perf_counter()
+        list(self.search([query]))
+        return 1000 * (time.perf_counter() - began)
+
     def close(self) -> None:
         """Close open resources. May be called twice."""
         return
@@ -192,6 +199,7 @@ REGISTRY: Registry[Retriever] = Registry(
         "bm25": "raggs.parts.retrievers.bm25:Bm25Retriever",
         "dense": "raggs.parts.retrievers.dense:DenseRetriever",
         "elasticsearch": "raggs.parts.retrievers.elasticsearch:ElasticsearchRetriever",
+        "http": "raggs.parts.retrievers.http:HttpRetriever",
         "python": "raggs.parts.callables:PythonRetriever",
         "reranked": "raggs.parts.retrievers.reranked:RerankedRetriever",
         "runfile": "raggs.parts.retrievers.runfile:RunFileRetriever",

@@ -8,6 +8,7 @@ of the language models limit the number of parallel calls.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -96,6 +97,13 @@ class RerankedRetriever(Retriever):
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         candidates = [self._candidates(hits) for hits in self._inner.search(queries)]
         yield from self.context.loop().run(self._all(queries, candidates))
+
+    def latency_ms(self, query: EmbedRecord) -> float:
+        hits = list(self._inner.search([query]))
+        ms = self._inner.latency_ms(query)
+        began = time.perf_counter()
+        self.context.loop().run(self._all([query], [self._candidates(each) for each in hits]))
+        return ms + 1000 * (time.perf_counter() - began)
 
     @cached_property
     def _inner(self) -> Retriever:

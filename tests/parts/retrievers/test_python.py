@@ -103,3 +103,82 @@ def test_of_an_installed_package_the_version_counts(context, tmp_path):
     causes = PythonRetriever(PythonRetriever.Config(callable="rapidfuzz.fuzz:ratio", folder=tmp_path), context).causes()
     assert causes["source"]
     assert causes["package"][0].split()[0].lower() == "rapidfuzz"
+
+
+FRAMEWORKS = """
+class Document:
+    def __init__(self, text, metadata=None, id=None):
+        self.page_content, self.metadata, self.id = text, metadata or {}, id
+
+class Node:
+    def __init__(self, text, metadata=None, id_="node-1"):
+        self.text, self.metadata, self.id_ = text, metadata or {}, id_
+
+class NodeWithScore:
+    def __init__(self, node, score=None):
+        self.node, self.score = node, score
+
+class Chain:
+    def __init__(self, documents):
+        self.documents = documents
+    def invoke(self, query):
+        return self.documents
+
+class Index:
+    def __init__(self, nodes):
+        self.nodes = nodes
+    def retrieve(self, query):
+        return self.nodes
+
+CAT = "A cat sleeps on  the mat\\nfor most of the day."
+by_key = Chain([Document("x", {"source": "wing"}), Document("y", {"source": "cat"})])
+by_doc_id = Chain([Document("x", {"doc_id": "plate"}, "other")])
+by_id = Chain([Document("x", {}, "wing")])
+by_text = Chain([Document(CAT)])
+scored = Index([NodeWithScore(Node("x", {}, "plate"), 0.0), NodeWithScore(Node(CAT), 0.25)])
+strange = Chain([Document("A dog.", {"source": "dog"}, "dog")])
+"""
+
+
+@pytest.fixture
+def framework(request, tmp_path, context):
+    module = write_module(tmp_path, request, FRAMEWORKS)
+    return lambda name, **options: PythonRetriever(
+        PythonRetriever.Config(callable=f"{module}:{name}", folder=tmp_path, **options), context
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "ids"),
+    [
+        ("by_key", {"id_key": "source"}, ["wing", "cat"]),
+        ("by_key", {"id_key": "source", "k": 1}, ["wing"]),
+        ("by_doc_id", {}, ["plate"]),
+        ("by_id", {}, ["wing"]),
+        ("by_text", {}, ["cat"]),
+        ("scored", {}, ["cat", "plate"]),
+        ("scored.retrieve", {}, ["cat", "plate"]),
+    ],
+)
+def test_retrievers_of_frameworks(framework, ask, name, options, ids):
+    (hits,) = framework(name, **options).search([ask("a cat")])
+    assert [hit.doc_id for hit in hits] == ids
+
+
+def test_scores_of_frameworks_are_used(framework, ask):
+    (hits,) = framework("scored").search([ask("a cat")])
+    assert [hit.score for hit in hits] == [0.25, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"a document for query q1 \('a cat'\) that is not in the corpus: id dog, text 'A dog\.'"),
+        ({"id_key": "source"}, r"not in the corpus: metadata source 'dog', text 'A dog\.'"),
+        ({"id_key": "page"}, r"not in the corpus: metadata page None"),
+    ],
+)
+def test_a_document_that_is_not_in_the_corpus(framework, ask, options, message):
+    with pytest.raises(DataError, match=message) as caught:
+        list(framework("strange", **options).search([ask("a cat")]))
+    assert caught.value.remedy.startswith("set id_key")

@@ -1,0 +1,265 @@
+"""A search service over HTTP: requests, answers, faults of the server, the cache, keys and latency."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.base.errors import (
+    AuthenticationError,
+    DataError,
+    NotFoundError,
+    PrerequisiteError,
+    ProviderError,
+)
+from raggs.base.secrets import mask
+from raggs.parts.retrievers.http import HttpRetriever, fill_template, value_at
+
+WORDS = {"cat": "cat", "copy": "cat", "wing": "wing", "plate": "flat plate"}
+SCORES = {"cat": 2.5, "copy": 2.5, "wing": 1.0, "plate": 0.5}
+
+
+def search(request: dict) -> object:
+    found = [name for name, word in WORDS.items() if word in request["query"]]
+    return {"results": [{"id": name, "score": SCORES[name]} for name in found][: request["k"]]}
+
+
+class SearchService:
+    """A local service. `answer` returns a JSON value, or a pair of status and body; `seen` are the requests."""
+
+    def __init__(self, answer: Callable[[dict], object] = search) -> None:
+        self.answer, self.seen = answer, []
+        self.at_once = self.most_at_once = 0
+        lock, service = threading.Lock(), self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self.reply(json.loads(body))
+
+            def do_GET(self) -> None:
+                found = dict(parse_qsl(urlsplit(self.path).query))
+                self.reply({**found, "k": int(found.get("k", 10))})
+
+            def reply(self, request: dict) -> None:
+                with lock:
+                    service.seen.append((request, dict(self.headers)))
+                    service.at_once += 1
+                    service.most_at_once = max(service.most_at_once, service.at_once)
+                try:
+                    found = service.answer(request)
+                finally:
+                    with lock:
+                        service.at_once -= 1
+                status, body, *more = found if isinstance(found, tuple) else (200, json.dumps(found))
+                raw = body if isinstance(body, bytes) else body.encode()
+                self.send_response(status)
+                for name, value in more:
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/search"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def contract_case(folder, request):
+    service = SearchService()
+    request.addfinalizer(service.server.shutdown)
+    return {"url": service.url}
+
+
+@pytest.fixture
+def service():
+    made = SearchService()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def make(service, context):
+    made = []
+
+    def retriever(**options):
+        made.append(HttpRetriever(HttpRetriever.Config(**{"url": service.url, **options}), context))
+        return made[-1]
+
+    yield retriever
+    for each in made:
+        each.close()
+
+
+def test_template_and_paths(make, service, ask):
+    service.answer = lambda _: {
+        "hits": {"hits": [{"_id": "cat", "_score": 3}, {"_source": {}, "_id": "wing", "_score": 1}]}
+    }
+    template = {"query": {"match": {"text": "{query}"}}, "size": "{k}", "note": "top {k} for {query}"}
+    ((first, second),) = make(request=template, results="$.hits.hits", id="_id", score="_score", k=7).search(
+        [ask("a {k} cat")]
+    )
+    assert (first.doc_id, first.score, second.doc_id) == ("cat", 3.0, "wing")
+    assert service.seen[0][0] == {
+        "query": {"match": {"text": "a {k} cat"}},
+        "size": 7,
+        "note": "top 7 for a {k} cat",
+    }
+
+
+def test_get_sends_parameters(make, service, ask):
+    ((first, *_),) = make(method="GET", request={"query": "{query}", "k": "{k}"}, k=3).search([ask("the wing & tail")])
+    assert first.doc_id == "wing"
+    assert service.seen[0][0] == {"query": "the wing & tail", "k": 3}
+
+
+def test_plain_ids_without_scores(make, service, ask):
+    service.answer = lambda _: ["wing", "cat"]
+    ((first, second),) = make(results="", id="", score=None).search([ask("x")])
+    assert (first.doc_id, second.doc_id) == ("wing", "cat")
+    assert first.score > second.score > 0
+
+
+def test_hits_by_text(make, service, ask):
+    service.answer = lambda _: {"results": [{"content": "A cat  sleeps on the mat for most\nof the day."}]}
+    ((hit,),) = make(text="content", score=None).search([ask("x")])
+    assert hit.doc_id == "cat"
+    assert HttpRetriever.whole_corpus(HttpRetriever.Config(url="http://localhost/s", text="content"))
+    service.answer = lambda _: {"results": [{"content": "A dog."}]}
+    with pytest.raises(DataError, match=r"no passage of the corpus has: 'A dog\.'"):
+        list(make(text="content", score=None, revision="2").search([ask("x")]))
+
+
+def test_requests_run_concurrently_up_to_the_limit(make, service, ask):
+    def slow(request):
+        time.sleep(0.05)
+        return search(request)
+
+    service.answer = slow
+    lists = list(make(concurrency=3).search([ask(f"cat {number}", f"q{number}") for number in range(9)]))
+    assert [len(each) for each in lists] == [2] * 9
+    assert 1 < service.most_at_once <= 3
+
+
+def test_results_are_cached_by_request(make, service, ask):
+    queries = [ask("a cat"), ask("a wing", "q2"), ask("a cat", "q3")]
+    before = list(make().search(queries))
+    assert len(service.seen) == 2  # equal requests are sent once
+    assert list(make().search(queries)) == before
+    assert len(service.seen) == 2
+    list(make(revision="2026-11").search(queries[:1]))
+    list(make(k=1).search(queries[:1]))
+    assert len(service.seen) == 4
+
+
+def test_latency_is_measured_by_a_new_request(make, service, ask):
+    retriever = make()
+    list(retriever.search([ask("a cat")]))
+
+    def slow(request):
+        time.sleep(0.1)
+        return search(request)
+
+    service.answer = slow
+    assert 100 <= retriever.latency_ms(ask("a cat")) < 5000
+    assert len(service.seen) == 2
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_transient_errors_are_retried(make, service, ask, status):
+    fails = iter([True, True])
+    service.answer = lambda request: (status, "busy", ("Retry-After", "0")) if next(fails, False) else search(request)
+    ((first, *_),) = make().search([ask("a cat")])
+    assert first.doc_id == "cat"
+    assert len(service.seen) == 3
+
+
+def test_results_before_an_error_are_kept(make, service, ask):
+    service.answer = lambda request: (400, "no such field") if "wing" in request["query"] else search(request)
+    queries = [ask("a cat"), ask("a wing", "q2")]
+    with pytest.raises(DataError, match=r"status 400: no such field") as caught:
+        list(make(concurrency=1).search(queries))
+    assert caught.value.remedy == "check method, request and headers"
+    service.answer = search
+    assert [len(each) for each in make().search(queries)] == [2, 1]
+    assert [request["query"] for request, _ in service.seen] == ["a cat", "a wing", "a wing"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        ((401, "who are you"), AuthenticationError, "status 401: who are you"),
+        ((404, ""), NotFoundError, "status 404: no message"),
+        ((302, "moved", ("Location", "http://127.0.0.1:1/")), PrerequisiteError, "status 302"),
+        ((200, "<html>"), DataError, "for query q1 is not JSON"),
+        ((200, "[" * 100_000), DataError, "is not JSON"),
+        ({"items": []}, DataError, r"has no list at 'results' \(it has: items\)"),
+        ({"results": [{"score": 1}]}, DataError, "has no text at 'id' in result 1"),
+        ({"results": [{"id": "cat", "score": "high"}]}, DataError, "has no finite number at 'score' in result 1"),
+        ((200, '{"results": [{"id": "cat", "score": NaN}]}'), DataError, "has no finite number"),
+        ({"results": [{"id": "dog", "score": 1}]}, DataError, "contains dog, which the corpus does not contain"),
+        ({"results": [{"id": "cat", "score": 1}] * 2}, DataError, "contains the passage 'cat' twice"),
+        ((503, "busy"), ProviderError, "status 503: busy"),
+    ],
+)
+def test_unusable_answers(make, service, ask, answer, kind, message):
+    service.answer = lambda _: answer
+    with pytest.raises(kind, match=message) as caught:
+        list(make(max_attempts=1).search([ask("a cat")]))
+    assert caught.value.remedy
+    assert caught.value.where == service.url
+
+
+def test_a_service_that_is_down_or_silent(make, service, ask):
+    service.answer = lambda request: time.sleep(0.5) or search(request)
+    with pytest.raises(ProviderError, match=r"no answer within 0.1 s"):
+        list(make(timeout_s=0.1, max_attempts=1).search([ask("a cat")]))
+    with pytest.raises(ProviderError, match="cannot be reached"):
+        list(make(url="http://127.0.0.1:9/search", max_attempts=2).search([ask("a cat")]))
+
+
+def test_the_key_is_sent_and_never_shown(make, service, ask, monkeypatch):
+    with pytest.raises(AuthenticationError, match="the environment variable SEARCHING is not set"):
+        make(api_key_env="SEARCHING").check()
+    monkeypatch.setenv("SEARCHING", "correct-horse-battery")
+    retriever = make(api_key_env="SEARCHING")
+    list(retriever.search([ask("a cat")]))
+    assert service.seen[0][1]["Authorization"] == "Bearer correct-horse-battery"
+    list(make(api_key_env="SEARCHING", api_key_header="X-Key", k=2).search([ask("a cat")]))
+    assert service.seen[1][1]["X-Key"] == "correct-horse-battery"
+    assert "correct-horse" not in mask("seen: correct-horse-battery") + repr(retriever.causes())
+
+
+def test_settings_that_cannot_work():
+    with pytest.raises(ValueError, match="all queries would have the same hits"):
+        HttpRetriever.Config(url="http://localhost/s", request={"q": "cat"})
+    with pytest.raises(ValueError, match=r"request\.filter is nested"):
+        HttpRetriever.Config(url="http://localhost/s", method="GET", request={"q": "{query}", "filter": {"a": 1}})
+    with pytest.raises(ValueError, match="http"):
+        HttpRetriever.Config(url="localhost/s")
+
+
+@given(st.text(), st.integers(1, 1000))
+def test_the_query_is_inserted_unchanged(query, k):
+    assert fill_template({"a": ["{query}", {"b": "{k}"}]}, query, k) == {"a": [query, {"b": k}]}
+
+
+def test_paths():
+    tree = {"a": [{"b.c": 1, "b": {"c": 2}}]}
+    assert value_at(tree, "a[0].b.c") == value_at(tree, "$.a.0.b.c") == 2
+    assert value_at(tree, "") == tree
+    assert value_at(tree, "a.1") is value_at(tree, "x.y") is None
