@@ -173,7 +173,7 @@ def test_scores_of_frameworks_are_used(framework, ask):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"a document for query q1 \('a cat'\) that is not in the corpus: id dog, text 'A dog\.'"),
+        ({}, r"a document for query q1 \('a cat'\) that is not in the corpus: id 'dog', text 'A dog\.'"),
         ({"id_key": "source"}, r"not in the corpus: metadata source 'dog', text 'A dog\.'"),
         ({"id_key": "page"}, r"not in the corpus: metadata page None"),
     ],
