@@ -267,9 +267,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     golden = _golden(subject)
     known = golden.judgments(None if ends is None else GradeScale.of(*ends))
     meant = judgments = _on_scale(known, request.scale)
-    systems = list(
-        open_systems(list(subject.runs), subject.columns) if isinstance(subject, JudgedFiles) else subject.systems
-    )
+    systems = list(_opened(subject, golden, judgments) if isinstance(subject, JudgedFiles) else subject.systems)
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else BINARY_MEASURES
     if isinstance(subject, JudgedFiles) and subject.projection is not None:
         from raggs.app.projection import projected  # Imported lazily: only projections open a corpus.
@@ -288,6 +286,17 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *more)
     told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
     return EvalResult(told, replace(gates, study=study), systems, meant, golden, request)
+
+
+def _opened(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:
+    """Yield the systems. Those of YAML files are searched with all judged queries."""
+
+    def search(name: str, path: Path) -> NamedSystem:
+        from raggs.app.search_systems import search_system  # Imported lazily: most systems are files.
+
+        return search_system(name, path, golden, judgments.qrels.qids)
+
+    return open_systems(list(subject.runs), subject.columns, search)
 
 
 def _golden(subject: JudgedFiles | JudgedSystems) -> GoldenSet:

@@ -6,7 +6,7 @@ their fusion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -90,13 +90,20 @@ class NamedSystem:
     projection: Projection | None = None
 
 
-def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[NamedSystem]:
+SEARCH_FILES = (".yaml", ".yml")  # suffixes of files with the settings of a system that is searched
+
+
+def open_systems(
+    specs: list[str], columns: ColumnNames = NO_COLUMNS, search: Callable[[str, Path], NamedSystem] | None = None
+) -> Iterator[NamedSystem]:
     """Yield the systems that ``[NAME=]PATH`` specifications refer to. For a run directory, these are its retrievers and
     their fusion.
 
     Args:
         specs: the specifications.
         columns: names of columns, as in `--column`.
+        search: searches the system with the settings in a YAML file and returns its lists; arguments: the name, which
+            may be empty, and the file. None if systems cannot be searched.
 
     Raises:
         UsageError: two systems have the same name.
@@ -105,14 +112,20 @@ def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterato
     taken: set[str] = set()
     for spec in specs:
         name, path = split_name(spec)
-        folder = path.is_dir()
-        origin = _origin(path)
-        for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path, columns))]:
-            label = f"{name}.{own}" if name and folder else name or own
-            if label in taken:
-                raise UsageError(f"two systems have the name {label}", remedy=f"rename one: --run NAME={path}")
-            taken.add(label)
-            yield NamedSystem(label, str(path), run, origin, folder and own == FUSION_NAME)
+        for system in (
+            [search(name, path)] if search and path.suffix in SEARCH_FILES else _read_systems(name, path, columns)
+        ):
+            if system.name in taken:
+                raise UsageError(f"two systems have the name {system.name}", remedy=f"rename one: --run NAME={path}")
+            taken.add(system.name)
+            yield system
+
+
+def _read_systems(name: str, path: Path, columns: ColumnNames) -> Iterator[NamedSystem]:
+    folder, origin = path.is_dir(), _origin(path)
+    for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path, columns))]:
+        label = f"{name}.{own}" if name and folder else name or own
+        yield NamedSystem(label, str(path), run, origin, folder and own == FUSION_NAME)
 
 
 def split_name(spec: str) -> tuple[str, Path]:

@@ -6,8 +6,8 @@ Retriever:
     def search(query: str, k: int) -> list[str]: ...                 # or only ids, best first
 
 An object with a method `invoke(query)` (LangChain) or `retrieve(query)` (LlamaIndex) is a retriever, too. The first k
-documents that it returns count. The passage of a document is found by `id_key` in its metadata. Without `id_key`, it is
-found by `doc_id` in its metadata, by its id, or by its text, whichever the corpus contains first.
+documents that it returns count. `id_field` names the entry of its metadata with the passage id. Without `id_field`, the
+first of these that the corpus contains is used: `doc_id` in the metadata, the document's id, its text.
 
 Reranker, which may be a coroutine function; its results are not cached:
 
@@ -69,7 +69,7 @@ RESULT_REMEDY = "return doc_ids of the corpus, best first, or pairs of doc_id an
 
 
 FRAMEWORK_METHODS = ("invoke", "retrieve")  # methods of retrievers of LangChain and LlamaIndex, called with the query
-FRAMEWORK_REMEDY = "set id_key to the metadata key with the passage id, or retrieve from the same passages"
+FRAMEWORK_REMEDY = "set id_field to the metadata key with the passage id, or retrieve from the same passages"
 
 
 class PythonRetriever(Retriever):
@@ -79,7 +79,7 @@ class PythonRetriever(Retriever):
 
     class Config(RetrieverConfig, CallableConfig):
         type: Literal["python"] = "python"
-        id_key: AddedLater[str | None] = Field(
+        id_field: AddedLater[str | None] = Field(
             None,
             description="metadata key with the passage id, for retrievers of LangChain and LlamaIndex; null: doc_id in "
             "the metadata, the document's id, or its text",
@@ -151,7 +151,7 @@ class PythonRetriever(Retriever):
         Raises:
             DataError: no passage of the corpus has the document's id or text.
         """
-        key = self.config.id_key
+        key = self.config.id_field
         named = [document.metadata.get(key)] if key is not None else [document.metadata.get("doc_id"), *document.ids]
         ids = [each for each in named if isinstance(each, str) and each]
         known = self.context.passages.known(ids)

@@ -151,8 +151,8 @@ def framework(request, tmp_path, context):
 @pytest.mark.parametrize(
     ("name", "options", "ids"),
     [
-        ("by_key", {"id_key": "source"}, ["wing", "cat"]),
-        ("by_key", {"id_key": "source", "k": 1}, ["wing"]),
+        ("by_key", {"id_field": "source"}, ["wing", "cat"]),
+        ("by_key", {"id_field": "source", "k": 1}, ["wing"]),
         ("by_doc_id", {}, ["plate"]),
         ("by_id", {}, ["wing"]),
         ("by_text", {}, ["cat"]),
@@ -174,11 +174,11 @@ def test_scores_of_frameworks_are_used(framework, ask):
     ("options", "message"),
     [
         ({}, r"a document for query q1 \('a cat'\) that is not in the corpus: id 'dog', text 'A dog\.'"),
-        ({"id_key": "source"}, r"not in the corpus: metadata source 'dog', text 'A dog\.'"),
-        ({"id_key": "page"}, r"not in the corpus: metadata page None"),
+        ({"id_field": "source"}, r"not in the corpus: metadata source 'dog', text 'A dog\.'"),
+        ({"id_field": "page"}, r"not in the corpus: metadata page None"),
     ],
 )
 def test_a_document_that_is_not_in_the_corpus(framework, ask, options, message):
     with pytest.raises(DataError, match=message) as caught:
         list(framework("strange", **options).search([ask("a cat")]))
-    assert caught.value.remedy.startswith("set id_key")
+    assert caught.value.remedy.startswith("set id_field")
