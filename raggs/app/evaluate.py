@@ -267,7 +267,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     golden = _golden(subject)
     known = golden.judgments(None if ends is None else GradeScale.of(*ends))
     meant = judgments = _on_scale(known, request.scale)
-    systems = list(_opened(subject, golden, judgments) if isinstance(subject, JudgedFiles) else subject.systems)
+    systems = list(_open_systems(subject, golden, judgments) if isinstance(subject, JudgedFiles) else subject.systems)
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else BINARY_MEASURES
     if isinstance(subject, JudgedFiles) and subject.projection is not None:
         from raggs.app.projection import projected  # Imported lazily: only projections open a corpus.
@@ -288,7 +288,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     return EvalResult(told, replace(gates, study=study), systems, meant, golden, request)
 
 
-def _opened(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:
+def _open_systems(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:
     """Yield the systems. Those of YAML files are searched with all judged queries."""
 
     def search(name: str, path: Path) -> NamedSystem:

@@ -153,8 +153,8 @@ Runs = Annotated[
         "--run",
         "-r",
         metavar="[NAME=]FILE|RUN",
-        help="System to score: a run file (TREC, CSV, ranx JSON; .gz), a run directory for all of its retrievers, or a "
-        "YAML file with a search service. Repeatable.",
+        help="System to score: a run file (TREC, CSV, ranx JSON; .gz), a run directory for its retrievers and their "
+        "fusion, or a YAML file with a search service. Repeatable.",
     ),
 ]
 Project = Annotated[

@@ -21,9 +21,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from raggs.base.arrays import shortest_float
 from raggs.base.cache import CacheTable
@@ -63,7 +63,7 @@ class HttpRetriever(Retriever):
         method: Literal["GET", "POST"] = Field(
             "POST", description="POST sends `request` as JSON body; GET sends it as URL parameters"
         )
-        request: Mapping[str, Any] = Field(
+        request: Mapping[str, JsonValue] = Field(
             default={"query": QUERY, "k": COUNT},
             description='template of the request; "{query}" is replaced by the query, and "{k}" by the number of hits',
         )
@@ -100,8 +100,8 @@ class HttpRetriever(Retriever):
 
         @field_validator("request")
         @classmethod
-        def _sends_the_query(cls, template: Mapping[str, Any]) -> Mapping[str, Any]:
-            if fill_template(template, "", 1) == fill_template(template, "?", 1):
+        def _sends_the_query(cls, template: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+            if fill_template(dict(template), "", 1) == fill_template(dict(template), "?", 1):
                 raise ValueError(f"it does not contain {QUERY!r}, so all queries would have the same hits")
             return template
 
@@ -135,7 +135,7 @@ class HttpRetriever(Retriever):
             self.context.loop().run(self._fetch(missing))
             cached |= self._table.find(missing)
         for query, key in zip(queries, keys, strict=True):
-            yield self._hits(json.loads(cached[key]), query)
+            yield self._hits([(identity, score) for identity, score in json.loads(cached[key])], query)
 
     def latency_ms(self, query: EmbedRecord) -> float:
         _, ms = self.context.loop().run(self._answer(query))
@@ -157,9 +157,8 @@ class HttpRetriever(Retriever):
         request = [config.url, config.method, self._filled(query), dict(config.headers), config.revision]
         return hash_value(["http", self.VERSION, request, [config.results, config.id, config.score, config.text]])
 
-    def _filled(self, query: EmbedRecord) -> dict[str, Any]:
-        found: dict[str, Any] = fill_template(self.config.request, query.rewrite, self.config.k)
-        return found
+    def _filled(self, query: EmbedRecord) -> dict[str, JsonValue]:
+        return {key: fill_template(each, query.rewrite, self.config.k) for key, each in self.config.request.items()}
 
     @cached_property
     def _session(self) -> ClientSession:
@@ -208,7 +207,7 @@ class HttpRetriever(Retriever):
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
-    async def _answer(self, query: EmbedRecord) -> tuple[list[list[object]], float]:
+    async def _answer(self, query: EmbedRecord) -> tuple[list[tuple[str, float]], float]:
         """Return the id (or text) and score of each result, and the latency in milliseconds."""
         from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
         from tenacity import wait_random_exponential as growing
@@ -240,12 +239,17 @@ class HttpRetriever(Retriever):
         import aiohttp
 
         config, filled = self.config, self._filled(query)
-        sent: dict[str, Any] = {"json": filled} if config.method == "POST" else {"params": _parameters(filled)}
+        post = config.method == "POST"
         headers = {**config.headers, **self._key_header()}
         began = time.perf_counter()
         try:
             async with self._session.request(
-                config.method, config.url, headers=headers, allow_redirects=False, **sent
+                config.method,
+                config.url,
+                headers=headers,
+                allow_redirects=False,
+                json=filled if post else None,
+                params=None if post else _parameters(filled),
             ) as answer:
                 raw = await answer.content.read(MAX_ANSWER_BYTES + 1)
                 while len(raw) <= MAX_ANSWER_BYTES and (more := await answer.content.read(MAX_ANSWER_BYTES)):
@@ -288,7 +292,7 @@ class HttpRetriever(Retriever):
 
     # --- answers ---
 
-    def _parsed(self, raw: bytes, query: EmbedRecord) -> list[list[object]]:
+    def _parsed(self, raw: bytes, query: EmbedRecord) -> list[tuple[str, float]]:
         """Return the id (or text) and the score of each result, at most `k`. Without scores, 1 / rank."""
         config = self.config
         try:
@@ -301,7 +305,7 @@ class HttpRetriever(Retriever):
             raise self._unusable(query, f"has no list at {config.results!r} (it has: {known})", "correct results")
         return [self._result(each, rank, query) for rank, each in enumerate(found[: config.k], start=1)]
 
-    def _result(self, each: object, rank: int, query: EmbedRecord) -> list[object]:
+    def _result(self, each: object, rank: int, query: EmbedRecord) -> tuple[str, float]:
         config, place = self.config, f"result {rank}"
         named = config.id if config.text is None else config.text
         identity = value_at(each, named)
@@ -311,15 +315,15 @@ class HttpRetriever(Retriever):
             setting = "id" if config.text is None else "text"
             raise self._unusable(query, f"has no text at {named!r} in {place}", f"correct {setting}")
         if config.score is None:
-            return [identity, 1 / rank]
+            return identity, 1 / rank
         score = value_at(each, config.score)
         if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < float("inf"):
             raise self._unusable(
                 query, f"has no finite number at {config.score!r} in {place}", "correct score, or set it to null"
             )
-        return [identity, shortest_float(float(score))]
+        return identity, shortest_float(float(score))
 
-    def _hits(self, results: Sequence[Sequence[Any]], query: EmbedRecord) -> list[Hit]:
+    def _hits(self, results: Sequence[tuple[str, float]], query: EmbedRecord) -> list[Hit]:
         """Return the hits, best first.
 
         Raises:
@@ -343,7 +347,7 @@ class HttpRetriever(Retriever):
             )
         if twice := next((doc_id for at, doc_id in enumerate(ids) if doc_id in ids[:at]), None):
             raise self._unusable(query, f"contains the passage {twice!r} twice", "return each passage once")
-        hits = [Hit(doc_id, float(each[1])) for doc_id, each in zip(ids, results, strict=True)]
+        hits = [Hit(doc_id, float(score)) for doc_id, (_, score) in zip(ids, results, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))
 
     @cached_property
@@ -362,16 +366,16 @@ class TransientError(ProviderError):
         self.pause_s = pause_s
 
 
-def fill_template(template: Any, query: str, k: int) -> Any:
+def fill_template(template: JsonValue, query: str, k: int) -> JsonValue:
     """Return the template with the query and the number of hits inserted; keys stay unchanged.
 
     A text that is only "{k}" becomes a number. The query is inserted last, so that its own braces are not replaced.
     """
     if isinstance(template, str):
         return k if template == COUNT else template.replace(COUNT, str(k)).replace(QUERY, query)
-    if isinstance(template, Mapping):
+    if isinstance(template, dict):
         return {key: fill_template(value, query, k) for key, value in template.items()}
-    if isinstance(template, list | tuple):
+    if isinstance(template, list):
         return [fill_template(value, query, k) for value in template]
     return template
 
@@ -396,6 +400,6 @@ def _steps(path: str) -> Iterable[str]:
     return (step for step in plain.split(".") if step)
 
 
-def _parameters(filled: Mapping[str, Any]) -> dict[str, str]:
+def _parameters(filled: dict[str, JsonValue]) -> dict[str, str]:
     """Return URL parameters as texts."""
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in filled.items()}
