@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 
 from raggs.base.text import escape_controls, fit, plural, text_width, wrap
 from raggs.base.types import Number
@@ -671,29 +672,25 @@ def forest(
     right = WIDTH - MARGIN - max(map(text_width, values)) - 12  # the values are in a column right of the scale
     across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, MARGIN + 2, right, within=within)
     top = foot = drawing.top + (LINE - 6 if changes else -10)
-    ticks = [value for value in across.ticks() if not changes or value]
     for row, words in zip(rows, values, strict=True):
         for line in wrap(row.name, WIDTH - 2 * MARGIN):
             foot += LINE
             drawing.text(MARGIN, foot - 2, line, whole=row.name)
-        for value in ticks:  # between the names, so that no line crosses text
-            drawing.line(across.at(value), foot + 22, across.at(value), foot + 2, "grid")
-        if changes:
-            drawing.line(across.at(0), foot + 22, across.at(0), foot + 2, "axis")
+        for value in across.ticks():  # between the names, so that no line crosses text
+            kind = "axis" if changes and not value else "grid"
+            drawing.line(across.at(value), foot + 22, across.at(value), foot + 2, kind)
         drawing.text(WIDTH - MARGIN, foot + 15, words, anchor="end")
         _row(drawing, row, across, foot + 10)
         foot += 24
     if changes:
         drawing.centred(across.at(0), top - 5, f"0 = {zero}")
     drawing.line(across.start, foot, across.end, foot, "axis")
-    free = 0.0
-    for value in across.ticks():
-        words = (f"{value:+,.4g}" if value else "0") if changes else f"{value:,.4g}"
-        half = text_width(words) / 2
-        x = max(across.at(value), MARGIN + half)
-        if x - half >= free:
-            drawing.text(x, foot + LINE - 2, words, "soft", "middle")
-            free = x + half + 6
+    labels = [f"{value:+,.4g}" if changes and value else f"{value:,.4g}" for value in across.ticks()]
+    places = [*map(across.at, across.ticks())]
+    step = 1 + any(other - x < max(map(text_width, labels)) + 6 for x, other in pairwise(places))
+    first = (labels.index("0") if "0" in labels else 0) % step
+    for x, label in [*zip(places, labels, strict=True)][first::step]:
+        drawing.text(max(x, MARGIN + text_width(label) / 2), foot + LINE - 2, label, "soft", "middle")
     y = foot + 2.1 * LINE
     if changes:
         drawing.text(MARGIN, y, f"← {sides[0]}", "strong")
