@@ -31,6 +31,7 @@ PAGES = (
     "examples/*/README.md",
     "benchmarks/*.md",
     "benchmarks/results/*.md",
+    "skills/*/*.md",
 )
 PICTURES = ("docs/**/*.svg", "docs/**/*.png")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)\)")
