@@ -422,7 +422,7 @@ def _sweep_comparison(sweep: SweepReport, report: EvalReport, often: str) -> str
     figures = [f"{alike} ({change:+z.{DIGITS}f})"]
     if chosen.p95 is not None and other.p95 is not None:
         figures.append(f"p95 {ms(chosen.p95).removesuffix(' ms')} against {ms(other.p95)}")
-    if chosen.price is not None and other.price is not None:
+    if chosen.price and other.price:  # local models cost nothing
         figures.append(f"{usd(chosen.price)} against {usd(other.price)} per 1,000 queries")
     lead = "is recommended over" if is_separated(sweep) else "leads"
     doubt = (
