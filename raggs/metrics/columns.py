@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from raggs.base.arrays import ByteTexts, Flags, Floats, Ints, Keys
 from raggs.base.errors import DataError
 from raggs.base.text import one_line
+from raggs.stats.distributions import normal_cdf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,13 +224,11 @@ def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Flo
 
 def _mean_above(gap: Floats, sigma: Floats) -> Floats:
     """Return the expected value of max(x, 0) for x ~ N(gap, sigma)."""
-    from scipy.special import ndtr  # imported lazily: most evaluations use no expected gains
-
     wide = np.maximum(sigma, np.finfo(float).tiny)
     with np.errstate(over="ignore"):
         z = gap / wide
         density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
-    found: Floats = np.where(sigma > 0, gap * ndtr(z) + sigma * density, np.maximum(gap, 0.0))
+    found: Floats = np.where(sigma > 0, gap * normal_cdf(z) + sigma * density, np.maximum(gap, 0.0))
     return found
 
 

@@ -16,7 +16,7 @@ posterior, profile  Plackett-Luce posterior of one query, and judge parameters e
 locks               settled pairs: when they are locked and released, and the orders that respect them
 fusion, pruning     fusion of ranked lists into one pool, and selection of the candidates to rank
 
-Importing this module is cheap: numpy, scipy and networkx are imported only when an engine is loaded or used.
+Importing this module is cheap: numpy and networkx are imported only when an engine is loaded or used.
 """
 
 from __future__ import annotations

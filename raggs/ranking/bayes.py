@@ -62,11 +62,11 @@ from raggs.ranking.rounds import (
     known_keys,
     membership,
     near_threshold,
-    normal_cdf,
     unit_loss,
     useful_chances,
 )
 from raggs.ranking.rounds import ROUNDING as rounds_ROUNDING
+from raggs.stats.distributions import normal_cdf
 
 # from this batch size on, only this number of the most promising candidates is tried
 GREEDY_FROM, GREEDY_CANDIDATES = 5, 14
@@ -679,7 +679,7 @@ class BayesRanker(RoundRanker):
     def _above(self, order: Ints) -> Floats:
         """Return P[k, l], the joint probability that the k-th of `order` ranks above the l-th."""
         mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
-        return rounds.normal_cdf(standard_gaps(mean, covariance))
+        return normal_cdf(standard_gaps(mean, covariance))
 
     @one_blas_thread
     def ranking(self) -> Ranking:

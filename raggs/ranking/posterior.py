@@ -30,8 +30,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -333,16 +331,8 @@ def one_blas_thread(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @cache
-def lapack() -> ModuleType:
-    """Return scipy's LAPACK functions; imported lazily, because looking up an engine by name needs no scipy."""
-    return import_module("scipy.linalg.lapack")
-
-
-@cache
 def _controller() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
-
-    lapack()  # loads scipy's own BLAS, because only a loaded library can be limited
 
     return ThreadpoolController()
 
@@ -384,23 +374,21 @@ class Posterior:
 
 def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, steps: int = NEWTON_STEPS) -> Posterior:
     """Return the posterior for the given sharpness, found by at most `steps` damped Newton steps from `start`."""
-    blas, x = lapack(), start
+    x = start
     for _ in range(steps):
         loglik, slope, curvature = by_item(x, judged, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
-        factor, _ = blas.dpotrf(curvature, lower=1)
-        step, _ = blas.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
+        step = np.linalg.solve(curvature, slope - prior.precision * (x - prior.mean))
         largest = float(np.abs(step).max())
         # the step is scaled as a whole, so that its direction still increases the log-posterior
         x = x + step * min(1.0, CLIP / max(largest, MIN_STEP_GRADES))
         if largest < MIN_STEP_GRADES:
             break
-    inverse, _ = blas.dpotri(factor, lower=1)  # only the lower triangle is set; the entries above it are 0
-    covariance = inverse + inverse.T
-    np.fill_diagonal(covariance, inverse.diagonal())
+    inverse = np.linalg.inv(curvature)
+    covariance = (inverse + inverse.T) / 2
     misfit = float((prior.precision * (x - prior.mean) ** 2).sum()) / 2
     surprise = (np.log(sharpness / judged.manner.sharpness) / judged.manner.doubt) ** 2 / 2
-    volume = float(np.log(factor.diagonal()).sum() - np.log(prior.precision).sum() / 2)
+    volume = float(np.linalg.slogdet(curvature).logabsdet - np.log(prior.precision).sum()) / 2
     evidence = loglik - misfit - volume - surprise
     return Posterior(x, covariance, sharpness, evidence, prior)
 

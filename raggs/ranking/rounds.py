@@ -27,6 +27,7 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
 from raggs.ranking.base import Ranker, Ranking
+from raggs.stats.distributions import normal_cdf
 
 LOWEST_GRADE, HIGHEST_GRADE = 1.0, 5.0
 GRADE_LEVELS = np.arange(LOWEST_GRADE, HIGHEST_GRADE + 1)
@@ -324,16 +325,11 @@ USELESS = 1.5  # utility below which a passage has no gain
 HARDLY_USEFUL_QUANTILE = -0.5244  # standard normal quantile of 0.3
 MIN_VARIANCE = 1e-12  # minimum variance of a difference
 REPLICATES = 500  # draws of a repeated ranking's result
-BISECTION_STEPS = 80  # enough that the bracket shrinks below the resolution of floats
+THRESHOLD_STEPS = 80  # enough for bisection alone; Newton's method usually takes about six
+THRESHOLD_TOLERANCE = 1e-13  # last change of a threshold, in units of the scores
+SQRT_TWO_PI = float(np.sqrt(2 * np.pi))
 GRID = 96  # number of grid points of the threshold; between them, the threshold is interpolated
 GRID_STRIDE = 8  # stride of the coarse search on that grid
-
-
-def normal_cdf(values: Floats) -> Floats:
-    """Return the standard normal distribution function, elementwise."""
-    from scipy.special import ndtr  # imported lazily: looking up an engine by name needs no scipy
-
-    return np.asarray(ndtr(values))
 
 
 def win_probabilities(scores: Floats, sigma: Floats) -> Floats:
@@ -343,15 +339,24 @@ def win_probabilities(scores: Floats, sigma: Floats) -> Floats:
 
 
 def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
-    """Return the score above which `top` items are expected, by bisection. There must be more than `top` items."""
+    """Return the score above which `top` items are expected. There must be more than `top` items.
+
+    Newton's method within a shrinking bracket, which is halved if a step would leave it.
+    """
     low, high = float((scores - 40 * sigma).min()), float((scores + 40 * sigma).max())
-    for _ in range(BISECTION_STEPS):
-        middle = (low + high) / 2
-        if normal_cdf((scores - middle) / sigma).sum() > top:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    found = (low + high) / 2
+    for _ in range(THRESHOLD_STEPS):
+        gaps = (scores - found) / sigma
+        excess = float(normal_cdf(gaps).sum()) - top
+        low, high = (found, high) if excess > 0 else (low, found)
+        slope = float((np.exp(-0.5 * gaps * gaps) / sigma).sum()) / SQRT_TWO_PI
+        following = found + excess / slope if slope > 0 else high
+        if not low < following < high:
+            following = (low + high) / 2
+        if abs(following - found) <= THRESHOLD_TOLERANCE:
+            return following
+        found = following
+    return found
 
 
 def near_threshold(scores: Floats, sigma: Floats, top: int) -> float:

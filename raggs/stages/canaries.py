@@ -330,9 +330,9 @@ def shift_of(values: Sequence[float]) -> GradeShift:
     """Return the mean of the values with its 95% interval, by Student's t."""
     if len(values) < 2:
         return GradeShift(grades=round_rate(fmean(values)) if values else None, interval=None, questions=len(values))
-    from scipy.special import stdtrit  # imported lazily: few runs have canaries
+    from raggs.stats.distributions import student_quantile  # imported lazily: it imports numpy
 
-    mean, half = fmean(values), float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
+    mean, half = fmean(values), student_quantile(len(values) - 1, 0.975) * stdev(values) / math.sqrt(len(values))
     return GradeShift(
         grades=round(mean, 4), interval=(round(mean - half, 4), round(mean + half, 4)), questions=len(values)
     )

@@ -501,12 +501,12 @@ def _ratio(sums: Sequence[ProductSums]) -> GradeShift | None:
     above, below = (math.fsum(part) for part in zip(*sums, strict=True))
     if count < 2:
         return GradeShift(grades=round(above / below, 4), interval=None, questions=count)
-    from scipy.special import stdtrit  # imported lazily: few runs grade passages together
+    from raggs.stats.distributions import student_quantile  # imported lazily: it imports numpy
 
     without = [(above - one) / (below - other) for one, other in sums]
     mean = fmean(without)
     error = math.sqrt((count - 1) / count * sum((each - mean) ** 2 for each in without))
-    found, half = above / below, float(stdtrit(count - 1, 0.975)) * error
+    found, half = above / below, student_quantile(count - 1, 0.975) * error
     return GradeShift(
         grades=round(found, 4), interval=(round(found - half, 4), round(found + half, 4)), questions=count
     )

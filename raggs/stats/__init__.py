@@ -2,6 +2,7 @@
 
 intervals, comparison, resampling     bootstrap intervals, paired tests with a verdict, elimination of systems
 effects, front, choice                main effects of settings, Pareto front, choice of one system
+distributions                         the normal distribution, Student's t and the noncentral t
 agreement, order_agreement            agreement of labels, agreement of rankings
 judge_agreement, judge_sharpness      uses for which a judge is valid, sharpness and position bias of a judge
 correction, annotation_value          scores corrected by human labels, passages to label next

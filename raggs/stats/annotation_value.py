@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from raggs.base.arrays import Flags, Floats, Ints
+from raggs.stats.distributions import normal_cdf, normal_quantile
 
 BLOCKS = 20
 VERDICT_CONFIDENCE = 0.95
@@ -143,10 +143,11 @@ class LabelImpact:
         stands = self.differences if read is None else self.differences + self.moved(read)
         left = total - gone
         upper = np.triu_indices(total.shape[1], 1)
-        needed = ndtri(VERDICT_CONFIDENCE) * np.sqrt(left)
+        needed = normal_quantile(VERDICT_CONFIDENCE) * np.sqrt(left)
         # The expected difference will change by a normal deviate, whose variance is that of the labelled items.
         with np.errstate(divide="ignore", invalid="ignore"):
-            above = ndtr((self.expected - needed) / np.sqrt(gone)) + ndtr((-self.expected - needed) / np.sqrt(gone))
+            scale = np.sqrt(gone)
+            above = normal_cdf((self.expected - needed) / scale) + normal_cdf((-self.expected - needed) / scale)
         sure = np.where(gone > 0, np.minimum(above, 1.0), np.sign(stands) * self.expected >= needed)
         pairs = sure[:, upper[0], upper[1]]
         return VerdictCertainty(
@@ -209,7 +210,7 @@ def _reversal_probability(stands: Floats, expected: Floats, left: Floats) -> Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.sign(stands) * expected / np.sqrt(left)
     certain = np.where(np.sign(stands) * expected < 0, 1.0, 0.0)
-    found: Floats = np.where(left > 0, ndtr(-np.nan_to_num(distance)), certain)
+    found: Floats = np.where(left > 0, normal_cdf(-np.nan_to_num(distance)), certain)
     return found
 
 

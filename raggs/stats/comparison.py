@@ -13,8 +13,7 @@ from either system (Smucker, Allan and Carterette, "A comparison of statistical 
 retrieval evaluation", CIKM 2007). Student's t-test and Wilcoxon's test are provided because readers expect them.
 
 `wilcoxon_test` enumerates all sign flips for up to 20 differences, and calls `signed_rank_test` for more.
-`signed_rank_test` returns the same p as `scipy.stats.wilcoxon` (tested). It is implemented here because importing
-`scipy.stats` takes half a second.
+`signed_rank_test` returns the same p as `scipy.stats.wilcoxon` (tested).
 
 `contrasts` compares two groups of questions: do questions with a property score differently from the others? Many
 groupings are tested on the same values, so p values are corrected over them (Holm). A difference counts as significant
@@ -36,6 +35,7 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.hashing import derive_seed, generator
+from raggs.stats.distributions import noncentral_t_tail, normal_quantile, student_cdf, student_quantile
 from raggs.stats.intervals import BOOTSTRAP_DRAWS, Interval, Method, bootstrap_means, resampled_means
 
 # up to this number of untied differences, the rank sum has its exact distribution, above it the normal one
@@ -156,9 +156,7 @@ def t_test(differences: Floats) -> float:
         return math.nan
     count, mean = differences.size, differences.mean()
     variance = ((differences - mean) ** 2).mean() * (count / (count - 1))
-    from scipy.special import stdtr  # imported lazily: importing scipy takes longer than most commands
-
-    return float(2 * stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
+    return 2 * student_cdf(count - 1, -abs(float(mean / np.sqrt(variance / count))))
 
 
 def wilcoxon_test(differences: Floats) -> float:
@@ -236,10 +234,8 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
     """
     if not abs(effect) >= NO_EFFECT:
         return None
-    from scipy.special import ndtri  # imported lazily: importing scipy takes longer than most commands
-
     # Student's t has heavier tails, so the normal approximation is a lower bound, from which the search starts.
-    normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
+    normal = math.ceil(((normal_quantile(1 - alpha / 2) + normal_quantile(power)) / abs(effect)) ** 2)
     count = max(normal, least_queries(alpha))
     while count < NORMAL_FROM_QUERIES and _power(count, abs(effect), alpha) < power:
         count += 1
@@ -253,10 +249,8 @@ def _power(count: int, effect: float, alpha: float) -> float:
     """
     if math.isinf(effect):
         return 1.0
-    from scipy.special import nctdtr, stdtrit  # imported lazily: importing scipy takes longer than most commands
-
-    least = -stdtrit(count - 1, alpha / 2)
-    return float(1 - nctdtr(count - 1, effect * math.sqrt(count), least))
+    least = -student_quantile(count - 1, alpha / 2)
+    return noncentral_t_tail(count - 1, effect * math.sqrt(count), least)
 
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive", "unjudged"]

@@ -48,6 +48,7 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import derive_seed, generator
+from raggs.stats.distributions import student_quantile
 
 RCOND, MIN_SPREAD = 1e-9, 1e-12
 MIN_LABELLED_QUERIES = 10  # minimum number of queries with a human label; with fewer, the variance is too uncertain
@@ -248,9 +249,7 @@ def _design(rows: int, controls: list[Floats]) -> Floats:
 
 def _quantile(confidence: float, degrees: int) -> float:
     """Return the quantile of Student's t for the upper bound of an interval."""
-    from scipy.special import stdtrit  # imported lazily: importing scipy takes longer than most commands
-
-    return float(stdtrit(max(1, degrees), (1 + confidence) / 2))
+    return student_quantile(max(1, degrees), (1 + confidence) / 2)
 
 
 # minimum number of fully labelled queries with a defined value; with fewer, intervals have too low coverage

@@ -35,9 +35,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr
 
 from raggs.base.arrays import Floats, Ints
+from raggs.stats.distributions import student_cdf
 from raggs.stats.resampling import RESAMPLE_DRAWS, checked_values, resampled_means
 
 AxisLevel = str | int | float
@@ -170,7 +170,7 @@ class LevelChange(NamedTuple):
         if self.mean == 0 or self.queries < 1 - math.log2(level):
             return False
         t = abs(self.mean) / self.error if self.error > 0 else math.inf
-        return 2 * float(stdtr(self.queries - 1, -t)) < level
+        return 2 * student_cdf(self.queries - 1, -t) < level
 
 
 def checked_matrix(systems: Sequence[LevelsByAxis], values: npt.ArrayLike, confidence: float) -> Floats:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.base.arrays import Floats
+from raggs.stats.comparison import mean_ranks
 
 Order = Sequence[str] | Mapping[str, float]
 
@@ -91,10 +92,8 @@ def kendall_tau_b(first: Order, second: Order) -> float:
     Raises:
         ValueError: an id occurs twice, or a score is NaN.
     """
-    from scipy.stats import kendalltau
-
     pair = _shared_scores(first, second)
-    return float(kendalltau(*pair).statistic) if _varied(*pair) else math.nan
+    return _tau_b(*pair) if _varied(*pair) else math.nan
 
 
 def spearman(first: Order, second: Order) -> float:
@@ -103,10 +102,21 @@ def spearman(first: Order, second: Order) -> float:
     Raises:
         ValueError: an id occurs twice, or a score is NaN.
     """
-    from scipy.stats import spearmanr
-
     pair = _shared_scores(first, second)
-    return float(spearmanr(*pair).statistic) if _varied(*pair) else math.nan
+    if not _varied(*pair):
+        return math.nan
+    return float(np.corrcoef(mean_ranks(pair[0])[0], mean_ranks(pair[1])[0])[0, 1])
+
+
+def _tau_b(first: Floats, second: Floats) -> float:
+    """Return (concordant - discordant pairs) / sqrt(pairs untied in the first * pairs untied in the second)."""
+    balance = untied_first = untied_second = 0
+    for at in range(1, first.size):
+        ours, theirs = np.sign(first[:at] - first[at]), np.sign(second[:at] - second[at])
+        balance += int(ours @ theirs)
+        untied_first += int(np.count_nonzero(ours))
+        untied_second += int(np.count_nonzero(theirs))
+    return max(-1.0, min(1.0, balance / math.sqrt(untied_first) / math.sqrt(untied_second)))
 
 
 def tau_ap(truth: Order, estimate: Order, *, symmetric: bool = False) -> float:
