@@ -422,7 +422,7 @@ class BayesRanker(RoundRanker):
         ValueError: an argument is out of range.
     """
 
-    VERSION: ClassVar[int] = 6
+    VERSION: ClassVar[int] = 7
     INFORMED: ClassVar[bool] = True
     LEARNS: ClassVar[int] = 6
 

@@ -48,7 +48,7 @@ class OnlineRanker(RoundRanker):
         ValueError: an argument is out of range, or `batch_size` is None.
     """
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     def __init__(
         self,

@@ -115,7 +115,7 @@ def test_a_favour_that_is_believed_is_taken_out_of_the_first_answer(profiles):
 def test_errors_that_come_again_are_learned_and_what_somebody_knows_of_them_stays():
     """A judge with one outcome for each pair: of the passages of a list, those that win most come first."""
     pilots = []
-    for seed in range(4):
+    for seed in range(12):  # with few queries, the estimate varies from 0 to its maximum
         world, rng = make_world(seed), generator(seed, "stubborn")
         ranker, noise = open_ranker(world), rng.logistic(size=(40, 40))
         number = {name: at for at, name in enumerate(world.ids)}

@@ -46,12 +46,12 @@ def test_the_power_is_that_of_the_noncentral_distribution_of_scipy(count, effect
     assert comparison._power(count, effect, 0.05) == pytest.approx(expected, abs=1e-9)
 
 
-def test_no_test_loads_the_statistics_of_scipy():
+def test_no_test_loads_scipy():
     code = """if True:
         import sys
         import numpy as np
         from raggs.stats.comparison import compare
         found = compare(np.linspace(0, 1, 60), np.linspace(0.3, 0.8, 60) ** 2, seed=1)
-        sys.exit("scipy.stats" in sys.modules or found.queries_needed is None)
+        sys.exit("scipy" in sys.modules or found.queries_needed is None)
     """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
