@@ -1,4 +1,4 @@
-"""Normal distribution, Student's t and the noncentral t, with numpy and the standard library alone.
+"""Normal distribution, Student's t and the noncentral t, computed with numpy and the standard library.
 
 The results agree with those of scipy within a relative error of 1e-12 (tested).
 
@@ -33,7 +33,7 @@ EPSILON = 2.0**-52
 TINY = 1e-300
 MAX_TERMS = 100_000
 MAX_STEPS = 200
-ASYMPTOTIC_FROM = 30.0  # where the series of `_gamma_ratio` has full precision
+ASYMPTOTIC_FROM = 30.0  # argument from which the series of `_gamma_ratio` has full precision
 RATIO_SERIES = (-1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432)
 NODES = 96  # of the quadrature, per interval
 REACH = 12.0  # standard deviations on both sides that the quadrature covers
@@ -117,7 +117,7 @@ def noncentral_t_tail(degrees: int, shift: float, t: float) -> float:
     """
     spread = 1 / math.sqrt(2 * degrees)
     low, high = max(0.0, 1 - REACH * spread), 1 + REACH * spread
-    turn, width = shift / t, REACH / t  # where the integrand falls from 1 to 0, and over which distance
+    turn, width = shift / t, REACH / t  # place and length of the fall of the integrand from 1 to 0
     edges = sorted({low, high, *(min(max(each, low), high) for each in (turn - width, turn, turn + width, 1.0))})
     nodes, weights = _quadrature()
     total = mass = 0.0
