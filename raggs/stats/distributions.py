@@ -26,17 +26,17 @@ from raggs.base.arrays import Floats
 
 STEPS_PER_UNIT = 64
 DEGREE = 5
-EDGE = 37.5  # beyond it, Q(a) is below the smallest normal float
-HUGE = 1e100  # replaces infinity, whose square would be an overflow
+TABLE_END = 37.5  # beyond it, Q(a) is below the smallest normal float
+INFINITY_STAND_IN = 1e100  # replaces infinity, whose square would be an overflow
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 EPSILON = 2.0**-52
-TINY = 1e-300
+SMALLEST_DIVISOR = 1e-300
 MAX_TERMS = 100_000
 MAX_STEPS = 200
 ASYMPTOTIC_FROM = 30.0  # argument from which the series of `_gamma_ratio` has full precision
 RATIO_SERIES = (-1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432)
 NODES = 96  # of the quadrature, per interval
-REACH = 12.0  # standard deviations on both sides that the quadrature covers
+QUADRATURE_SPREADS = 12.0  # standard deviations on both sides that the quadrature covers
 
 
 @cache
@@ -46,7 +46,7 @@ def _tail_table() -> Floats:
     Returns:
         Shape (DEGREE + 1, points).
     """
-    points = np.arange(math.ceil(EDGE * STEPS_PER_UNIT) + 1) / STEPS_PER_UNIT
+    points = np.arange(math.ceil(TABLE_END * STEPS_PER_UNIT) + 1) / STEPS_PER_UNIT
     values = [0.5 * math.erfc(a / math.sqrt(2)) * math.exp(a * a / 2) for a in points.tolist()]
     derivatives = [np.array(values)]
     derivatives.append(points * derivatives[0] - 1 / ROOT_TWO_PI)
@@ -59,8 +59,8 @@ def _tail_table() -> Floats:
 def normal_cdf(values: Floats) -> Floats:
     """Return the standard normal distribution function, elementwise, in 0..1; NaN stays NaN."""
     values = np.asarray(values, dtype=np.float64)
-    far = np.minimum(np.abs(values), HUGE)
-    steps = np.fmin(far, EDGE) * STEPS_PER_UNIT
+    far = np.minimum(np.abs(values), INFINITY_STAND_IN)
+    steps = np.fmin(far, TABLE_END) * STEPS_PER_UNIT
     grid = np.rint(steps)
     beyond = steps - grid
     coefficients = _tail_table().take(grid.astype(np.intp), axis=1)
@@ -96,7 +96,7 @@ def student_quantile(degrees: float, p: float) -> float:
     wanted, low, high = math.log(min(p, 1.0 - p)), 0.0, math.inf
     t = max(abs(normal_quantile(p)), 1e-3)
     for _ in range(MAX_STEPS):
-        tail = max(_upper_tail(degrees, t), TINY)
+        tail = max(_upper_tail(degrees, t), SMALLEST_DIVISOR)
         excess = math.log(tail) - wanted
         low, high = (t, high) if excess > 0 else (low, t)
         slope = -t * _density(degrees, t) / tail
@@ -116,8 +116,8 @@ def noncentral_t_tail(degrees: int, shift: float, t: float) -> float:
         t: above 0.
     """
     spread = 1 / math.sqrt(2 * degrees)
-    low, high = max(0.0, 1 - REACH * spread), 1 + REACH * spread
-    turn, width = shift / t, REACH / t  # place and length of the fall of the integrand from 1 to 0
+    low, high = max(0.0, 1 - QUADRATURE_SPREADS * spread), 1 + QUADRATURE_SPREADS * spread
+    turn, width = shift / t, QUADRATURE_SPREADS / t  # place and length of the fall of the integrand from 1 to 0
     edges = sorted({low, high, *(min(max(each, low), high) for each in (turn - width, turn, turn + width, 1.0))})
     nodes, weights = _quadrature()
     total = mass = 0.0
@@ -182,4 +182,4 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def _nonzero(value: float) -> float:
-    return value if abs(value) > TINY else TINY
+    return value if abs(value) > SMALLEST_DIVISOR else SMALLEST_DIVISOR
