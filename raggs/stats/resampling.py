@@ -97,8 +97,8 @@ class DroppedSystem:
     Attributes:
         name: name of the system.
         by: the best system on the queries seen, among the systems that may replace this one.
-        difference: mean of `by` minus mean of this system, over the queries seen, where a query that does not count has
-            the value 0. May be 0 or negative, because `evidence` may have peaked on earlier queries.
+        difference: mean of `by` minus mean of this system, over the queries seen that count. May be 0 or negative,
+            because `evidence` may have peaked on earlier queries.
         evidence: natural logarithm of the largest capital of the test so far; at least ln(1 / error).
     """
 
@@ -166,12 +166,14 @@ def halve(
     if counts.shape != (len(names),) or (counts > queries).any():
         raise ValueError(f"expected one count of at most {queries} queries per system, got {counts.tolist()}")
     failed = np.isnan(matrix).all(axis=1)
-    table = _table(matrix, np.where(failed, 0, counts), span)
+    evaluated = np.where(failed, 0, counts)
+    counting = _counting(matrix, evaluated)
+    table = _table(matrix, evaluated, counting, span)
     allowed = _allowed(replaces, len(names))
-    evidence = log_capital(table, np.where(failed, 0, counts), allowed, total)
+    evidence = log_capital(table, evaluated, allowed, total)
     needed, dropped = math.log(1 / error), {}
     for row in np.flatnonzero((counts == queries) & (evidence >= needed)).tolist():
-        by, gap = _leader(table, row, (counts == queries) & ~failed, allowed)
+        by, gap = _leader(table[:, counting], row, (counts == queries) & ~failed, allowed)
         dropped[row] = DroppedSystem(names[row], names[by], gap * span, float(evidence[row]))
     kept = tuple(names[row] for row in np.flatnonzero(counts == queries).tolist() if row not in dropped)
     return HalvingRound(kept, tuple(dropped.values()), queries, needed)
@@ -227,10 +229,16 @@ def _gain(gap: Floats, fair: Floats) -> Floats:
     return np.where(refuted, math.inf, gain)
 
 
-def _table(matrix: Floats, counts: Ints, span: float) -> Floats:
+def _counting(matrix: Floats, counts: Ints) -> Flags:
+    """Return which queries count, shape (queries seen,): those on which each evaluated system has a value."""
+    there = counts[:, None] > np.arange(matrix.shape[1])
+    counting: Flags = np.asarray(~(np.isnan(matrix) & there).any(axis=0))
+    return counting
+
+
+def _table(matrix: Floats, counts: Ints, counting: Flags, span: float) -> Floats:
     """Return values in units of the span; 0 if a system has no value for a query, or the query does not count."""
     there = counts[:, None] > np.arange(matrix.shape[1])
-    counting = ~(np.isnan(matrix) & there).any(axis=0)
     table = np.where(there & counting, matrix, 0.0) / span
     most = np.where(there, table, -math.inf).max(axis=0, initial=-math.inf)
     least = np.where(there, table, math.inf).min(axis=0, initial=math.inf)
@@ -247,7 +255,11 @@ def _allowed(replaces: npt.ArrayLike | None, names: int) -> Flags:
 
 
 def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int, float]:
-    """Return the best of the other systems that may replace this one, and the difference of their means."""
+    """Return the best of the other systems that may replace this one, and the difference of their means.
+
+    Args:
+        table: shape (systems, queries that count), at least one query.
+    """
     means = table.mean(axis=1)
     rivals = there & allowed[:, row]
     rivals[row] = False

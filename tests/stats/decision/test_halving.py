@@ -122,6 +122,15 @@ def test_undefined_queries_count_for_nobody():
     assert len(halve(["a", "b"], matrix, total=150).dropped) == 1
 
 
+def test_the_difference_is_a_mean_over_the_queries_that_count():
+    matrix = np.array([[0.9] * 100, [0.3] * 100])
+    matrix[:, ::2] = NAN
+    matrix[0, 1::4] = NAN
+    dropped = halve(["a", "b"], matrix, total=150).dropped
+    assert [(each.name, each.by) for each in dropped] == [("b", "a")]
+    assert dropped[0].difference == pytest.approx(0.6)
+
+
 def test_a_system_that_failed_holds_nobody_up():
     matrix = values([0.0, -0.5, 0.0], 100)
     matrix[2] = NAN
