@@ -86,12 +86,13 @@ class LabelImpact:
         return _differences(np.einsum("pg,pgsm->ms", self.beliefs[chosen], self.effects[chosen]) / self.queries)
 
     def variance(self, items: Flags | Ints | None = None) -> Floats:
-        """Return an upper bound of the variance of the differences due to unknown human labels of `items` (None: all).
+        """Return the variance of the differences due to unknown human labels of `items` (None: all).
 
-        The bound is the sum of the mean squared changes. Shape (measures, systems, systems).
+        Labels are independent, so the variances of the items add up. Shape (measures, systems, systems).
         """
         chosen = slice(None) if items is None else items
-        effects, beliefs = self.effects[chosen], self.beliefs[chosen]
+        beliefs = self.beliefs[chosen]
+        effects = self.effects[chosen] - np.einsum("pg,pgsm->psm", beliefs, self.effects[chosen])[:, None]
         products = np.einsum("pg,pgsm,pgtm->mst", beliefs, effects, effects, optimize=True)
         own = np.einsum("mss->ms", products)
         spread = own[:, :, None] + own[:, None, :] - 2 * products

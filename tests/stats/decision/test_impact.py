@@ -22,6 +22,17 @@ def impact_of(seed: int, items: int = 12, systems: int = 3, measures: int = 2) -
     return LabelImpact(drawn.random((systems, measures)), effects, beliefs, 4)
 
 
+def test_a_label_that_is_certain_adds_no_uncertainty() -> None:
+    """However much it changes the scores."""
+    beliefs = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
+    effects = np.zeros((2, 3, 2, 1))
+    effects[:, :, 0, 0] = [[-0.3, 0.1, 0.7], [0.2, 0.0, 0.4]]
+    impact = LabelImpact(np.array([[0.5], [0.5]]), effects, beliefs, 10)
+    assert impact.variance(np.array([0])).tolist() == [[[0.0, 0.0], [0.0, 0.0]]]
+    assert impact.moved(np.array([0]))[0, 0, 1] == pytest.approx(0.01)
+    assert impact.variance()[0, 0, 1] == pytest.approx(0.01**2)
+
+
 @given(st.integers(0, 10_000))
 def test_as_plain_loops_have_it(seed: int) -> None:
     impact = impact_of(seed)
@@ -30,14 +41,14 @@ def test_as_plain_loops_have_it(seed: int) -> None:
     for measure, one, other in itertools.product(range(2), range(3), range(3)):
         moved = (impact.effects[:, :, one, measure] - impact.effects[:, :, other, measure]) / 4
         expected = impact.now[one, measure] - impact.now[other, measure] + (impact.beliefs * moved).sum()
-        squares = (impact.beliefs * moved**2).sum(axis=1)
+        spread = (impact.beliefs * moved**2).sum(axis=1) - (impact.beliefs * moved).sum(axis=1) ** 2
         assert impact.expected[measure, one, other] == pytest.approx(expected)
-        assert left[measure, one, other] == pytest.approx(squares.sum())
+        assert left[measure, one, other] == pytest.approx(spread.sum())
         if one < other:
             stands = impact.now[one, measure] - impact.now[other, measure]
-            turned = norm.cdf(-np.sign(stands) * expected / squares.sum() ** 0.5)
+            turned = norm.cdf(-np.sign(stands) * expected / spread.sum() ** 0.5)
             assert impact.outlook().turned[measure, one, other] == pytest.approx(turned)
-            worth += turned / squares.sum() ** 0.5 * (impact.beliefs * abs(moved)).sum(axis=1)
+            worth += turned / spread.sum() ** 0.5 * (impact.beliefs * abs(moved)).sum(axis=1)
     assert impact.worth(left, impact.differences) == pytest.approx(worth)
 
 
