@@ -388,24 +388,16 @@ def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
 
 
 def _shared_out(sizes: Ints, count: int) -> Ints:
-    """Return the sample size of each stratum, `count` in total.
+    """Return the sample size of each stratum, `count` in total; no sample size decreases if `count` increases.
 
-    A stratum's share is proportional to the square root of its size; each stratum gets at least one item if possible.
+    A stratum's share is proportional to the square root of its size (Webster's method, which is monotone); each stratum
+    gets at least one item if possible.
     """
-    given = np.zeros(len(sizes), dtype=np.int64)
-    while (rest := count - int(given.sum())) > 0:
-        room = given < sizes
-        weights = np.where(room, np.sqrt(sizes), 0.0)
-        ideal = rest * weights / weights.sum()
-        more = np.minimum(ideal.astype(np.int64), sizes - given)
-        if not more.any():
-            best = np.argsort(-ideal, kind="stable")[:rest]
-            more[best] = np.minimum(1, sizes - given)[best]
-        given += more
-    while count >= len(sizes) and not given.all():
-        given[np.argmax(given)] -= 1
-        given[np.argmin(given)] += 1
-    return given
+    most = np.minimum(sizes, count)
+    stratum = np.repeat(np.arange(len(sizes)), most)
+    earlier = np.arange(len(stratum)) - np.repeat(np.cumsum(most) - most, most)  # items of the stratum before this one
+    claim = np.where(earlier > 0, np.sqrt(sizes)[stratum] / (earlier + 0.5), math.inf)
+    return np.bincount(stratum[np.argsort(-claim, kind="stable")[:count]], minlength=len(sizes))
 
 
 GRADES = 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,3 +85,12 @@ def test_the_order_of_reading_does_not_hang_on_the_number_that_drew() -> None:
     numbers = random_lots(4, 4000)
     found = draw(np.zeros(4000, dtype=np.int64), numbers, 2000)
     assert abs(np.corrcoef(np.arange(2000), numbers[found.items])[0, 1]) < 0.08
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(0, 5))
+def test_a_larger_draw_holds_each_smaller_one(sizes: list[int], seed: int) -> None:
+    """From the number of strata on: below it, all items form one stratum."""
+    strata = np.repeat(np.arange(len(sizes)), sizes)
+    numbers = random_lots(seed, len(strata))
+    found = [set(draw(strata, numbers, count).items.tolist()) for count in range(len(sizes), len(strata) + 1)]
+    assert all(smaller < larger for smaller, larger in pairwise(found))
