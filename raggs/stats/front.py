@@ -151,14 +151,21 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
     return Front(tuple(candidates[row].name for row in sorted(members, key=order.index)), dominated, left_out)
 
 
-def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
+def may_replace(
+    candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, latency_limit_ms: float | None = None
+) -> Flags:
     """Return, for each pair of systems, whether the row's system is certainly no more expensive and no slower than the
     column's, up to the jitter of latency.
 
     Shape (candidates, candidates). If it is, a better quality makes the column's system superfluous; `halve` needs
-    this. Only `latency_ms` is compared, so the row's system may still violate a latency limit that the column's meets:
-    if it is slower by less than the jitter, or its `tail_ms` is higher. A cost or latency that is unknown for all
-    systems is not compared. Other unknown values may be anything, as in `dominates`.
+    this. A cost or latency that is unknown for all systems is not compared. Other unknown values may be anything, as in
+    `dominates`.
+
+    Args:
+        candidates: the systems, in any order.
+        jitter_ms: latencies whose distance is below this count as equal, as in `find_front`.
+        latency_limit_ms: limit on `bound_ms`, which has no jitter: a system that may violate it replaces no system that
+            may meet it. None: no limit.
 
     Raises:
         ValueError: as for `find_front`.
@@ -168,7 +175,12 @@ def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -
     no_dearer: Flags = table.cost_high[:, None] <= table.cost_low
     slower_by = table.slow[:, None] - table.fast
     no_slower: Flags = (slower_by < table.jitter) | (slower_by <= 0)
-    return no_dearer & no_slower
+    bounds = [each.bound_ms for each in candidates]
+    if latency_limit_ms is None or all(bound is None for bound in bounds):
+        return no_dearer & no_slower
+    meets: Flags = _fill_unknown(bounds, math.inf) <= latency_limit_ms
+    violates: Flags = _fill_unknown(bounds, 0.0) > latency_limit_ms
+    return no_dearer & no_slower & (meets[:, None] | violates)
 
 
 def check_candidates(candidates: Sequence[Candidate]) -> None:

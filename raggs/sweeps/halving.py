@@ -135,7 +135,8 @@ class _Race:
         """Return which system (row) may replace which other system (column); None if no limit is set."""
         if not self._limited:
             return None
-        return may_replace(list(self._takes.values()), self._world.config.latency.jitter_ms)
+        config = self._world.config
+        return may_replace(list(self._takes.values()), config.latency.jitter_ms, config.limits.latency_ms)
 
     @property
     def _limited(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -140,6 +141,20 @@ def test_a_cheap_or_fast_system_outlives_a_better_one_early():
     done = halve([each.name for each in candidates], values, total=100, replaces=may)
     assert done.kept == ("best", "cheap", "fast", "unpriced")
     assert may_replace([system("a", None, None, 0.5), system("b", None, None, 0.6)]).all()
+
+
+def test_a_system_over_the_latency_limit_replaces_none_within_it():
+    """Also if it is slower by less than the jitter, or only its tail is over the limit."""
+    candidates = [system("over", 1, 430, 1.0), system("within", 1, 390, 0.0), system("slow", 1, 480, 0.0)]
+    assert may_replace(candidates)[0].all()
+    assert may_replace(candidates, latency_limit_ms=400)[0].tolist() == [True, False, True]
+    assert may_replace(candidates, latency_limit_ms=430)[0].all()
+    tail = [replace(candidates[1], name="tail", tail_ms=500.0), candidates[1]]
+    assert may_replace(tail).all()
+    assert may_replace(tail, latency_limit_ms=400).tolist() == [[True, False], [True, True]]
+    unknown = [system("known", 1, 430, 1.0), system("unknown", 1, None, 0.0)]
+    assert not may_replace(unknown, 500.0, latency_limit_ms=400)[0, 1], "it may be within the limit"
+    assert may_replace([system("a", 1, None, 1.0), system("b", 1, None, 0.0)], latency_limit_ms=400).all()
 
 
 def test_the_front_of_the_published_lite_rows():
