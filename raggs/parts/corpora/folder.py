@@ -201,13 +201,9 @@ def _reader_problem(path: Path) -> str:
 def _fits_pattern(name: str, pattern: str) -> bool:
     """Return whether a part of a relative path matches a pattern; a folder that matches includes all its files.
 
-    In contrast to `_fits_one`, ``**`` matches exactly one folder or file.
+    As in `_fits_one`, ``**`` matches any number of folders.
     """
-    parts, wanted = PurePath(name).parts, PurePath(pattern).parts
-    return any(
-        all(fnmatchcase(part, each) for part, each in zip(parts[at:], wanted, strict=False))
-        for at in range(len(parts) - len(wanted) + 1)
-    )
+    return _matches(PurePath(name).parts, ("**", *PurePath(pattern).parts, "**"))
 
 
 def _walk_files(

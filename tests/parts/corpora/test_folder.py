@@ -387,6 +387,22 @@ def test_what_is_excluded_is_left_out_and_told(tmp_path: Path) -> None:
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1", "draft.md#1", "old/b.md#1"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        ("**/drafts", ["a.md", "old/b.md", "old/deep/c.md"]),
+        ("old/**/*.md", ["a.md", "drafts/d.md"]),
+        ("old/**/c.md", ["a.md", "drafts/d.md", "old/b.md", "old/drafts/e.md"]),
+        ("old/**", ["a.md", "drafts/d.md"]),
+        ("**/old/**/drafts/**", ["a.md", "drafts/d.md", "old/b.md", "old/deep/c.md"]),
+    ],
+)
+def test_two_stars_in_exclude_stand_for_any_number_of_folders(tmp_path: Path, pattern: str, left: list[str]) -> None:
+    for name in ("a.md", "drafts/d.md", "old/b.md", "old/deep/c.md", "old/drafts/e.md"):
+        write(tmp_path, name, "text")
+    assert [passage.doc_id for passage in corpus(tmp_path, exclude=[pattern]).passages()] == [f"{x}#1" for x in left]
+
+
 def test_ten_thousand_files_that_nobody_reads_are_one_line(tmp_path: Path) -> None:
     skipped = [SkippedFile(f"{number}.x{number % 20}", "no reader") for number in range(10_000)]
     told = describe_skipped(skipped)
