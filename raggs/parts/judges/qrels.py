@@ -96,6 +96,8 @@ class QrelsJudge(Judge):
         found = self.own_causes()
         if self.config.mapping is None and (stated := stated_scale(self.config.path)) and stated.form != "raw":
             found["labels"] = stated.form
+        if any(label < 0 for label in self.config.mapping or ()):
+            found["negative_labels"] = "mapped"  # earlier versions omitted them even if they were mapped
         return {name: value for name, value in found.items() if name not in IRRELEVANT_SETTINGS[task]}
 
     @cached_property
@@ -104,9 +106,9 @@ class QrelsJudge(Judge):
 
         found, known = {}, self._grade_of
         for label in read_labels(self.config.path):
-            if label.grade < 0:
-                continue
             if label.grade not in known:
+                if label.grade < 0:
+                    continue  # TREC's mark of an unjudged passage
                 message = f"label {label.grade} has no grade; known labels: {', '.join(map(str, known))}"
                 remedy = f"set the grade of each label, e.g. mapping: {{{label.grade}: {MIN_GRADE}, ...}}"
                 raise DataError(message, where=self.config.path, line=label.line or None, remedy=remedy)

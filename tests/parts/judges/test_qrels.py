@@ -83,6 +83,15 @@ def test_a_mapping_changes_the_causes_and_nothing_else_does(tmp_path: Path) -> N
         replay(tmp_path, mapping={5: 5, 3: 3, 2: 2}).check([query("q1")])
 
 
+def test_a_negative_label_has_the_grade_that_the_mapping_gives_it(tmp_path: Path) -> None:
+    labels = ("q1 0 d1 2", "q1 0 d2 -2", "q1 0 d3 -1")
+    who = replay(tmp_path, *labels, mapping={2: 5, -2: 2}, default_grade=1)
+    assert who.labels() == {"q1": {"d1": 5, "d2": 2}}, "-1 has no grade, so it means unjudged"
+    assert [graded(who, query("q1"), each).grade for each in PASSAGES[:3]] == [5, 2, 1]
+    usual = replay(tmp_path, *labels, mapping={2: 5})
+    assert who.causes("grade").keys() - usual.causes("grade").keys() == {"negative_labels"}, "locks notice the change"
+
+
 def test_labels_of_other_queries_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no label for a query of this run .*q1, q2.*run: x1"):
         replay(tmp_path).check([query("x1")])
