@@ -69,7 +69,8 @@ class DryRunLLM(LLM):
         self._asked: dict[tuple[str, str, str], CallEstimate] = {}
         self._stage = ""
         self._times: int | None = None
-        self._embedded: set[int] = set()  # hashes of texts whose vectors the run would already have cached
+        # hashes of texts with their models and settings, whose vectors the run would already have cached
+        self._embedded: set[int] = set()
 
     def turn_to(self, stage: str) -> None:
         """Count further calls for this stage."""
@@ -144,7 +145,8 @@ class DryRunLLM(LLM):
         from raggs.llm.embedding import TASK, EmbedRequestState
 
         texts = dict.fromkeys(request.texts)
-        fresh = [text for text in texts if hash(text) not in self._embedded]
+        embedder = (request.model, request.dims, repr(request.parameters))
+        fresh = [text for text in texts if hash((*embedder, text)) not in self._embedded]
         work = EmbedRequestState(self._caller, self._ledger, self._cache, replace(request, texts=fresh), self.settings)
         work.recall()
         if not texts:
@@ -154,7 +156,7 @@ class DryRunLLM(LLM):
         for batch in work.batches():
             asked.missing += len(batch)
             asked.add(1, sum(map(estimate_tokens, batch.values())))
-        self._embedded.update(map(hash, fresh))
+        self._embedded.update(hash((*embedder, text)) for text in fresh)
         return np.zeros((len(request.texts), request.dims), dtype=np.float32)
 
     def asked(self, model: str, task: str) -> CallEstimate:

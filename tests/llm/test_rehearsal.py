@@ -65,6 +65,14 @@ def test_a_text_is_embedded_once_and_what_is_local_costs_nothing(llm: DryRunLLM)
     assert (local.calls, local.usd, local.exact) == (7, 0.0, True)
 
 
+def test_each_embedder_and_number_of_dimensions_has_vectors_of_its_own(llm: DryRunLLM) -> None:
+    for model, dims in ((MODEL, 4), (REASONS, 4), (MODEL, 8), (MODEL, 4), (REASONS, 4)):
+        asyncio.run(llm.embed(EmbedRequest(model, ["a", "b"], dims)))
+    assert {line.who: line.calls for line in lines_of(llm)} == {MODEL: 2, REASONS: 1}
+    assert (llm.asked(MODEL, "embed").missing, llm.asked(MODEL, "embed").known) == (4, 2)
+    assert (llm.asked(REASONS, "embed").missing, llm.asked(REASONS, "embed").known) == (2, 2)
+
+
 def test_a_ranking_is_followed_until_an_answer_is_missing(llm: DryRunLLM) -> None:
     class Course:
         asked, learned = 4, 0
