@@ -140,7 +140,7 @@ def questions(
         RaggsError: see `raggs.base.errors`; finished and paid work is kept.
     """
     if in_loop():
-        return run_in_thread(lambda hear: questions(config, out, force=force, listen=hear), listen)
+        return run_in_thread(lambda hear: questions(config, out, force=force, listen=hear, approve=approve), listen)
     loaded = config if isinstance(config, LoadedConfig) else load_config(config)
     permit(loaded.run, QUESTIONS.order, approve)
     with open_questions(loaded, listen=listen) as runner:

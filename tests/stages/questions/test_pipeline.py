@@ -229,6 +229,25 @@ def test_a_program_makes_questions_while_an_event_loop_runs(tmp_path: Path) -> N
     assert asyncio.run(notebook()) == len(read_questions(tmp_path / "questions.jsonl")) > 0
 
 
+def test_a_program_approves_a_new_address_while_an_event_loop_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raggs.app.questions import questions
+    from raggs.base.errors import PrerequisiteError
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    asker = {"type": "litellm", "model": "openai/gpt-5-mini"}
+    config = make_config(tmp_path, llm={"api_base": "http://asker.example/v1"}, questions={"ask": {"asker": asker}})
+    shown: list[str] = []
+
+    async def notebook() -> None:
+        questions(config, approve=lambda new: bool(shown.extend(each.host for each in new)))
+
+    with pytest.raises(PrerequisiteError, match="OPENAI_API_KEY would be sent"):
+        asyncio.run(notebook())
+    assert shown == ["asker.example"]
+
+
 def test_the_dry_run_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_documents(tmp_path / "docs")
