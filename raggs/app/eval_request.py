@@ -238,4 +238,5 @@ def _options(request: EvalRequest) -> OptionsPart:
         confidence=request.confidence,
         seed=request.seed,
         project=None if project is None else asdict(project.rule),
+        columns=dict(subject.columns) if isinstance(subject, JudgedFiles) else {},
     )

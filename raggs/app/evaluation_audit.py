@@ -137,7 +137,8 @@ def _evaluate_again(sources: SourcesPart, folder: Path) -> EvalReport:
         runs = tuple(_spec(part, folder) for part in sources.inputs if part.role == "run")
         corpora = tuple(_spec(part, folder) for part in sources.inputs if part.role == "corpus")
         rule = None if asked.project is None else TypeAdapter(ProjectionRule).validate_python(asked.project)
-        subject = JudgedFiles(of["golden"], runs, None if rule is None else ProjectionRequest(corpora, rule))
+        projection = None if rule is None else ProjectionRequest(corpora, rule)
+        subject = JudgedFiles(of["golden"], runs, projection, asked.columns)
     return evaluate(
         EvalRequest(
             subject,

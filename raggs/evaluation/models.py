@@ -346,6 +346,9 @@ class OptionsPart(ReportPart):
     confidence: float
     seed: int
     project: Mapping[str, JsonValue] | None = Field(description="projection rule; null without projection")
+    columns: Mapping[str, str] = Field(
+        {}, exclude_if=not_, description="names of columns in tables of labels or lists, by role"
+    )
 
 
 class SourcesPart(ReportPart):

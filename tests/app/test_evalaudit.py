@@ -71,6 +71,21 @@ def test_an_evaluation_is_what_its_files_give_wherever_the_folder_is_moved(
     assert all(path.startswith("../") for path in paths)
 
 
+def test_the_columns_that_the_command_named_are_read_again(here: Path) -> None:
+    write(here, labels__csv="question,passage,mark,other\nq1,d1,5,1\nq1,d2,1,5\nq2,d1,2,1\n")
+    write(here, lists__csv="question,passage,first,second\nq1,d2,2,1\nq1,d1,1,2\nq2,d1,1,1\n")
+    asked = ("-g", "labels.csv", "-r", "lists.csv", "-m", "ndcg@2")
+    columns = [f"--column={each}" for each in ("qid=question", "doc_id=passage", "grade=mark", "score=first")]
+    assert raggs_eval(*asked, *columns, "-o", "main").exit_code == 0
+    report = json.loads((here / "main" / "eval.json").read_text())
+    assert report["sources"]["options"]["columns"]["grade"] == "mark"
+    assert audited("main/eval.json") == []
+    edited(here / "main" / "eval.json", lambda report: report["sources"]["options"]["columns"].update(grade="other"))
+    assert any("options changed" in each for each in audited("main/eval.json", code=5))
+    assert raggs_eval("-g", "qrels", "-r", "a", "-o", "plain").exit_code == 0
+    assert "columns" not in json.loads((here / "plain" / "eval.json").read_text())["sources"]["options"]
+
+
 def test_what_was_changed_is_named_by_file_system_measure_and_value(here: Path) -> None:
     assert raggs_eval("-g", "qrels", "-r", "a", "-r", "b", "-b", "a", "-m", "mrr,ndcg@5", "-o", "main").exit_code == 0
     file = here / "main" / "eval.json"
