@@ -13,7 +13,7 @@ assumed to read every candidate of every query, unless its lists are stored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -157,16 +157,18 @@ class SystemCosts:
             tokens.update(zip(missing, count_tokens([found[doc].content for doc in missing]), strict=True))
         return fmean(sum(tokens[doc] for doc in docs) for docs in shown) if shown else None
 
-    def _paid(self, stage: str, model: str) -> float:
-        """Return the cost of 1,000 answers of a model for one part in USD, according to the ledger; 0 if it has no
-        answers. Cached answers count with their original cost.
+    def _paid(self, stage: str, model: str) -> Number:
+        """Return the cost of 1,000 answers of a model for one part in USD, according to the ledger. Return None if the
+        ledger has no answers, or books them with 0 USD because the price is unknown. Cached answers count with their
+        original cost.
         """
         usd, answers = 0.0, 0
         for line in read_torn(self._world.ledger, LedgerLine, LEDGER_REMEDY):
             if (line.stage, line.model) == (stage, model) and line.outcome in ("answered", "cached"):
                 usd += line.usd + line.saved_usd
                 answers += 1 if line.outcome == "answered" else line.cached
-        return QUERIES * usd / answers if answers else 0.0
+        known = usd > 0 or self._world.workspace.llm.price(model) is not None
+        return QUERIES * usd / answers if answers and known else None
 
 
 def _candidate_tokens(final: SystemOutput) -> Sequence[float]:
@@ -473,6 +475,11 @@ def _count(
         for search in parts.searches(system) if system.own is not None else ():
             llm.turn_to(f"searching by {system.levels['mode']}")
             for spec, candidates in parts.retriever(search).reranks():
+                # The number of passages that the retriever returns does not change its calls.
+                same_calls = replace(search, retriever=search.retriever.model_copy(update={"k": 0}))
+                if (work := repr((same_calls, spec, candidates))) in seen:
+                    continue
+                seen.add(work)
                 reranker = world.workspace.reranker(spec, llm)
                 passages = world.passages_of(system.chunker)
                 count_reranking(world.workspace.loop, llm, reranker, asked, passages, candidates)

@@ -65,6 +65,31 @@ def test_what_the_server_counts_is_what_the_ledger_says_and_no_more_than_was_pla
     assert server.count == asked
 
 
+def test_a_rewriter_without_a_price_has_an_unknown_cost(server: LLMServer, tmp_path: Path) -> None:
+    project = paid_sweep(tmp_path, server, axes={"reranker": ["none"]})
+    project.change(prices={EMBEDDER: {"input": 1.0, "output": 2.0}}, budget={"max_usd": None})
+    project.call("--quiet")
+    for row in rows(project).values():
+        lines = {line["model"]: line["price"] for line in row["cost"]["lines"]}
+        assert lines[EMBEDDER] == 1.0
+        assert (row["cost"]["embed"] is None) is (REWRITER in lines)
+        assert lines.get(REWRITER) is None
+    assert sum(REWRITER in name for name in map(str, rows(project).values())) == 1
+
+
+def test_a_custom_retriever_of_several_systems_is_planned_once(server: LLMServer, tmp_path: Path) -> None:
+    by = {"type": "pointwise", "model": RERANKERS["pointwise"]}
+    own = {"type": "reranked", "of": {"type": "bm25", "k": 6}, "by": by}
+    axes = {"rewrite": ["none"], "mode": [own], "k": [4, 6]}
+    other = {"type": "litellm", "model": RERANKERS["litellm"]}
+    project = paid_sweep(tmp_path, server, axes={**axes, "reranker": ["none", other]})
+    lines = json.loads(project.call("--dry-run", "--json").stdout)["paid"]
+    assert sum(line["calls"] for line in lines if line["model"] == RERANKERS["pointwise"]) == 4 * 6
+    project.call("--quiet")
+    assert Counter(map(kind, server.requests))["pointer"] <= 4 * 6
+    assert not server.paid_twice
+
+
 def test_a_dry_run_asks_nobody_though_the_answers_are_gone(server: LLMServer, tmp_path: Path) -> None:
     project = paid_sweep(tmp_path, server)
     project.call("--quiet")
