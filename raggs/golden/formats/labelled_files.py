@@ -91,11 +91,6 @@ class SetPieces:
             kept=self.kept,
             notes=(
                 *self.notes,
-                *(
-                    unmatched("query", {*self.grades}, asked, self.labels, self.questions)
-                    if self.questions and asked
-                    else ()
-                ),
                 *notes,
                 *missing_values({*self.grades}, wanted),
             ),

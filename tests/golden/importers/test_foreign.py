@@ -262,3 +262,12 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
 def test_a_set_by_itself_says_nothing_of_whence(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         import_set(tmp_path, None, tmp_path / "out")
+
+
+def test_judged_queries_without_a_text_are_noted_once(tmp_path: Path) -> None:
+    beir(tmp_path)
+    lines(tmp_path / "queries.jsonl", [{"_id": "q1", "text": "What of q1?"}])
+    notes = formats.IMPORTERS.load("beir")().read(tmp_path).notes
+    assert [note for note in notes if "judged queries" in note] == [
+        "1 of 2 judged queries are not in queries.jsonl: q2"
+    ]
