@@ -252,7 +252,7 @@ def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[
     found = [pool if not pool.grades else _pool_above_floor(pool, floor) for pool in ranked]
     if not (kept := [pool for pool in found if len(pool.passages) >= MIN_POOL_PASSAGES]):
         told = f"no pool has at least {MIN_POOL_PASSAGES} passages of grade {floor} (rank.floor) or more"
-        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}to order all passages")
+        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE} to order all passages")
     return kept
 
 
