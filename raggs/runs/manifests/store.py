@@ -306,7 +306,6 @@ class LedgerReader:
         self._mark = LedgerMark()
         self._checked = False  # whether the existing ledger was compared with its last mark
         self._kept: LedgerMark | None = None  # the last mark, if the ledger no longer matches it
-        self._summed = -1  # number of rows whose checksums are on disk
 
     def end(self) -> int:
         """Return the total size of the ledger's complete lines in bytes.
