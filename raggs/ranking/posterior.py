@@ -482,6 +482,7 @@ def _log_normal(distance: Floats, variance: Floats) -> Floats:
 SLIP_OFFSETS = np.arange(-1.0, 2.0)
 DECONVOLUTION_STEPS = 20  # number of steps of the deconvolution, which at full convergence would amplify noise
 LEVEL_PSEUDOCOUNT = 0.5  # number of passages added to the observed count of each level
+SLIPPED_SHARE = 0.1  # share of a distribution that is treated like a grade that may have slipped
 UNGRADED = 2.5  # standard deviation of the prior of an ungraded passage, as a multiple of `sigma`
 
 
@@ -489,8 +490,8 @@ def grade_prior(
     grades: Floats, graded: Flags, sigma: float, slip: float, distributions: Floats | None = None
 ) -> Mixture:
     """Return the prior of the utilities: normals around the grade and its neighbours. An ungraded passage has one wider
-    normal around its start score. A passage with a distribution has a normal around each of the five grades, with its
-    probabilities as shares.
+    normal around its start score. A passage with a distribution has a normal around each of the five grades. Their
+    shares are its probabilities, of which a tenth may have slipped like a grade.
 
     Args:
         grades: shape (size,), 1 to 5; for an ungraded passage, its start score.
@@ -517,7 +518,8 @@ def _distribution_prior(grades: Floats, graded: Flags, sigma: float, slip: float
     known = ~np.isnan(distributions[:, 0])
     centres = np.tile(GRADE_LEVELS, (grades.size, 1))
     shares = np.zeros_like(centres)
-    shares[known] = distributions[known]
+    slipped = distributions[known] @ slip_matrix(slip)
+    shares[known] = (1.0 - SLIPPED_SHARE) * distributions[known] + SLIPPED_SHARE * slipped
     variance = np.where(graded, sigma, UNGRADED * sigma) ** 2
     if not known.all():
         others = grade_prior(grades[~known], graded[~known], sigma, slip)
@@ -533,18 +535,22 @@ def slip_chances(slip: float) -> Floats:
     return np.array([slip / 2, 1 - slip, slip / 2])
 
 
+def slip_matrix(slip: float) -> Floats:
+    """Return M[d, g], the probability that a passage that deserves the grade d + 1 is given the grade g + 1."""
+    last = GRADE_LEVELS.size - 1
+    given = np.zeros((GRADE_LEVELS.size, GRADE_LEVELS.size))
+    for deserved in range(GRADE_LEVELS.size):
+        for off, chance in zip(SLIP_OFFSETS.astype(int), slip_chances(slip), strict=True):
+            given[deserved, min(max(deserved + off, 0), last)] += chance
+    return given
+
+
 def deserved_shares(grades: Floats, slip: float) -> Floats:
     """Return the share of each deserved grade in the pool, shape (5,); a grade between two levels counts partly for
     each.
     """
     counts = np.maximum(1.0 - np.abs(grades[:, None] - GRADE_LEVELS), 0.0).sum(axis=0)
-    last = GRADE_LEVELS.size - 1
-    given = np.zeros(
-        (GRADE_LEVELS.size, GRADE_LEVELS.size)
-    )  # given[d, g]: probability that a passage deserving d is given g
-    for deserved in range(GRADE_LEVELS.size):
-        for off, chance in zip(SLIP_OFFSETS.astype(int), slip_chances(slip), strict=True):
-            given[deserved, min(max(deserved + off, 0), last)] += chance
+    given = slip_matrix(slip)
     shares = (counts + LEVEL_PSEUDOCOUNT) / (counts + LEVEL_PSEUDOCOUNT).sum()
     for _ in range(DECONVOLUTION_STEPS):
         joint = shares[:, None] * given
