@@ -3,7 +3,7 @@
 A judge may state probabilities that are too high or too low, or that have no information beyond its grade. The
 calibrated probabilities are (1 - w) softmax(log p / T) + w c, for stated probabilities p. The temperature T makes them
 sharper (T < 1) or flatter (T > 1). c is the row of the confusion table for the judge's grade, which is the lower median
-of p. The weight w is the share of the probability that comes from the grade alone.
+of p. The weight w is the share of the probability that depends only on the grade.
 
 `fit_calibration` chooses T and w by maximum likelihood with weak priors, because a few labels cannot determine them.
 Each row of the confusion table counts the labels of passages with this grade. The counts are combined with a slip model
@@ -46,7 +46,7 @@ class DistributionCalibration:
 
     Attributes:
         temperature: T, > 0; 1 leaves the probabilities unchanged.
-        weight: w, 0 to 1: share of the probability that comes from the grade alone.
+        weight: w, 0 to 1: share of the probability that depends only on the grade.
         confusion: for each of the judge's grades, the probability of each label; five rows of five, each sums to 1.
     """
 
@@ -217,7 +217,7 @@ def reliability(
     Args:
         distributions: probabilities of the grades 1 to 5, one row per labelled passage.
         labels: the human label of each passage, 1 to 5.
-        bins: number of ranges of equal width. Ranges without predictions are left out.
+        bins: number of ranges of equal width. The table omits ranges without predictions.
 
     Raises:
         ValueError: the numbers of rows and labels differ, one of them is invalid, or `bins` is below 1.
