@@ -201,7 +201,8 @@ class Ranker(ABC):
         Args:
             order: the passages of an outstanding batch, best first.
             best: probability that the judge picks each passage of `order` as the best of the batch. With it, only these
-                probabilities change the scores. The order then only supports locks.
+                probabilities change the scores. The order then only supports locks. The probabilities of a batch of m
+                count as m - 1 picks, because an order also has m - 1.
 
         Raises:
             ValueError: `order` is not a permutation of an outstanding batch, or `best` is not a distribution over it.

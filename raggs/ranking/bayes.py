@@ -391,7 +391,6 @@ def check_options(
 
 SIZES = (5, 10, 20)  # batch sizes to choose from
 PILOT_SHARE = 0.5  # maximum share of a ranking's budget for pilot lists
-SOFT_PICKS = 1.0  # number of picks that the probabilities of the best passage of a list count as
 STUDY_EVERY = 4  # calls between two estimates of the judge's position bias, sharpness and repeat correlation
 FIRST_SHARPNESS = 3.0
 POSTERIOR_DRAWS = 2000  # number of draws from the posterior, for ranks and membership
@@ -645,7 +644,8 @@ class BayesRanker(RoundRanker):
         weights = echoes.weights(self._pairs.shown, orders, self.echo)
         if not soft:
             return JudgedLists(orders, places, weights)
-        return JudgedLists(orders, places, SOFT_PICKS * weights, np.array([self._best[call] for call in calls]))
+        # probabilities of the best passage count as many picks as an order has: m - 1
+        return JudgedLists(orders, places, (length - 1) * weights, np.array([self._best[call] for call in calls]))
 
     def _settled(self) -> str | None:
         # The loss decreases roughly as 1 / calls.

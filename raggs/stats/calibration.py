@@ -121,7 +121,7 @@ def fit_calibration(distributions: Sequence[Sequence[float]], labels: Sequence[i
     Raises:
         ValueError: the numbers of rows and labels differ, or one of them is invalid.
     """
-    rows, known = _checked(distributions, labels)
+    rows, known = _rows_and_labels(distributions, labels)
     if not known.size:
         return DistributionCalibration(1.0, 0.5, _as_rows(_slip_table(np.zeros(GRADES))))
     grades = np.array([lower_median(row) - 1 for row in distributions])
@@ -178,7 +178,7 @@ def _as_rows(table: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(row) for row in table.tolist())
 
 
-def _checked(distributions: Sequence[Sequence[float]], labels: Sequence[int]) -> tuple[Floats, Ints]:
+def _rows_and_labels(distributions: Sequence[Sequence[float]], labels: Sequence[int]) -> tuple[Floats, Ints]:
     """Return the distributions, shape (cases, 5), each divided by its sum, and the labels minus 1."""
     if len(distributions) != len(labels):
         raise ValueError(f"each distribution needs a label: {len(distributions)} distributions, {len(labels)} labels")
@@ -224,7 +224,7 @@ def reliability(
     """
     if bins < 1:
         raise ValueError(f"bins must be at least 1, not {bins}")
-    rows, known = _checked(distributions, labels)
+    rows, known = _rows_and_labels(distributions, labels)
     predicted = np.clip(rows[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:], 0.0, 1.0).ravel()
     true = (known[:, None] >= np.arange(1, GRADES)).ravel()
     places = np.minimum((predicted * bins).astype(np.int64), bins - 1)
@@ -254,6 +254,6 @@ def log_score(distributions: Sequence[Sequence[float]], labels: Sequence[int]) -
     Raises:
         ValueError: the numbers of rows and labels differ, or one of them is invalid.
     """
-    rows, known = _checked(distributions, labels)
+    rows, known = _rows_and_labels(distributions, labels)
     stated = rows[np.arange(known.size), known]
     return float(-np.log(np.maximum(stated, LEAST_PROBABILITY)).mean()) if known.size else math.nan
