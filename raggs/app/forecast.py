@@ -485,7 +485,8 @@ class _RunForecast:
         to happen.
         """
         asked, price = self.llm.asked(model, task), self.llm.price(model)
-        line = line_of(self.llm, stage, model, asked, self._answers.length(model, task))
+        length = self._answers.length(model, task) if asked.limit is None else (asked.limit, 0)
+        line = line_of(self.llm, stage, model, asked, length)
         if price is None:
             return line
         prompt = {str(name): prompt for name, prompt in self._services.prompts.items()}.get(task)

@@ -16,9 +16,9 @@ ledger, cache     recorded cost, and paid answers
 batch, batch_api  the same requests through a provider's Batch API
 rehearsal         models that answer only from the cache, for dry runs
 
-Servers with OpenAI's protocol (chat, embeddings, files, batches), and rerankers with a configured address, are called
-with aiohttp. All other providers and parameters go through litellm. The openai package is not used: it would be a
-third path to the same servers, with its own retries, time-outs and clients.
+Servers with OpenAI's protocol (chat, decisions, embeddings, files, batches), and rerankers with a configured address,
+are called with aiohttp. All other providers and parameters go through litellm. The openai package is not used: it would
+be a third path to the same servers, with its own retries, time-outs and clients.
 
 litellm, aiohttp and diskcache are imported at the first call that needs them.
 """
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from raggs.llm.budget import BudgetSpent
     from raggs.llm.client import LLM
     from raggs.llm.ledger import CallLedger
-    from raggs.llm.messages import CallUsage, ChatRequest, EmbedRequest, Message, Reply, RerankRequest, RerankScores
+    from raggs.llm.messages import (
+        CallUsage,
+        ChatRequest,
+        DecisionRequest,
+        EmbedRequest,
+        Message,
+        Reply,
+        RerankRequest,
+        RerankScores,
+    )
     from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Parameters, Price
 
 __all__ = [
@@ -43,6 +52,7 @@ __all__ = [
     "CallLedger",
     "CallUsage",
     "ChatRequest",
+    "DecisionRequest",
     "EmbedRequest",
     "LLMSettings",
     "Message",
@@ -61,6 +71,7 @@ _MODULES = {
     "CallLedger": "raggs.llm.ledger",
     "CallUsage": "raggs.llm.messages",
     "ChatRequest": "raggs.llm.messages",
+    "DecisionRequest": "raggs.llm.messages",
     "EmbedRequest": "raggs.llm.messages",
     "LLM": "raggs.llm.client",
     "LLMSettings": "raggs.llm.settings",

@@ -19,7 +19,7 @@ from raggs.llm.batch_api import BATCHES, BatchAPI, BatchQueue, Progress
 from raggs.llm.budget import Reservation
 from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.caller import ANSWER_LENGTH_FACTOR, LONGER, Caller
-from raggs.llm.calls import ChatCall, Completion
+from raggs.llm.calls import Call, ChatCall, Completion
 from raggs.llm.conversation import Unusable, read_completion
 from raggs.llm.faults import Fault, Outage, Treatment
 from raggs.llm.ledger import CallLedger, CallTrace
@@ -78,13 +78,16 @@ class BatchCaller:
         """Return the batch price of `model` (see `Caller.price` for the errors)."""
         return self._direct.price(model).times(self._settings.price)
 
-    async def call(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`.
+    async def call(self, call: Call[Completion], trace: CallTrace) -> Completion:
+        """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`. Batches contain only
+        chat calls; other calls are made directly.
 
         Raises:
             Fault: neither a batch nor a direct call answered.
             BudgetError, ConfigError: see `Caller.call`.
         """
+        if not isinstance(call, ChatCall):
+            return await self._direct.call(call, trace)
         direct = self._settings.fallback == "direct"
         if direct and call.key in self._answered:
             return await self._direct.call(call, trace)
@@ -138,10 +141,13 @@ class BatchCaller:
                 self._direct.budget.spend(usd)
             trace.outcome = "unusable"
             with suppress(Unusable):
-                read_completion(completion, lambda answer: answer)
+                # An answer to a request with log-probabilities is no JSON object.
+                free = bool(completion.alternatives) and not completion.content.lstrip().startswith(("{", "`"))
+                content = completion.content_with_alternatives if free else completion.content
+                read_completion(completion, lambda answer: answer, logprobs=free)
                 trace.outcome = "answered"
                 if self._cache.get(key) is None:
-                    answer = CachedAnswer.of(completion.content, model, trace.spent, None, completion.by, payer)
+                    answer = CachedAnswer.of(content, model, trace.spent, None, completion.by, payer)
                     self._cache.put(key, answer)
 
     async def _understood(self, call: ChatCall, trace: CallTrace) -> Completion:

@@ -132,7 +132,7 @@ class BatchAPI:
             **providers.with_named_limit(call.parameters, own_server=self.address is not None),
             "model": call.model.partition("/")[2] or call.model,
             "messages": list(call.messages),
-            "response_format": call.response_format,
+            **({"response_format": call.response_format} if call.response_format else {}),
         }
         body = dict(add_cache_marks(call.model, body, home=self.address is None))
         return canonical_json({"custom_id": call.key, "method": "POST", "url": ENDPOINT, "body": body}).encode() + b"\n"

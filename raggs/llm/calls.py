@@ -6,6 +6,7 @@ A model is identified by the provider's name, the model's name and, if the user 
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -67,14 +68,20 @@ NEW = CachedPrefix()
 
 @dataclass(frozen=True)
 class Completion(ProviderResponse):
-    """Answer of a chat model. `finish`: the provider's reason for the end, such as "stop", "length" (cut off) or
-    "content_filter"; None if missing.
+    """Answer of a chat or decision model.
+
+    Attributes:
+        content: its text. For a decision model, the answer as a JSON object.
+        finish: the provider's reason for the end, such as "stop", "length" (cut off) or "content_filter"; None if
+            missing.
+        alternatives: for each token, its alternatives with their log-probabilities, unchecked; empty if not requested.
     """
 
     content: str
     finish: str | None
     refusal: str | None
     remembered: CachedPrefix = NEW
+    alternatives: Sequence[Sequence[tuple[str, object]]] = ()
 
     @property
     def cut_off(self) -> bool:
@@ -83,6 +90,12 @@ class Completion(ProviderResponse):
     @property
     def prefix(self) -> CachedPrefix:
         return self.remembered
+
+    @property
+    def content_with_alternatives(self) -> str:
+        """Content and alternatives as a JSON object (see `ChatRequest.logprobs`); empty without alternatives."""
+        shown = {"content": self.content, "logprobs": self.alternatives}
+        return json.dumps(shown, ensure_ascii=False, separators=(",", ":")) if self.alternatives else ""
 
 
 @dataclass(frozen=True)
@@ -212,8 +225,8 @@ class ChatCall(Call[Completion]):
         return max(self.expected_tokens + max(hidden, thinking if isinstance(thinking, int) else 0), longest)
 
     async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Completion:
-        """Send the call once. `formatted` requests structured output."""
-        form = {"response_format": self.response_format} if formatted else {}
+        """Send the call once. `formatted` requests structured output, if the call has a response format."""
+        form = {"response_format": self.response_format} if formatted and self.response_format else {}
         body = {"messages": list(self.messages), **self.parameters, **form, **limit}
         return self.measured(completion_of(self.model, *await providers.chat(self.model, body, settings)))
 
@@ -224,6 +237,38 @@ class ChatCall(Call[Completion]):
             prompt_tokens=found.prompt_tokens or self.prompt_tokens,
             completion_tokens=found.completion_tokens or estimate_tokens(found.content),
         )
+
+
+@dataclass(frozen=True)
+class DecisionCall(Call[Completion]):
+    """A question about a text (see `DecisionRequest`). Providers charge only for input tokens, and without a discount
+    for cached prompts.
+    """
+
+    KIND: ClassVar[providers.CallKind] = "decision"
+
+    text: str
+    question: Mapping[str, object]
+
+    @cached_property
+    def prompt_tokens(self) -> int:
+        """Estimated number of tokens of the text and of the question."""
+        return estimate_tokens(self.text) + estimate_tokens(str(self.question))
+
+    def answer_tokens(self, longest: int) -> int:
+        """Return 0: probabilities are free."""
+        return 0
+
+    async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Completion:
+        """Send the call once."""
+        body = {**self.parameters, "input": self.text, "questions": [dict(self.question)]}
+        answer, headers = await providers.decide(self.model, body, settings)
+        found = as_object(next(iter(as_list(answer.get("answers"))), None))
+        refusal = "the model gave no probabilities" if found.get("type") == "refusal" else None
+        content = json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if found else ""
+        usage = as_object(answer.get("usage"))
+        sent = _count(usage.get("input_tokens")) or _count(usage.get("prompt_tokens")) or self.prompt_tokens
+        return Completion(sent, 0, headers, content, None, refusal, by=Answerer.of(self.model, answer))
 
 
 @dataclass(frozen=True)
@@ -312,8 +357,19 @@ def completion_of(model: str, answer: Mapping[str, object], headers: Mapping[str
         finish=as_text(choice.get("finish_reason")),
         refusal=as_text(message.get("refusal")) or as_text(special.get("refusal")),
         remembered=prefix_of(as_object(answer.get("usage"))),
+        alternatives=_alternatives(as_list(as_object(choice.get("logprobs")).get("content"))),
         by=Answerer.of(model, answer),
     )
+
+
+def _alternatives(tokens: Sequence[object]) -> tuple[list[tuple[str, object]], ...]:
+    """Return the alternatives of each token of an answer: the listed ones, and the token itself if it is not listed."""
+    found = []
+    for token in map(as_object, tokens):
+        listed = [as_object(each) for each in as_list(token.get("top_logprobs"))]
+        own = [] if any(each.get("token") == token.get("token") for each in listed) else [token]
+        found.append([(as_text(each.get("token")) or "", each.get("logprob")) for each in (*listed, *own)])
+    return tuple(found)
 
 
 def prefix_of(usage: Mapping[str, object]) -> CachedPrefix:

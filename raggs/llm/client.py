@@ -35,9 +35,18 @@ from raggs.base.errors import ConfigError, ProviderError
 from raggs.base.files import regular_file
 from raggs.base.secrets import mask
 from raggs.base.text import plural
-from raggs.llm.calls import answer_key
+from raggs.llm.calls import LIMITS, answer_key
 from raggs.llm.ledger import CallLedger, LedgerAccount
-from raggs.llm.messages import Answerer, CallUsage, ChatRequest, EmbedRequest, Reply, RerankRequest, RerankScores
+from raggs.llm.messages import (
+    Answerer,
+    CallUsage,
+    ChatRequest,
+    DecisionRequest,
+    EmbedRequest,
+    Reply,
+    RerankRequest,
+    RerankScores,
+)
 from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 
@@ -157,8 +166,8 @@ class LLM:
         self._cache_dir = cache_dir
         self._ledger = ledger or CallLedger()
 
-    async def ask(self, request: ChatRequest[T]) -> Reply[T]:
-        """Return the validated answer, from the cache if it was paid for before.
+    async def ask(self, request: ChatRequest[T] | DecisionRequest[T]) -> Reply[T]:
+        """Return the validated answer of a chat or decision model, from the cache if it was paid for before.
 
         Raises:
             BudgetError: the next call would exceed a limit of the budget.
@@ -169,7 +178,7 @@ class LLM:
             BusyError: the request is in an unfinished batch of another run, or the cache is locked.
             ProviderError: the account has no credit, the provider is down, or the cache is unusable.
         """
-        parameters = {**self.settings.parameters_of(request.model), **request.parameters}
+        parameters = self._parameters(request)
         key, account = self._key(request, parameters), self._ledger.account(request.qid)
         while (leader := self._caller.leader(key)) is not None:
             await asyncio.wait({leader})
@@ -181,14 +190,13 @@ class LLM:
             return recalled
         return (await self._caller.lead(key, partial(self._obtain, key, request, parameters, account))).reply
 
-    def known(self, request: ChatRequest[T]) -> Reply[T] | None:
+    def known(self, request: ChatRequest[T] | DecisionRequest[T]) -> Reply[T] | None:
         """Return the validated answer if it was paid for before, otherwise None. Make no call and book nothing.
 
         Raises:
             ProviderError: the cache is unusable.
         """
-        parameters = {**self.settings.parameters_of(request.model), **request.parameters}
-        found = self._remembered(self._key(request, parameters), request)
+        found = self._remembered(self._key(request, self._parameters(request)), request)
         return None if found is None else found[0]
 
     async def embed(self, request: EmbedRequest) -> Vectors:
@@ -294,7 +302,11 @@ class LLM:
             cache.close()
 
     async def _obtain(
-        self, key: str, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
+        self,
+        key: str,
+        request: ChatRequest[T] | DecisionRequest[T],
+        parameters: Mapping[str, object],
+        account: LedgerAccount,
     ) -> Exchange[T]:
         """Return the answer. If another run is making the same request, wait and use its answer."""
         from raggs.llm.cache import claim_keys
@@ -313,25 +325,39 @@ class LLM:
         self._ledger.answerers.require(found.by)
         return found
 
-    def _share(self, found: Exchange[T], request: ChatRequest[T], account: LedgerAccount) -> Reply[T]:
+    def _share(
+        self, found: Exchange[T], request: ChatRequest[T] | DecisionRequest[T], account: LedgerAccount
+    ) -> Reply[T]:
         by = found.by or Answerer(asked=request.model)
         self._ledger.hit(account, request.model, request.schema_name, found.spent.usd, by, self._ledger.payer)
         return found.reply
 
-    def _key(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> str:
+    def _parameters(self, request: ChatRequest[T] | DecisionRequest[T]) -> dict[str, object]:
+        """Return the parameters of a request's calls. For log-probabilities, the limit of the answer is one of them."""
+        if isinstance(request, DecisionRequest):
+            return dict(request.parameters)
+        found = {**self.settings.parameters_of(request.model), **request.parameters}
+        if not request.logprobs:
+            return found
+        others = {name: value for name, value in found.items() if name not in LIMITS}
+        limit = {LIMITS[-1]: request.max_output_tokens}
+        return {**others, **limit, "logprobs": True, "top_logprobs": request.logprobs}
+
+    def _key(self, request: ChatRequest[T] | DecisionRequest[T], parameters: Mapping[str, object]) -> str:
         """Return the cache key, made of everything that can change the answer.
 
         Limits, retries, payment, the address and the query id are not included.
         """
-        parts = {
-            "messages": list(request.messages),
-            "parameters": parameters,
-            "schema": dict(request.schema),
-            "sample": request.sample,
-        }
+        about: dict[str, object] = {"parameters": parameters, "sample": request.sample}
+        if isinstance(request, DecisionRequest):
+            parts = {**about, "input": request.text, "question": dict(request.question)}
+        else:
+            parts = {**about, "messages": list(request.messages), "schema": dict(request.schema)}
         return answer_key(request.model, self.settings, parts)
 
-    def _recall(self, key: str, request: ChatRequest[T], account: LedgerAccount) -> Reply[T] | None:
+    def _recall(
+        self, key: str, request: ChatRequest[T] | DecisionRequest[T], account: LedgerAccount
+    ) -> Reply[T] | None:
         found = self._remembered(key, request)
         if found is None:
             return None
@@ -340,7 +366,9 @@ class LLM:
         self._ledger.hit(*about, cached.usd, cached.answerer, cached.payer)
         return reply
 
-    def _remembered(self, key: str, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
+    def _remembered(
+        self, key: str, request: ChatRequest[T] | DecisionRequest[T]
+    ) -> tuple[Reply[T], CachedAnswer] | None:
         """Return the validated answer from the cache with its cache entry, or None if there is no valid one."""
         from raggs.llm.conversation import Unusable, read_text
 
@@ -363,9 +391,9 @@ class LLM:
             with self._caller.storing():
                 self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms, found.by, self._ledger.payer))
 
-    def _batches(self, request: ChatRequest[T]) -> BatchCaller | None:
+    def _batches(self, request: ChatRequest[T] | DecisionRequest[T]) -> BatchCaller | None:
         """Return the batch caller if this request may be sent in a batch, otherwise None."""
-        if not request.patient or self._batch is None or self._cache is None:
+        if isinstance(request, DecisionRequest) or not request.patient or self._batch is None or self._cache is None:
             return None
         if request.model not in self._batched:
             from raggs.llm.batch import BatchCaller
@@ -403,7 +431,7 @@ class LLM:
 
 
 class MeteredLLM(LLM):
-    """Language models that measure the usage of their chat answers. Other requests are not supported.
+    """Language models that measure the usage of their chat and decision answers. Other requests are not supported.
 
     Args:
         llm: language models to call. `MeteredLLM` does not close them.
@@ -417,7 +445,7 @@ class MeteredLLM(LLM):
         self.took = CallUsage()
         self._llm = llm
 
-    async def ask(self, request: ChatRequest[T]) -> Reply[T]:
+    async def ask(self, request: ChatRequest[T] | DecisionRequest[T]) -> Reply[T]:
         """Return the answer to a request; see `LLM.ask`."""
         reply = await self._llm.ask(request)
         self.took += reply.took

@@ -1,7 +1,8 @@
 """Send a request until its answer is usable: call, parse, validate, and repeat with a correction.
 
 Values are never coerced: a grade given as text is invalid. Only a Markdown fence around the JSON is removed, because
-models without structured output often write one.
+models without structured output often write one. The answer to a decision request is validated in the same way, and
+so are the log-probabilities of an answer.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from raggs.base.artifacts import Spending
 from raggs.base.text import replace_surrogates, sound_value
 from raggs.base.types import Json, JsonObject
-from raggs.llm.calls import LIMITS, ChatCall, Completion
+from raggs.llm.calls import LIMITS, Call, ChatCall, Completion, DecisionCall
 from raggs.llm.faults import Fault, Treatment
-from raggs.llm.messages import CallUsage, ChatRequest, Message, Reply
+from raggs.llm.messages import CallUsage, ChatRequest, DecisionRequest, Message, Reply
 
 if TYPE_CHECKING:
     from raggs.llm.ledger import CallLedger, CallTrace, LedgerAccount
@@ -29,9 +30,9 @@ MARKDOWN_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 class ChatCaller(Protocol):
-    """Answers chat calls, directly or by a batch."""
+    """Answers chat and decision calls, directly or by a batch."""
 
-    async def call(self, call: ChatCall, trace: CallTrace) -> Completion:
+    async def call(self, call: Call[Completion], trace: CallTrace) -> Completion:
         """Return one answer, with counted or estimated tokens. The usage is recorded in `trace`.
 
         Raises:
@@ -62,7 +63,7 @@ async def converse(
     caller: ChatCaller,
     ledger: CallLedger,
     account: LedgerAccount,
-    request: ChatRequest[T],
+    request: ChatRequest[T] | DecisionRequest[T],
     parameters: Mapping[str, object],
     max_repairs: int,
     key: str,
@@ -70,18 +71,18 @@ async def converse(
 ) -> Exchange[T]:
     """Make at most 1 + `max_repairs` calls for one request.
 
-    An answer that was cut off is requested again with a higher limit. Another invalid answer is followed by
-    a correction. `key` is the cache key of the answer, for batches. `keep` stores a valid answer before it is booked,
-    so that a kill between the two steps loses no answer. In this case, the call counts as possibly billed.
+    An answer that was cut off is requested again with a higher limit. Another invalid answer is followed by a
+    correction; a decision is requested again unchanged. `key` is the cache key of the answer, for batches. `keep`
+    stores a valid answer before it is booked, so that a kill between the two steps loses no answer. In this case, the
+    call counts as possibly billed.
 
     Raises:
         RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
     """
-    messages: list[Message] = list(request.messages)
     by: Answerer | None = None
-    spent, took, raw, error, form = Spending(), CallUsage(), None, "", response_format(request)
+    spent, took, raw, error = Spending(), CallUsage(), None, ""
+    call = call_of(request, parameters, key)
     for repairs in range(max_repairs + 1):
-        call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens, key)
         with ledger.call(account, request.model, request.schema_name) as trace:
             try:
                 completion = await caller.call(call, trace)
@@ -93,15 +94,14 @@ async def converse(
                 words = replace_surrogates(str(fault.error))
                 return Exchange(Reply(None, words, raw, took, rejected=rejected, answerer=_key(ledger, by)), spent, by)
             spent, took, by = spent + trace.spent, took + trace.took, completion.by
-            raw = replace_surrogates(completion.content or completion.refusal or "")
+            content, free = completion.content, isinstance(request, ChatRequest) and request.logprobs > 0
+            shown = completion.content_with_alternatives if free else content
+            raw = replace_surrogates(shown or content or completion.refusal or "")
             try:
-                value = read_completion(completion, request.check)
+                value = read_completion(completion, request.check, logprobs=free)
             except Unusable as problem:
                 trace.outcome, error = "unusable", f"the answer cannot be used: {problem}"
-                if problem.truncated:
-                    parameters = _with_longer_answer(parameters, call, completion)
-                else:
-                    messages = [*request.messages, correction(problem)]
+                call = _next_call(call, request, completion, problem)
                 continue
             trace.outcome = "answered"
             trace.spent += Spending(repaired=int(repairs > 0))
@@ -115,23 +115,54 @@ def _key(ledger: CallLedger, by: Answerer | None) -> str:
     return "" if by is None else ledger.answerers.note(by)
 
 
+def call_of(
+    request: ChatRequest[T] | DecisionRequest[T], parameters: Mapping[str, object], key: str = ""
+) -> ChatCall | DecisionCall:
+    """Return the first call of a request. `key` is the cache key of the answer, for batches."""
+    if isinstance(request, DecisionRequest):
+        return DecisionCall(request.model, parameters, request.text, request.question)
+    form, expected = response_format(request), request.max_output_tokens
+    return ChatCall(request.model, parameters, list(request.messages), form, expected, key)
+
+
+def _next_call(
+    call: ChatCall | DecisionCall,
+    request: ChatRequest[T] | DecisionRequest[T],
+    completion: Completion,
+    problem: Unusable,
+) -> ChatCall | DecisionCall:
+    """Return the call that follows an unusable answer."""
+    if isinstance(call, DecisionCall) or isinstance(request, DecisionRequest):
+        return call
+    if problem.truncated:
+        return replace(call, parameters=_with_longer_answer(call.parameters, call, completion))
+    return replace(call, messages=[*request.messages, correction(problem, json_object=not request.logprobs)])
+
+
 def response_format(request: ChatRequest[T]) -> dict[str, object]:
-    """Return the request for structured output in OpenAI's form, which litellm translates for other providers."""
+    """Return the request for structured output in OpenAI's form, which litellm translates for other providers; empty
+    for an answer with log-probabilities, which is free text.
+    """
+    if request.logprobs:
+        return {}
     wanted = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def read_completion(completion: Completion, check: Callable[[JsonObject], T]) -> T:
-    """Return the validated value of an answer.
+def read_completion(completion: Completion, check: Callable[[JsonObject], T], *, logprobs: bool = False) -> T:
+    """Return the validated value of an answer. `logprobs`: whether log-probabilities were requested, so that the answer
+    may end at its limit.
 
     Raises:
         Unusable: the answer is cut off, refused, empty, not JSON, or rejected by `check`.
     """
-    if completion.finish == "length":
+    if completion.finish == "length" and not logprobs:
         raise Unusable("it was cut off at the limit of its length", truncated=True)
     if completion.refusal or completion.finish == "content_filter":
         raise Unusable("it is a refusal")
-    return read_text(completion.content, check)
+    if logprobs and not completion.alternatives:
+        raise Unusable("it holds no log-probabilities")
+    return read_text(completion.content_with_alternatives if logprobs else completion.content, check)
 
 
 def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
@@ -157,13 +188,14 @@ def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
         raise Unusable(str(error)) from None
 
 
-def correction(problem: Unusable) -> Message:
-    """Return the message that requests a better answer.
+def correction(problem: Unusable, *, json_object: bool = True) -> Message:
+    """Return the message that requests a better answer. `json_object`: whether the answer is a JSON object.
 
     The answer itself is not repeated: it may quote a passage, and instructions in the passage would then be outside the
     protective marks.
     """
-    asked = f"Your answer cannot be used: {problem}. Answer again: one JSON object of the form asked for, nothing else."
+    form = "one JSON object of the form asked for" if json_object else "in the form asked for"
+    asked = f"Your answer cannot be used: {problem}. Answer again: {form}, nothing else."
     return {"role": "user", "content": asked}
 
 

@@ -62,6 +62,10 @@ class ChatRequest(Generic[T]):
         max_output_tokens: expected length of an answer, for the budget; not sent to the model.
         patient: whether the answer may take hours, so that it can come from a batch.
         parameters: additional completion parameters, which override those of the settings.
+        logprobs: number of alternatives whose log-probability is returned for each token of the answer. If above 0, the
+            answer is free text of at most `max_output_tokens` tokens. `check` then gets the `content` of the answer,
+            and `logprobs`: for each of its tokens, a list of alternatives, each a token and its log-probability.
+            `schema` is not used.
     """
 
     model: str
@@ -73,6 +77,34 @@ class ChatRequest(Generic[T]):
     sample: int = 0
     max_output_tokens: int = 300
     patient: bool = False
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    logprobs: int = 0
+
+
+@dataclass(frozen=True)
+class DecisionRequest(Generic[T]):
+    """A question about a text, answered by a probability for each of its options. The model generates no text.
+
+    Attributes:
+        model: names of provider and model, as in litellm.
+        text: the text that the question is about.
+        question: the question in the form of OpenAI's Decisions API, with `type`, `instructions` and `levels` or
+            `choices`.
+        schema_name: name of the task in the ledger.
+        check: converts the answer, an object with `probabilities`, into a value. Raises ValueError with a phrase about
+            the problem.
+        qid: query that the calls are booked on; empty for several queries or none.
+        sample: number that distinguishes repetitions of the same request.
+        parameters: parameters of the call. Those of the settings are for chat models and are not sent.
+    """
+
+    model: str
+    text: str
+    question: Mapping[str, object]
+    schema_name: str
+    check: Callable[[JsonObject], T]
+    qid: str = ""
+    sample: int = 0
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from raggs.base.errors import ConfigError, PrerequisiteError
 from raggs.base.settings import http_address
 from raggs.base.text import BYTES_PER_TOKEN, nearest, similarity
-from raggs.base.types import as_text
+from raggs.base.types import as_list, as_text
 from raggs.llm.settings import LLMSettings, Price
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
@@ -34,6 +34,12 @@ LEAST_SIMILARITY = 0.5  # minimum similarity of a suggested model name
 LEAST_REMEMBERED, REMEMBERED_STEP = 1024, 128  # minimum and step of cached prompt prefixes, in tokens
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that request reasoning
 HIDDEN = 1000  # assumed tokens of hidden reasoning per answer
+DECISIONS_PATH = "/v1/decisions"
+DECIDERS = frozenset({"strands_decider", "typesafe"})  # providers that have only decision models
+# Other providers whose decision models litellm can call.
+DECISION_SERVERS = frozenset(
+    {"azure_ai", "cloudflare", "databricks", "hosted_vllm", "openai", "openrouter", "perplexity"}
+)
 UNASKED = frozenset({"openai", "azure"})  # providers that write parts of prompts into their cache without marks
 # Providers with a single host.
 HOSTS: Mapping[str, str] = {
@@ -125,6 +131,15 @@ def address_of(model: str, api_base: str | None) -> str | None:
 def mode_of(model: str) -> str | None:
     """Return the model's type from the list: "chat", "embedding", "responses", ...; None if unknown."""
     return as_text(_entry(model).get("mode"))
+
+
+def decides(model: str) -> bool:
+    """Return whether the model answers decision requests (a probability per option), according to the list or because
+    its provider has only such models.
+    """
+    entry = _entry(model)
+    listed = entry.get("mode") == "evaluation" or DECISIONS_PATH in as_list(entry.get("supported_endpoints"))
+    return provider_of(model) in (DECIDERS | DECISION_SERVERS if listed else DECIDERS)
 
 
 def reasons(model: str, parameters: Mapping[str, object]) -> bool:

@@ -3,8 +3,8 @@
 Only this module imports litellm, and only when needed. litellm is restricted: no telemetry, no log lines (they may
 contain prompts and keys), no price list from the network, and no retries. All errors of calls are raised as a `Fault`.
 
-`ModelEndpoint` implements OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and compatible
-servers. It also sends the rerank request that most rerankers share.
+`ModelEndpoint` implements OpenAI's protocol over HTTP: chat, decisions, embeddings, files and batches, for OpenAI and
+compatible servers. It also sends the rerank request that most rerankers share.
 
 litellm supports every provider, but needs 4 ms of CPU time per call and 3 s for its import. A run makes thousands of
 calls, mostly with this protocol, which consists of a few JSON requests. Everything else goes through litellm: other
@@ -46,7 +46,7 @@ from raggs.base.secrets import add_secrets
 from raggs.base.types import JsonObject, as_list
 from raggs.llm.faults import Fault, fault_of, lower_headers
 from raggs.llm.messages import add_cache_marks
-from raggs.llm.prices import address_of, key_variable, mode_of, provider_of
+from raggs.llm.prices import address_of, decides, key_variable, mode_of, provider_of
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ PROVIDER = "openai"
 HOME = "https://api.openai.com/v1"
 # Parameters of the protocol. All others may be instructions to litellm.
 PARAMETERS = frozenset(
-    {"dimensions", "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "presence_penalty"}
-    | {"reasoning_effort", "response_format", "seed", "service_tier", "stop", "temperature", "top_p", "user"}
-    | {"verbosity"}
+    {"dimensions", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens"}
+    | {"presence_penalty", "reasoning_effort", "response_format", "seed", "service_tier", "stop", "temperature"}
+    | {"top_logprobs", "top_p", "user", "verbosity"}
 )
 OWN_HEADERS = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
 JSON = {"Content-Type": "application/json"}
@@ -189,7 +189,7 @@ class ModelEndpoint:
         named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
         raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
         answer = _parse_object(raw)
-        if answer.get("error") and not any(map(answer.get, ("choices", "data", "results"))):
+        if answer.get("error") and not any(map(answer.get, ("answers", "choices", "data", "results"))):
             words, code = _complaint(raw)  # an error with a success status
             raise Refused(words, int(code) if code.isdecimal() and len(code) == 3 else None, code, headers)
         return answer, headers
@@ -381,16 +381,18 @@ async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Client
 RERANKS = frozenset(
     {"cohere", "hosted_vllm", "infinity", "jina_ai", "litellm_proxy", "llamafile", "openai", "together_ai", "voyage"}
 )
-CallKind = Literal["chat", "embedding", "rerank"]
+AnswerForm = Literal["text", "logprobs", "decision"]
+CallKind = Literal["chat", "decision", "embedding", "rerank"]
 Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers with lower-case names
 
 
 def direct(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> bool:
     """Return whether a call goes directly to its server and not through litellm."""
-    if kind != "rerank":
+    if kind in ("chat", "embedding"):
         return speaks_openai(model, parameters, kind)
     provider = provider_of(model)
-    return provider == PROVIDER or (provider in RERANKS and settings.base_of(model) is not None)
+    known = kind == "rerank" and provider in RERANKS and settings.base_of(model) is not None
+    return provider == PROVIDER or known
 
 
 def prepare(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
@@ -418,6 +420,18 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
         raise
 
 
+async def decide(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
+    """Return the answer to one decision request. `body` contains everything but the model's name.
+
+    Raises:
+        Fault: the call failed.
+        ConfigError: an address or a header value in the environment is invalid.
+    """
+    if direct("decision", model, (), settings):
+        return await _post("decisions", model, body, settings)
+    return await _litellm("adecisions", model, body, settings)
+
+
 async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
     """Return the answer to one embedding request. `body` contains everything but the model's name.
 
@@ -442,6 +456,21 @@ async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) 
         count = {"top_k" if provider_of(model) == "voyage" else "top_n": wanted}
         return await _post("rerank", model, {**body, **count, "return_documents": False}, settings)
     return await _litellm("arerank", model, {**body, "top_n": wanted, "return_documents": False}, settings)
+
+
+@cache
+def answer_form(model: str) -> AnswerForm:
+    """Return the best form of a grade that `model` supports according to litellm's tables: a decision, otherwise
+    log-probabilities of the answer's tokens, otherwise text. Make no call.
+    """
+    if decides(model):
+        return "decision"
+    try:
+        name, provider, *_ = library().get_llm_provider(model)
+        known = library().get_supported_openai_params(name, provider)
+    except exceptions():  # an unknown provider
+        return "text"
+    return "logprobs" if "top_logprobs" in (known or ()) else "text"
 
 
 async def close() -> None:
@@ -510,5 +539,6 @@ async def _litellm(function: str, model: str, body: Mapping[str, object], settin
             found = elsewhere[0] if elsewhere else error
             raise fault_of(found, model, key_env) from None  # the original may contain a key
     hidden = getattr(response, "_hidden_params", None) or {}
-    answer: JsonObject = response.model_dump()
+    # Answers of decision models contain tuples, which are lists in JSON.
+    answer: JsonObject = response.model_dump(mode="json" if function == "adecisions" else "python")
     return answer, lower_headers(hidden.get("additional_headers") or {})

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from raggs.base.errors import ProviderError
-from raggs.llm.calls import ChatCall
 from raggs.llm.client import LLM
-from raggs.llm.conversation import response_format
-from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, RerankScores
+from raggs.llm.conversation import call_of
+from raggs.llm.messages import ChatRequest, DecisionRequest, EmbedRequest, Reply, RerankRequest, RerankScores
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
 from raggs.llm.settings import BudgetSettings, LLMSettings
 
@@ -37,7 +36,8 @@ class CallEstimate:
     such requests.
 
     Attributes:
-        answers: tokens of the answers, including `hidden` per answer; 0 for embedders and rerankers.
+        answers: tokens of the answers, including `hidden` per answer; 0 for embedders, rerankers and decision models.
+        limit: maximum tokens per answer that the requests enforce; None if they enforce none.
         guessed: whether some requests represent similar ones, or depend on missing answers.
         paid: whether the calls cost money; false for a local judge.
     """
@@ -49,6 +49,7 @@ class CallEstimate:
     searches: int = 0
     answers: int = 0
     hidden: int = 0
+    limit: int | None = None
     guessed: bool = False
     paid: bool = True
 
@@ -100,19 +101,20 @@ class DryRunLLM(LLM):
         asked.guessed, asked.paid = asked.guessed or not exact, paid
         asked.add(calls, tokens)
 
-    async def ask(self, request: ChatRequest[T]) -> Reply[T]:
+    async def ask(self, request: ChatRequest[T] | DecisionRequest[T]) -> Reply[T]:
         """Return the paid answer, or a reply without a value."""
         asked, times = self._counted(request.model, request.schema_name), self._times
         known = self.known(request) if times is None else None
         if known is not None:
             asked.known += 1
             return known
-        times, form = 1 if times is None else times, response_format(request)
+        times, parameters = 1 if times is None else times, self._parameters(request)
         asked.missing += times
-        parameters = {**self.settings.parameters_of(request.model), **request.parameters}
-        asked.hidden = HIDDEN if reasons(request.model, parameters) else 0
-        call = ChatCall(request.model, {}, request.messages, form, request.max_output_tokens)
-        asked.add(times, times * call.prompt_tokens, answers=times * (request.max_output_tokens + asked.hidden))
+        answer = request.max_output_tokens if isinstance(request, ChatRequest) else 0
+        if isinstance(request, DecisionRequest) or request.logprobs:
+            asked.limit = answer
+        asked.hidden = HIDDEN if asked.limit is None and reasons(request.model, parameters) else 0
+        asked.add(times, times * call_of(request, {}).prompt_tokens, answers=times * (answer + asked.hidden))
         return Reply(None, NOT_CACHED_MESSAGE)
 
     async def rerank(self, request: RerankRequest) -> RerankScores:

@@ -24,13 +24,16 @@ from raggs.base.files import regular_file
 from raggs.base.hashing import hash_value
 from raggs.base.text import did_you_mean
 
-PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask", "answer", "correct"]
+PromptUse = Literal[
+    "grade", "digit", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask", "answer", "correct"
+]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
 FALLBACK_LANGUAGE = "en"
 PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "grade": frozenset({"query", "passage"}),
+    "digit": frozenset({"query", "passage"}),
     "grades": frozenset({"query", "passages"}),
     "order": frozenset({"query", "passages"}),
     "rewrite": frozenset({"query"}),

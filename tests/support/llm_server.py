@@ -3,7 +3,8 @@
     with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
-It answers the forms of `raggs` (grade, grades, order, rewrite, relevance) from `truth`, answers questions by all
+It answers the forms of `raggs` (grade, grades, order, rewrite, relevance) from `truth`, states probabilities of grades
+at /decisions and as log-probabilities (`support.llm_decisions`), answers questions by all
 passages that it is shown (answer), finds them correct if they hold the reference answer (correct), says by `splits`
 after which pieces of a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims`
 numbers, and scores at /rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends
@@ -28,17 +29,18 @@ from typing import Any
 
 from support.llm_asking import asked
 from support.llm_batches import BatchAPI, Wire
+from support.llm_decisions import DECISION_FORMS, DIGIT_FORMS, decided, digit_choice
 from support.llm_prefixes import Prefixes
 from support.llm_reranks import scores
 
 Truth = Callable[[str, str], int]
 FENCED = re.compile(r"<data-([0-9a-f]+)>\n(.*?)\n</data-\1>", re.DOTALL)
 LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
-ASKED = re.compile(r"POST (/chat/completions|/embeddings|.*/rerank)")
+ASKED = re.compile(r"POST (/chat/completions|/decisions|/embeddings|.*/rerank)")
 KEY = "sk-test-0123456789abcdef"
 TRICKLE_S = 0.2  # between two bytes
 # spoiled on the outside only: what they bring is the truth
-HARMLESS = ("", "wrong type", "fenced", "invented", "mended")
+HARMLESS = ("", "wrong type", "fenced", "invented", "mended", "truncated list", *DECISION_FORMS, *DIGIT_FORMS)
 
 # status, words of the error, its code
 ERRORS: dict[str, tuple[int, str, str]] = {
@@ -281,6 +283,8 @@ class LLMServer:
         return {name: value for name, value in found.items() if value is not None}
 
     def _plain(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        if "questions" in body:
+            return decided(body, self.truth, fault, counted=self.count_tokens)
         if "input" in body:
             return self._embeddings(body, fault)
         if "documents" in body:
@@ -290,12 +294,16 @@ class LLMServer:
         if fault == "refusal":
             message["refusal"] = "I cannot help with that."
         finish = {"truncated": "length", "filtered": "content_filter"}.get(fault, "stop")
+        choice = {"index": 0, "finish_reason": finish, "message": message}
+        if body.get("logprobs"):
+            choice = digit_choice(body, self.truth, fault)
+            message, content = choice["message"], choice["message"]["content"]
         found: dict[str, Any] = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1,
             "model": body["model"],
-            "choices": [] if fault == "no choices" else [{"index": 0, "finish_reason": finish, "message": message}],
+            "choices": [] if fault == "no choices" else [choice],
         }
         if self.count_tokens:
             sent = sum(len(message["content"]) for message in body["messages"]) // 4

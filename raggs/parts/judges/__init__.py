@@ -169,6 +169,7 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
 
 
 Task = Literal["grade", "grades", "order"]
+DistributionSource = Literal["logprobs", "decision"]
 
 MAX_STORED_CHARS = 10_000  # limit for a stored reason, error or unusable answer
 BOUNDED = re.compile(r"… \([\d,]+ characters in all\)\Z")  # end of a truncated text
@@ -184,6 +185,10 @@ class Judgment:
         silent: reason for the abstention.
         by: member that gave the grade, or all cheap judges of a cascade; empty if the judge as a whole gave it.
         answerers: keys of the models that answered (see `raggs.llm.Reply`), without the models behind `votes`.
+        distribution: probabilities of the grades 1 to 5, as rounded by `canonical`; None if the judge states none. The
+            grade of a single judge is their lower median.
+        distribution_source: source of the probabilities; None without probabilities, or if the members of a panel have
+            several sources.
     """
 
     grade: int | None
@@ -194,6 +199,8 @@ class Judgment:
     silent: str | None = None
     by: str = ""
     answerers: tuple[str, ...] = field(default=(), compare=False)
+    distribution: tuple[float, ...] | None = None
+    distribution_source: DistributionSource | None = None
 
     def __post_init__(self) -> None:
         _make_sound(self, reason=self.reason, error=self.error, raw=self.raw, silent=self.silent, by=self.by)

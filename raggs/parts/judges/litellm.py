@@ -5,30 +5,63 @@ injection. The prompt contains no identifier, score, rank, or grade of another j
 never repaired: a grade is a whole number from 1 to 5, and an order names each label exactly once. Grades of passages
 that are shown together are checked in the same way. If the answer for such a group is unusable, its passages are graded
 one by one.
+
+With other `answers` than text, the model states a probability per grade: as log-probabilities of the digits 1 to 5,
+or as a decision. `raggs.stats.grade_distribution` reads and checks them. The grade is their lower median. Passages are
+then always graded one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from typing import Literal, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.base.languages import detect_language
-from raggs.base.settings import Causes
+from raggs.base.settings import AddedLater, Causes, PromptName
 from raggs.base.text import one_line, plural
 from raggs.base.types import JsonObject, as_list
-from raggs.llm import ChatRequest, Parameters, Reply
-from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, OrderPrice, Task, order_price
-from raggs.prompts import FALLBACK_LANGUAGE, label_texts, labels_for, order_schema, schema_by_label
+from raggs.llm import ChatRequest, DecisionRequest, Parameters, Reply
+from raggs.parts.judges import (
+    DistributionSource,
+    Judge,
+    JudgeContext,
+    Judgment,
+    Ordering,
+    OrderPrice,
+    Task,
+    order_price,
+)
+from raggs.parts.judges.decisions import grade_question, grade_text, question_hash
+from raggs.prompts import (
+    FALLBACK_LANGUAGE,
+    Prompt,
+    label_texts,
+    labels_for,
+    load_prompt,
+    order_schema,
+    schema_by_label,
+)
+from raggs.stats.grade_distribution import (
+    Distribution,
+    distribution_of_levels,
+    distribution_of_tokens,
+    median_grade,
+)
+
+if TYPE_CHECKING:
+    from raggs.llm.providers import AnswerForm
 
 T = TypeVar("T")
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 GRADE_TOKENS = 120  # an answer with a grade: one sentence and a number
+DIGIT_TOKENS = 2  # an answer with one digit, which may follow a token with a space
+DIGIT_ALTERNATIVES = 20  # maximum number of log-probabilities per token that OpenAI returns
 LABEL_TOKENS = 8  # upper bound per label: a quoted label has three tokens, or four to five on a separate line
 TYPICAL_LENGTH = 5  # number of passages in a typical batch
 GRADE_SCHEMA = {
@@ -47,6 +80,18 @@ class LiteLLMJudge(Judge):
         model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
         parameters: Parameters = Field(
             default_factory=dict, description="call parameters; they override llm.parameters"
+        )
+        answers: AddedLater[Literal["text", "logprobs", "decision", "auto"]] = Field(
+            "text",
+            description="form of a grade. text: a JSON object with a reason; logprobs: one digit with the "
+            "log-probabilities of its alternatives; decision: probabilities of the grades from a decision model, which "
+            "generates no text; auto: decision or logprobs if litellm's tables list them for the model, otherwise "
+            "text. With logprobs or decision, judge.jsonl contains the probabilities of all grades",
+        )
+        digit_prompt: PromptName = Field(
+            "digit@1",
+            description="prompt for grading one passage with answers: logprobs: name of a prompt or path of a Markdown "
+            "file",
         )
 
     config: Config
@@ -67,13 +112,22 @@ class LiteLLMJudge(Judge):
         return (self.config.model,)
 
     @classmethod
-    def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - whatever its settings
-        """Return True (see `Judge.groups`)."""
-        return True
+    def groups(cls, spec: AdapterConfig) -> bool:
+        """Return whether grades are read from text (see `Judge.groups`)."""
+        return isinstance(spec, cls.Config) and _form(spec) == "text"
 
     @property
     def grades_together(self) -> bool:
-        return self.context.grades_prompt is not None
+        return self.context.grades_prompt is not None and self._form == "text"
+
+    @cached_property
+    def _form(self) -> AnswerForm:
+        """The form of a grade, with "auto" resolved."""
+        return _form(self.config)
+
+    @cached_property
+    def _digit_prompt(self) -> Prompt:
+        return load_prompt(self.config.digit_prompt, "digit")
 
     def check(self, queries: Iterable[Query]) -> None:
         """Check before the first call that the budget can be enforced and batches are supported.
@@ -82,12 +136,20 @@ class LiteLLMJudge(Judge):
             ConfigError: the model's price is unknown although `budget.max_usd` is set, or the provider has no supported
                 batch API although batches are configured.
         """
-        self._llm.require_batches(self.config.model)
+        if self._form != "decision":
+            self._llm.require_batches(self.config.model)
         self._llm.require_price(self.config.model)
 
     def causes(self, task: Task) -> Causes:
-        prompt = self._prompts.get(task) or self.context.grades_prompt or self.context.grade_prompt
-        return {**self.own_causes(), "prompt": prompt.sha256}
+        """Return the causes (see `Judge.causes`). "auto" counts as the form that it stands for."""
+        own = {name: value for name, value in self.own_causes().items() if name != "answers"}
+        form = self._form if task != "order" else "text"
+        if form == "text":
+            prompt = self._prompts.get(task) or self.context.grades_prompt or self.context.grade_prompt
+            return {**own, "prompt": prompt.sha256}
+        if form == "logprobs":
+            return {**own, "answers": form, "digit_prompt": self._digit_prompt.sha256}
+        return {**own, "answers": form, "question": question_hash(task)}
 
     @property
     def order_price(self) -> OrderPrice:
@@ -112,6 +174,10 @@ class LiteLLMJudge(Judge):
             yield f"{told} had no usable answer; their passages were graded one by one"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        if self._form == "decision":
+            return _judgment_of(await self._llm.ask(self._decision(query, passage, sample)), "decision")
+        if self._form == "logprobs":
+            return _judgment_of(await self._llm.ask(self._digit(query, passage, sample)), "logprobs")
         messages = self._prompts["grade"].render(
             self._language(query),
             query=self._llm.guard(query.text),
@@ -137,6 +203,37 @@ class LiteLLMJudge(Judge):
         grade, reason = reply.value
         return Judgment(grade, reason, answerers=by)
 
+    def _decision(self, query: Query, passage: Passage, sample: int) -> DecisionRequest[Distribution]:
+        language = self._language(query)
+        return DecisionRequest(
+            qid=query.qid,
+            model=self.config.model,
+            text=grade_text(language, self._llm.guard(query.text), self._llm.guard(passage.content)),
+            question=grade_question(language),
+            schema_name="grade",
+            check=distribution_of_levels,
+            sample=sample,
+            parameters=self.config.parameters,
+        )
+
+    def _digit(self, query: Query, passage: Passage, sample: int) -> ChatRequest[Distribution]:
+        guard = self._llm.guard
+        return ChatRequest(
+            qid=query.qid,
+            model=self.config.model,
+            messages=self._digit_prompt.render(
+                self._language(query), query=guard(query.text), passage=guard(passage.content)
+            ),
+            schema={},
+            schema_name="grade",
+            check=check_digit,
+            sample=sample,
+            max_output_tokens=DIGIT_TOKENS,
+            patient=True,
+            parameters=self.config.parameters,
+            logprobs=DIGIT_ALTERNATIVES,
+        )
+
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
         """Return the grades of one call for all passages; if its answer is unusable or rejected, of one call per
         passage.
@@ -145,7 +242,7 @@ class LiteLLMJudge(Judge):
         passages fails for another reason, every judgment has its error.
         """
         prompt = self.context.grades_prompt
-        if len(passages) == 1 or prompt is None:
+        if len(passages) == 1 or prompt is None or self._form != "text":
             return await super().grades(query, passages, sample=sample)
         labels = labels_for(len(passages))
         shown = label_texts([passage.content for passage in passages], self._llm.guard)
@@ -198,6 +295,23 @@ class LiteLLMJudge(Judge):
         return Ordering(reply.value, error=reply.error, raw=raw, answerers=answerers_of(reply))
 
 
+def _form(config: LiteLLMJudge.Config) -> AnswerForm:
+    """Return the form of a grade under these settings; "auto" is resolved by litellm's tables, without a call."""
+    if config.answers != "auto":
+        return config.answers
+    from raggs.llm.providers import answer_form  # imported lazily: it may import litellm, which takes seconds
+
+    return answer_form(config.model)
+
+
+def _judgment_of(reply: Reply[Distribution], source: DistributionSource) -> Judgment:
+    """Return the judgment of an answer with probabilities."""
+    by, found = answerers_of(reply), reply.value
+    if found is None:
+        return Judgment(None, error=reply.error, raw=reply.raw, answerers=by)
+    return Judgment(median_grade(found), answerers=by, distribution=found, distribution_source=source)
+
+
 def answerers_of(reply: Reply[T]) -> tuple[str, ...]:
     """Return the key of the model that answered; empty if no model answered."""
     return (reply.answerer,) if reply.answerer else ()
@@ -215,6 +329,18 @@ def check_grade(answer: JsonObject) -> tuple[int, str]:
     if not isinstance(reason, str):
         raise ValueError('"reason" must be text')
     return grade, one_line(reason)
+
+
+def check_digit(answer: JsonObject) -> Distribution:
+    """Return the probabilities of the grades from the log-probabilities of an answer.
+
+    Raises:
+        ValueError: the answer is not one of the digits 1 to 5, or a log-probability cannot be used.
+    """
+    try:
+        return distribution_of_tokens(answer.get("logprobs"))
+    except ValueError as error:
+        raise ValueError(f"it must be one digit from {MIN_GRADE} to {MAX_GRADE}; {error}") from None
 
 
 def check_grades(answer: JsonObject, labels: Sequence[str]) -> tuple[tuple[int, str], ...]:
