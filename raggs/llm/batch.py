@@ -141,7 +141,7 @@ class BatchCaller:
                 self._direct.budget.spend(usd)
             trace.outcome = "unusable"
             with suppress(Unusable):
-                # An answer to a request with log-probabilities is no JSON object.
+                # An answer to a request with log-probabilities is not a JSON object.
                 free = bool(completion.alternatives) and not completion.content.lstrip().startswith(("{", "`"))
                 content = completion.content_with_alternatives if free else completion.content
                 read_completion(completion, lambda answer: answer, logprobs=free)

@@ -27,7 +27,7 @@ from raggs.base.types import as_list, as_object
 GRADE_COUNT = 5
 UNITS = 10_000  # a canonical probability is a multiple of 1 / UNITS
 LEAST_MASS = 0.5  # least probability of the options, below which an answer is unusable
-LARGEST = 1e9  # larger numbers are no probabilities, not even as percentages
+LARGEST = 1e9  # larger numbers are neither probabilities nor percentages
 ROUNDING = 1e-6  # tolerance for sums of probabilities that a server rounded
 # A grade as a model may spell it. Tokenizers mark a leading space by "▁" or "Ġ".
 GRADE_SPELLING = re.compile(
@@ -48,7 +48,7 @@ def probability(value: object) -> float:
     """Return a stated probability.
 
     Raises:
-        ValueError: it is no finite number of at least 0.
+        ValueError: it is not a finite number of at least 0.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a probability is not a number")
@@ -61,7 +61,7 @@ def log_probability(value: object) -> float:
     """Return the probability of a stated log-probability.
 
     Raises:
-        ValueError: it is no finite number of at most 0, up to rounding.
+        ValueError: it is not a finite number of at most 0, up to rounding.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a log-probability is not a number")

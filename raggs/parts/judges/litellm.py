@@ -83,9 +83,9 @@ class LiteLLMJudge(Judge):
         )
         answers: AddedLater[Literal["text", "logprobs", "decision", "auto"]] = Field(
             "text",
-            description="form of a grade. text: a JSON object with a reason; logprobs: one digit with the "
-            "log-probabilities of its alternatives; decision: probabilities of the grades from a decision model, which "
-            "generates no text; auto: decision or logprobs if litellm's tables list them for the model, otherwise "
+            description="form of a grade. text: a JSON object with a reason. logprobs: one digit with the "
+            "log-probabilities of its alternatives. decision: probabilities of the grades from a decision model, which "
+            "generates no text. auto: decision or logprobs if litellm's tables list them for the model, otherwise "
             "text. With logprobs or decision, judge.jsonl contains the probabilities of all grades",
         )
         digit_prompt: PromptName = Field(
