@@ -27,7 +27,7 @@ from raggs.base.types import as_list, as_object
 GRADE_COUNT = 5
 UNITS = 10_000  # a canonical probability is a multiple of 1 / UNITS
 LEAST_MASS = 0.5  # least probability of the options, below which an answer is unusable
-LARGEST = 1e9  # larger numbers are neither probabilities nor percentages
+MAX_PROBABILITY = 1e9  # larger numbers are neither probabilities nor percentages
 ROUNDING = 1e-6  # tolerance for sums of probabilities that a server rounded
 # A grade as a model may spell it. Tokenizers mark a leading space by "▁" or "Ġ".
 GRADE_SPELLING = re.compile(
@@ -52,7 +52,7 @@ def probability(value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a probability is not a number")
-    if not 0 <= value <= LARGEST:  # false for NaN
+    if not 0 <= value <= MAX_PROBABILITY:  # false for NaN
         raise ValueError("a probability is negative, infinite or not a number")
     return float(value)
 
@@ -67,7 +67,7 @@ def log_probability(value: object) -> float:
         raise ValueError("a log-probability is not a number")
     if not -math.inf < value <= ROUNDING:
         raise ValueError("a log-probability is positive, infinite or not a number")
-    return math.exp(min(0.0, max(value, -LARGEST)))
+    return math.exp(min(0.0, max(value, -MAX_PROBABILITY)))
 
 
 def option_shares(

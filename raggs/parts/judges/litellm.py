@@ -114,16 +114,16 @@ class LiteLLMJudge(Judge):
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:
         """Return whether grades are read from text (see `Judge.groups`)."""
-        return isinstance(spec, cls.Config) and _form(spec) == "text"
+        return isinstance(spec, cls.Config) and _resolved_form(spec) == "text"
 
     @property
     def grades_together(self) -> bool:
-        return self.context.grades_prompt is not None and self._form == "text"
+        return self.context.grades_prompt is not None and self._answer_form == "text"
 
     @cached_property
-    def _form(self) -> AnswerForm:
+    def _answer_form(self) -> AnswerForm:
         """The form of a grade, with "auto" resolved."""
-        return _form(self.config)
+        return _resolved_form(self.config)
 
     @cached_property
     def _digit_prompt(self) -> Prompt:
@@ -136,14 +136,14 @@ class LiteLLMJudge(Judge):
             ConfigError: the model's price is unknown although `budget.max_usd` is set, or the provider has no supported
                 batch API although batches are configured.
         """
-        if self._form != "decision":
+        if self._answer_form != "decision":
             self._llm.require_batches(self.config.model)
         self._llm.require_price(self.config.model)
 
     def causes(self, task: Task) -> Causes:
         """Return the causes (see `Judge.causes`). "auto" counts as the form that it stands for."""
         own = {name: value for name, value in self.own_causes().items() if name != "answers"}
-        form = self._form if task != "order" else "text"
+        form = self._answer_form if task != "order" else "text"
         if form == "text":
             prompt = self._prompts.get(task) or self.context.grades_prompt or self.context.grade_prompt
             return {**own, "prompt": prompt.sha256}
@@ -174,9 +174,9 @@ class LiteLLMJudge(Judge):
             yield f"{told} had no usable answer; their passages were graded one by one"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        if self._form == "decision":
+        if self._answer_form == "decision":
             return _judgment_of(await self._llm.ask(self._decision(query, passage, sample)), "decision")
-        if self._form == "logprobs":
+        if self._answer_form == "logprobs":
             return _judgment_of(await self._llm.ask(self._digit(query, passage, sample)), "logprobs")
         messages = self._prompts["grade"].render(
             self._language(query),
@@ -242,7 +242,7 @@ class LiteLLMJudge(Judge):
         passages fails for another reason, every judgment has its error.
         """
         prompt = self.context.grades_prompt
-        if len(passages) == 1 or prompt is None or self._form != "text":
+        if len(passages) == 1 or prompt is None or self._answer_form != "text":
             return await super().grades(query, passages, sample=sample)
         labels = labels_for(len(passages))
         shown = label_texts([passage.content for passage in passages], self._llm.guard)
@@ -295,7 +295,7 @@ class LiteLLMJudge(Judge):
         return Ordering(reply.value, error=reply.error, raw=raw, answerers=answerers_of(reply))
 
 
-def _form(config: LiteLLMJudge.Config) -> AnswerForm:
+def _resolved_form(config: LiteLLMJudge.Config) -> AnswerForm:
     """Return the form of a grade under these settings; "auto" is resolved by litellm's tables, without a call."""
     if config.answers != "auto":
         return config.answers
