@@ -219,7 +219,7 @@ class TimedStep:
         what: description of the step.
         records: its input queries.
         run: runs it for one query.
-        ms: runs it for one query and returns the milliseconds, if the step measures them itself.
+        ms: runs it for one query without caches and returns the milliseconds; None if `run` must be timed.
     """
 
     key: str
@@ -227,12 +227,12 @@ class TimedStep:
     what: str
     records: Callable[[], Sequence[EmbedRecord]]
     run: Callable[[EmbedRecord], object]
-    ms: Callable[[EmbedRecord], float] | None = None
+    ms: Callable[[EmbedRecord], float | None] = lambda _: None
 
 
 def _milliseconds(step: TimedStep, record: EmbedRecord) -> float:
-    if step.ms is not None:
-        return step.ms(record)
+    if (ms := step.ms(record)) is not None:
+        return ms
     began = time.perf_counter()
     step.run(record)
     return 1000 * (time.perf_counter() - began)
@@ -405,7 +405,7 @@ class StepTimer:
             "retrieve",
             what,
             partial(self._parts.questions, search),
-            retriever.latency_ms,
+            lambda record: list(retriever.search([record])),
             retriever.latency_ms,
         )
 

@@ -6,7 +6,6 @@ A retriever takes embedded queries and returns the best k passages for each quer
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -180,11 +179,11 @@ class Retriever(Adapter, ABC):
             DataError: a score is NaN, or a query's vector does not fit the index.
         """
 
-    def latency_ms(self, query: EmbedRecord) -> float:
-        """Return the milliseconds of one search, without results that the retriever has cached."""
-        began = time.perf_counter()
-        list(self.search([query]))
-        return 1000 * (time.perf_counter() - began)
+    def latency_ms(self, query: EmbedRecord) -> float | None:
+        """Search once without cached results, and return the milliseconds; None if `search` caches nothing, so that its
+        duration is the latency.
+        """
+        return None
 
     def close(self) -> None:
         """Close open resources. May be called twice."""

@@ -98,9 +98,11 @@ class RerankedRetriever(Retriever):
         candidates = [self._candidates(hits) for hits in self._inner.search(queries)]
         yield from self.context.loop().run(self._all(queries, candidates))
 
-    def latency_ms(self, query: EmbedRecord) -> float:
-        hits = list(self._inner.search([query]))
+    def latency_ms(self, query: EmbedRecord) -> float | None:
         ms = self._inner.latency_ms(query)
+        if ms is None:
+            return None
+        hits = list(self._inner.search([query]))
         began = time.perf_counter()
         self.context.loop().run(self._all([query], [self._candidates(each) for each in hits]))
         return ms + 1000 * (time.perf_counter() - began)
