@@ -229,25 +229,31 @@ class _RunForecast:
             for model in models:
                 line = line_of(llm, "embed", model, llm.asked(model, EMBED))
                 yield line.model_copy(update={"exact": not guessed})
-            if any(each.needs_vectors(each.config) for each in services.retrievers.values()):
-                yield from self._corpus(own)
+            yield from self._corpus(own)
         llm.turn_to("embed")
         for model in rewriter.models:
             yield self._line("embed", model, "rewrite")
 
     def _corpus(self, own: Embedder) -> Iterator[CostEstimate]:
-        """Yield estimates for embedding all passages; cached vectors are subtracted only if the cache is read."""
-        services, llm, passages = self._services, self.llm, self._services.passages
+        """Yield estimates for embedding all passages that are searched; cached vectors are subtracted only if the cache
+        is read.
+        """
+        services, llm = self._services, self.llm
+        searched = {each.content_hash: each for one in services.retrievers.values() for each in one.embedded()}
+        if not searched:
+            return
         llm.turn_to("retrieve")
-        if self._looks and isinstance(passages, PassageStore):
-            embedder = services.workspace.embedder(own.config, llm)
-            begun = services.workspace.vectors_begun(passages, own)
-            for start in range(begun, len(passages), SHARD):
-                embedder.embed(passages.contents(start, min(start + SHARD, len(passages))))
-        else:
-            tokens = len(passages) * sum(map(estimate_tokens, self._texts)) // max(1, len(self._texts))
-            for model in own.models:
-                llm.count(model, EMBED, -(-len(passages) // own.config.batch), tokens)
+        for passages in searched.values():
+            if self._looks and isinstance(passages, PassageStore):
+                embedder = services.workspace.embedder(own.config, llm)
+                begun = services.workspace.vectors_begun(passages, own)
+                for start in range(begun, len(passages), SHARD):
+                    embedder.embed(passages.contents(start, min(start + SHARD, len(passages))))
+            else:
+                texts = passages.sample(len(self._texts))
+                tokens = len(passages) * sum(map(estimate_tokens, texts)) // max(1, len(texts))
+                for model in own.models:
+                    llm.count(model, EMBED, -(-len(passages) // own.config.batch), tokens)
         for model in own.models:
             yield line_of(llm, "retrieve", model, llm.asked(model, EMBED))
 

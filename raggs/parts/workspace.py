@@ -389,8 +389,12 @@ class Workspace:
         """Resources for corpora: chunkers that make no paid calls; if a chunker calls models, it returns cached
         boundaries.
         """
+        return CorpusContext(self.free_chunker)
+
+    def free_chunker(self, spec: ChunkerConfig) -> Chunker:
+        """Return a chunker that makes no paid calls; if it calls models, it returns cached boundaries."""
         context = ChunkerContext(self._unpaid, self._asking(pays=False))
-        return CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
+        return chunkers.REGISTRY.of(spec)(spec, context)
 
     def chunker(self, spec: ChunkerConfig) -> Chunker:
         """Return a chunker, which may make paid calls; its resources are loaded at first use."""
@@ -466,8 +470,9 @@ class Workspace:
             dims=0 if embedder is None else embedder.dims,
             cache=self.cache,
             progress=self.building,
-            retriever=lambda other: self.retriever(other, passages, queries, embedder, by_text=by_text),
+            retriever=lambda other, among: self.retriever(other, among, queries, embedder, by_text=by_text),
             reranker=self.reranker,
+            chunker=self.free_chunker,
             loop=lambda: self.loop,
         )
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))

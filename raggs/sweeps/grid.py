@@ -39,6 +39,7 @@ IDENTIFYING_SETTINGS = (
     "model",
     "callable",
 )  # Settings that are always part of a level's name.
+NAMED_WITH_INNER = ("expanded", "parent")  # The label of these retrievers contains the type of the inner one.
 NAMED_ALWAYS = ("mode", "embedder")
 CHUNKER = "chunker"
 SEARCH = "a search without vectors has no embedder and no index, so it is one system for all of them"
@@ -185,7 +186,7 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
     """
     own = spec.mode if isinstance(spec.mode, RetrieverConfig) else None
     dense = spec.mode in ("dense", "hybrid")
-    vectors = dense or (own is not None and retrievers.REGISTRY.of(own).NEEDS_VECTORS)
+    vectors = dense or (own is not None and retrievers.REGISTRY.of(own).needs_vectors(own))
     as_it_is = isinstance(own, RunFileRetriever.Config) and spec.reranker is None
     lacks = {
         "embedder": not vectors,
@@ -270,6 +271,8 @@ def _label(level: Level, settings: Mapping[str, object], varied: Collection[tupl
     if not isinstance(level, BaseModel):
         return NO_RERANKER if level is None else str(level)
     parts = [_type(level)]
+    if parts[0] in NAMED_WITH_INNER:
+        parts.append(_type(getattr(level, "of", None)))
     for key, value in settings.items():
         if key != "type" and (key in IDENTIFYING_SETTINGS or (_type(level), key) in varied):
             parts.append(_part(key, value))

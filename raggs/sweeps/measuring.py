@@ -12,7 +12,7 @@ assumed to read every candidate of every query, unless its lists are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,9 +30,9 @@ from raggs.llm.prices import require_keys
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.chunkers import ChunkerConfig
 from raggs.parts.indexes import IndexFacts
+from raggs.parts.indexes.passages import Passages
 from raggs.parts.rerankers import Reranker
 from raggs.parts.rerankers.boosted import BoostedConfig, innermost_config
-from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.runs.forecast import count_reranking, lines_of, rewritten
 from raggs.stages.embed import EmbedConfig
 from raggs.stats.front import measured_memory
@@ -52,9 +52,8 @@ MILLION = 1_000_000
 def memory_of(system: RetrievalStack, parts: SystemParts) -> MemoryPart | None:
     """Return the memory of a system's vectors and index, or None if it does not search vectors that raggs made."""
     for search in parts.searches(system):
-        retriever = parts.retriever(search)
-        if isinstance(retriever, DenseRetriever):
-            return _part(retriever.facts)
+        if (facts := parts.retriever(search).facts) is not None:
+            return _part(facts)
     return None
 
 
@@ -454,7 +453,7 @@ def _count(
     """Count the provider calls of each part that is not stored. A part that several systems share is counted once."""
     asked = [query.text for query in world.queries.values()]
     question = round(fmean(count_tokens(asked)))
-    seen, length, parts = set[str](), OnceCache[int](), measuring.parts
+    seen, parts = set[str](), measuring.parts
     for system in systems:
         if parts.kept(system):
             # If all answers of a provider are cached, a few calls are still made to measure its latency.
@@ -469,9 +468,8 @@ def _count(
             llm.turn_to("rewriting questions")
             world.workspace.loop.run(rewritten(world.queries.values(), rewriter, EmbedConfig().language))
         seen.add(repr(system.rewrite))
-        passage = length(system.chunker, partial(_length, world, system.chunker))
         if system.embedder is not None:
-            _count_vectors(measuring, world, system, (question, passage), seen, llm)
+            _count_vectors(measuring, world, system, question, seen, llm)
         for search in parts.searches(system) if system.own is not None else ():
             llm.turn_to(f"searching by {system.levels['mode']}")
             for spec, candidates in parts.retriever(search).reranks():
@@ -500,9 +498,9 @@ def _distinct_chunkers(grid: SystemGrid) -> list[ChunkerConfig | None]:
     return found
 
 
-def _length(world: SweepContext, chunker: ChunkerConfig | None) -> int:
-    """Return the approximate number of tokens of a passage."""
-    return round(fmean(count_tokens(world.passages_of(chunker).sample(SAMPLE))))
+def _tokens(passages: Passages) -> int:
+    """Return the approximate number of tokens of all passages."""
+    return len(passages) * round(fmean(count_tokens(passages.sample(SAMPLE))))
 
 
 def _count_reranking(
@@ -532,28 +530,27 @@ def _count_vectors(
     measuring: SystemMeasurement,
     world: SweepContext,
     system: RetrievalStack,
-    sizes: tuple[int, int],
+    size: int,
     seen: set[str],
     llm: DryRunLLM,
 ) -> None:
-    """Count the queries once per rewriter and embedder, and the passages once per chunking and embedder.
+    """Count the queries once per rewriter and embedder, and the passages or units once per embedder.
 
-    `sizes`: tokens of a query and of a passage.
+    `size`: tokens of a query.
     """
-    spec, passages, questions = system.embedder, len(world.passages_of(system.chunker)), len(world.queries)
-    if spec is None:
+    spec, parts, questions = system.embedder, measuring.parts, len(world.queries)
+    if spec is None or not (embedder := parts.embedder(spec)).models:
         return
-    embedder = measuring.parts.embedder(spec)
-    work = {
-        repr(("passages", spec, system.chunker)): (
-            "embedding passages",
-            -(-passages // embedder.config.batch),
-            passages * sizes[1],
-        ),
-        repr((system.rewrite, spec)): ("embedding questions", questions, questions * sizes[0]),
-    }
-    for model in embedder.models:
-        for what, calls, tokens in (each for key, each in work.items() if key not in seen):
+
+    def count(what: str, key: object, calls: int, tokens: Callable[[], int]) -> None:
+        if repr(key) not in seen:
+            seen.add(repr(key))
             llm.turn_to(what)
-            llm.count(model, "embed", calls, tokens)
-    seen.update(work)
+            for model in embedder.models:
+                llm.count(model, "embed", calls, tokens())
+
+    for search in parts.searches(system):
+        for passages in parts.retriever(search).embedded():
+            calls, tokens = -(-len(passages) // embedder.config.batch), partial(_tokens, passages)
+            count("embedding passages", ("passages", spec, passages.content_hash), calls, tokens)
+    count("embedding questions", (system.rewrite, spec), questions, lambda: questions * size)

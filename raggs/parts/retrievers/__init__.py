@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -22,10 +22,14 @@ from raggs.base.errors import PrerequisiteError
 from raggs.base.loops import open_loop
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
+from raggs.parts.chunkers import Chunker, ChunkerConfig
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.retrievers.depth import ScoreSource
+
+if TYPE_CHECKING:
+    from raggs.parts.indexes import IndexFacts
 
 Faults = Iterator[tuple[Path, str]]  # folders of altered indexes, each with a description of the fault
 
@@ -58,8 +62,12 @@ def no_embedder(_: Sequence[str]) -> Vectors:
     raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
 
 
-def _no_other_retriever(_: RetrieverConfig) -> Retriever:
+def _no_other_retriever(_: RetrieverConfig, __: Passages) -> Retriever:
     raise TypeError("this retriever cannot use another retriever")
+
+
+def _no_chunker(_: ChunkerConfig) -> Chunker:
+    raise TypeError("this retriever cannot use a chunker")
 
 
 def _no_reranker(_: RerankerConfig) -> Reranker:
@@ -68,7 +76,7 @@ def _no_reranker(_: RerankerConfig) -> Reranker:
 
 @dataclass(frozen=True)
 class RetrieverContext:
-    """Resources for retrievers: passages, query ids, embedder, cache, other retrievers and rerankers."""
+    """Resources for retrievers: passages, query ids, embedder, cache, and other parts."""
 
     passages: Passages
     queries: Collection[str]  # the ids of all queries of the run
@@ -77,9 +85,10 @@ class RetrieverContext:
     dims: int
     cache: Cache  # cache of indexes
     progress: Callable[[str, int, int], None]  # name of the task, steps done, steps in total
-    # creates another retriever over the same passages
-    retriever: Callable[[RetrieverConfig], Retriever] = _no_other_retriever
+    # creates another retriever over these passages
+    retriever: Callable[[RetrieverConfig, Passages], Retriever] = _no_other_retriever
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
+    chunker: Callable[[ChunkerConfig], Chunker] = _no_chunker  # creates a chunker that makes no paid calls
     loop: Callable[[], asyncio.Runner] = open_loop  # returns the event loop for rerankers
 
     @property
@@ -153,6 +162,16 @@ class Retriever(Adapter, ABC):
         """Paid models that each search calls; empty if there are none."""
         return ()
 
+    @property
+    def facts(self) -> IndexFacts | None:
+        """Size and cost of the vector index, which is built or opened to determine them; None if there is none."""
+        return None
+
+    def embedded(self) -> Iterator[Passages]:
+        """Yield the passages, or their units, whose vectors each search needs; nothing is embedded."""
+        if self.NEEDS_VECTORS:
+            yield self.context.passages
+
     def reranks(self) -> Iterator[tuple[RerankerConfig, int]]:
         """Yield the rerankers that each search uses, with the maximum number of candidates; by default, there are
         none.
@@ -199,6 +218,7 @@ REGISTRY: Registry[Retriever] = Registry(
         "dense": "raggs.parts.retrievers.dense:DenseRetriever",
         "elasticsearch": "raggs.parts.retrievers.elasticsearch:ElasticsearchRetriever",
         "http": "raggs.parts.retrievers.http:HttpRetriever",
+        "parent": "raggs.parts.retrievers.parent:ParentRetriever",
         "python": "raggs.parts.callables:PythonRetriever",
         "reranked": "raggs.parts.retrievers.reranked:RerankedRetriever",
         "runfile": "raggs.parts.retrievers.runfile:RunFileRetriever",

@@ -25,6 +25,8 @@ from raggs.ranking.fusion import group_duplicates
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord, Passage
+    from raggs.parts.indexes import IndexFacts
+    from raggs.parts.indexes.passages import Passages
     from raggs.parts.retrievers.depth import ScoreSource
 
 
@@ -83,6 +85,13 @@ class RerankedRetriever(Retriever):
     def models(self) -> tuple[str, ...]:
         return (*self._inner.models, *self._reranker.models)
 
+    @property
+    def facts(self) -> IndexFacts | None:
+        return self._inner.facts
+
+    def embedded(self) -> Iterator[Passages]:
+        yield from self._inner.embedded()
+
     def causes(self) -> Causes:
         return {**self.own_causes(), "of": self._inner.causes(), "by": self._reranker.causes()}
 
@@ -109,7 +118,7 @@ class RerankedRetriever(Retriever):
 
     @cached_property
     def _inner(self) -> Retriever:
-        return self.context.retriever(self.config.of)
+        return self.context.retriever(self.config.of, self.context.passages)
 
     @cached_property
     def _reranker(self) -> Reranker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from support.elastic import fill, vector_of
 
 from raggs.base.artifacts import EmbedRecord, Passage
 from raggs.base.cache import Cache
-from raggs.parts import rerankers, retrievers
+from raggs.parts import chunkers, rerankers, retrievers
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.retrievers import RetrieverContext
 
@@ -41,7 +42,8 @@ def context(tmp_path):
             len(TOPICS),
             Cache(tmp_path / "cache"),
             lambda *_: None,
-            retriever=lambda spec: retrievers.REGISTRY.of(spec)(spec, made),
+            retriever=lambda spec, among: retrievers.REGISTRY.of(spec)(spec, replace(made, passages=among)),
+            chunker=lambda spec: chunkers.REGISTRY.of(spec)(spec),
             reranker=lambda spec: rerankers.REGISTRY.of(spec)(spec, None),
             loop=lambda: loop,
         )

@@ -77,9 +77,14 @@ def test_one_reranked_is_candidates_of_another(make, ask, request, tmp_path):
     cascade = make(of={"type": "reranked", "k": 2, **inner}, by=shortest)
     (hits,) = cascade.search([ask("a cat sleeps near a wing")])
     assert [hit.doc_id for hit in hits] == ["cat", "copy"]
-    choices = json_schema("config")["$defs"]["RetrieveConfig"]["properties"]["retrievers"]["items"]["oneOf"]
-    found = {each["properties"]["type"]["const"]: each["properties"] for each in choices}
-    below = {each["properties"]["type"]["const"]: each["properties"] for each in found["reranked"]["of"]["oneOf"]}
+    shared = json_schema("config")["$defs"]
+
+    def properties_by_type(choices):
+        whole = (shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in choices)
+        return {each["properties"]["type"]["const"]: each["properties"] for each in whole}
+
+    found = properties_by_type(shared["RetrieveConfig"]["properties"]["retrievers"]["items"]["oneOf"])
+    below = properties_by_type(found["reranked"]["of"]["oneOf"])
     assert below.keys() == found.keys()
     assert below["reranked"]["of"]["type"] == "object", "the schema ends somewhere"
 
