@@ -2,6 +2,7 @@
 
     python benchmarks/sweep.py grid FOLDER        24 systems; FOLDER holds corpus.jsonl, queries.jsonl, qrels.trec
     python benchmarks/sweep.py indexes FOLDER     flat, hnsw, hnsw int8 and ivf, with what each loses
+    python benchmarks/sweep.py units FOLDER       whole passages and their sentences or chunks, dense and lexical
     python benchmarks/sweep.py runs               1,000 systems and 1,000 queries of runs made elsewhere
     python benchmarks/sweep.py halving            how often dropping systems early changes who wins
     python benchmarks/sweep.py grid FOLDER --context-grid /other/venv/bin/contextgrid
@@ -31,11 +32,14 @@ from typing import NamedTuple
 import numpy as np
 from decision import ERROR, PARTS, bets, play, table
 
+from raggs import evaluate
 from raggs.app.sweep import load_sweep, sweep
 from raggs.base.arrays import Floats
 from raggs.base.hashing import generator
+from raggs.evaluation.models import ComparisonPart
 
 DEPTH, POOL = 30, 100
+MANY = 1_000_000
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -218,6 +222,36 @@ def measure_indexes(collection: Path | None) -> None:
         print(f"| {row.name} | {' | '.join(cells)} | {wait} | {(row.memory.bytes if row.memory else 0) / 2**20:.2f} |")
 
 
+def measure_units(collection: Path) -> None:
+    """What searching for sentences or chunks of passages changes, against searching for whole passages."""
+    units: list[dict[str, object]] = [{"window": [0, 1, 2]}, {"unit": {"type": "recursive", "size": 64}}]
+    names = ("ndcg@10", "recall@50")
+    head = ("system", *(f"{name} (Δ)" for name in names), "search, ms", "MiB of vectors")
+    print(f"| {' | '.join(head)} |\n|---{'|---:' * (len(head) - 1)}|")
+    for whole, of in (("dense", "dense"), ("lexical", "bm25")):
+        modes = [whole, *({"type": "parent", "of": {"type": of}, **unit} for unit in units)]
+        with places(collection) as (folder, source):
+            write_sweep(folder, source, {"mode": modes, "k": 50}, queries=MANY)
+            done = sweep(load_sweep(folder / "sweep.yaml"))
+            base, *others = done.report.systems
+            runs = {row.name: done.folder / str(row.file) for row in done.report.systems}
+            report = evaluate(source / "qrels.trec", runs=runs, measures=list(names), baseline=base.name).report
+        scores = {each.name: each.scores for each in report.systems}
+        differences = {(part.system, part.measure): part for part in report.comparisons}
+        for row in (base, *others):
+            cells = [
+                f"{scores[row.name][name].mean:.3f}{difference(differences.get((row.name, name)))}" for name in names
+            ]
+            wait = "-" if row.latency.retrieve is None else f"{row.latency.retrieve.p50:.2f}"
+            size = "-" if row.memory is None else f"{row.memory.bytes / 2**20:.1f}"
+            print(f"| {row.name} | {' | '.join(cells)} | {wait} | {size} |")
+
+
+def difference(part: ComparisonPart | None) -> str:
+    """A difference from the baseline with its interval and verdict."""
+    return "" if part is None else f" ({part.difference:+.3f} [{part.low:+.3f}, {part.high:+.3f}], {part.verdict})"
+
+
 def share(value: float | None) -> str:
     """A change as a percentage."""
     return "–" if value is None else f"{value:+.1%}"
@@ -245,7 +279,7 @@ def measure_halving(worlds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["grid", "indexes", "runs", "halving"])
+    parser.add_argument("what", choices=["grid", "indexes", "units", "runs", "halving"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--context-grid", type=Path)
     parser.add_argument("--systems", type=int, default=1_000)
@@ -257,6 +291,8 @@ def main() -> None:
             measure_grid(options.folder, options.context_grid)
         case "indexes":
             measure_indexes(options.folder)
+        case "units":
+            measure_units(options.folder)
         case "runs":
             measure_runs(options.systems, options.queries)
         case "halving":
