@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Sentence = Literal["sentence"]
 SENTENCE: Sentence = "sentence"
 UNITS_PER_PASSAGE = 4  # units per requested passage in the first search
-BETWEEN = "/"  # between the id of a passage and the number of its unit
+ID_SEPARATOR = "/"  # between the id of a passage and the number of its unit
 
 
 def _reads_corpus(retriever: type[Retriever]) -> bool:
@@ -180,7 +180,7 @@ class ParentRetriever(Retriever):
         for passage in passages:
             texts = [passage.text[start:end] for start, end in self._places(passage)] or [passage.text]
             for number, text in enumerate(texts):
-                yield Passage(doc_id=f"{passage.doc_id}{BETWEEN}{number}", title=passage.title, text=text)
+                yield Passage(doc_id=f"{passage.doc_id}{ID_SEPARATOR}{number}", title=passage.title, text=text)
 
     def _places(self, passage: Passage) -> Iterator[TextRange]:
         """Yield the ranges of the units in the text of a passage."""
@@ -199,7 +199,7 @@ def _best_per_passage(units: Sequence[Hit]) -> list[Hit]:
     """Return the passages of some units with the score of their best unit, best first, ties by id."""
     best: dict[str, float] = {}
     for unit in units:
-        doc_id = unit.doc_id.rpartition(BETWEEN)[0]
+        doc_id = unit.doc_id.rpartition(ID_SEPARATOR)[0]
         best[doc_id] = max(unit.score, best.get(doc_id, unit.score))
     return sorted((Hit(*each) for each in best.items()), key=lambda hit: (-hit.score, hit.doc_id))
 
