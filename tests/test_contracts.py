@@ -76,7 +76,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     assert issubclass(config, AdapterConfig)
     assert config.model_fields["type"].default == name
     required = [field for field, info in config.model_fields.items() if info.is_required()]
-    assert set(required) <= {"path", "model", "judges", "index", "callable", "dims", "of", "by"}, (
+    assert set(required) <= {"path", "model", "judges", "index", "callable", "dims", "of", "by", "url"}, (
         "only what cannot be guessed is required"
     )
 
@@ -92,7 +92,11 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
     required = {"path": "none.trec", "model": "openai/x", "index": "passages", "callable": "json:dumps", "dims": 3}
-    required |= {"of": {"type": "bm25"}, "by": {"type": "python", "callable": "json:dumps"}}
+    required |= {
+        "url": "http://localhost/search",
+        "of": {"type": "bm25"},
+        "by": {"type": "python", "callable": "json:dumps"},
+    }
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
     own = adapter.Config.model_validate(needed)
     made = adapter(own) if kind in ("perturbers", "noises") else adapter(own, SimpleNamespace(llm=None))

@@ -286,7 +286,7 @@ def diff(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Compare two golden sets and their verdicts.
+    """Compare two golden sets and their verdicts.
 
     Prints the verdicts that flip, the scores with both sets, and which grades, orders and queries changed. A
     difference is not an error: the exit code is 0. With --fail-on-flip, it is 7 if a verdict flips.

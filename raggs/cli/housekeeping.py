@@ -113,7 +113,7 @@ def cache_clear(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    r"""Clear the caches of a workspace.
+    """Clear the caches of a workspace.
 
     Clearing `llm` or `all` deletes paid answers and needs confirmation.
 
@@ -341,7 +341,7 @@ def audit(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Check that a run was not changed.
+    """Check that a run was not changed.
 
     Compares the seal and all hashes, reads every record, and recomputes what needs no model. Each finding names the
     file, and the line if one is wrong.

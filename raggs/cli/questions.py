@@ -74,7 +74,7 @@ def make(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    r"""Generate questions from documents, each with the excerpts that answer it.
+    """Generate questions from documents, each with the excerpts that answer it.
 
     Windows are sampled from all parts of the documents, and the asker writes questions about each. Questions whose
     excerpts are not found verbatim are dropped, and so are duplicates. The default asker makes questions by rules,

@@ -40,7 +40,7 @@ def set_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Store a human label for one passage.
+    """Store a human label for one passage.
 
     The run does not change. The label is used by the next run with the judge `human`, or with raggs run --human-first.
 
@@ -251,7 +251,7 @@ def plan(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Plan which passages to label next.
+    """Plan which passages to label next.
 
     Chooses the passages that make the verdicts on systems more certain, in the available time. Labelled passages are
     skipped. Some passages are drawn at random, to estimate the error of the judge.
@@ -343,7 +343,7 @@ def serve(
     reviews: ReviewsFolder = None,
     debug: Debug = False,
 ) -> None:
-    r"""Label passages in the browser.
+    """Label passages in the browser.
 
     Annotators see no grade by a model or another annotator before their own, unless the server also shows results
     (--look). Each grade is written to disk before the page confirms it. Passages with different grades are adjudicated,

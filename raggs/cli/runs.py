@@ -339,7 +339,7 @@ def why(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Explain why a stage would run again, or a query's order.
+    """Explain why a stage would run again, or a query's order.
 
     For a stage, prints what changed. For a query, prints the score of the first passages, the comparisons won and lost,
     and the uncertainty of the ranks. With --details, also prints the inputs of the stage, or all passages and the

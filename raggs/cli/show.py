@@ -76,7 +76,7 @@ def show(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""Show a query with its ranked passages and grades.
+    """Show a query with its ranked passages and grades.
 
     Without a query id, lists the first queries, or all with --all. With --details, also prints the first passages with
     their text, the judge's reasons, human labels and what each system returned.

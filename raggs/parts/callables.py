@@ -73,8 +73,9 @@ FRAMEWORK_REMEDY = "set id_field to the metadata key with the passage id, or ret
 
 
 class PythonRetriever(Retriever):
-    """Your Python function search(query, k), which returns doc_ids, or pairs of doc_id and score; or a retriever of
-    LangChain or LlamaIndex.
+    """Your Python function search(query, k), or a retriever of LangChain or LlamaIndex.
+
+    A function returns doc_ids, or pairs of doc_id and score.
     """
 
     class Config(RetrieverConfig, CallableConfig):

@@ -13,7 +13,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import yaml
 from click.testing import Result
 from support.cli import invoke
 from support.project import make_project
@@ -48,10 +47,10 @@ def test_the_commands_of_the_page_and_its_workflow_do_what_it_says(here: Path) -
     for line in once.splitlines():
         assert call(line).exit_code == 0, line
     shutil.rmtree(here / "runs")  # a pull request is checked out without it
-    workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0])
-    steps = [step["run"] for step in workflow["jobs"]["retrieval"]["steps"] if "run" in step]
-    assert [step.split()[0] for step in steps] == ["pip", "raggs", "raggs"]
-    for step in steps[1:]:
+    (block, *_) = re.findall(r"```\n(raggs run.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    steps = block.replace("\\\n", " ").splitlines()
+    assert [step.split()[:2] for step in steps] == [["raggs", "run"], ["raggs", "eval"]]
+    for step in steps:
         done = call(step)
         assert done.exit_code == 0, (step, done.output)
     cases = ElementTree.parse(here / "eval" / "junit.xml").getroot()

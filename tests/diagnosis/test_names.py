@@ -100,7 +100,8 @@ def test_files_hold_tables_and_a_figure_a_language(measured: DiagnosisResult) ->
     assert "similar names" in text and "-100.0 [-100.0, -100.0]" in text
     assert "| change of the names | wordllama, en | wordllama, fr |" in text
     figure = (measured.folder / "names-fr.svg").read_text()
-    assert "gibberish_name" in figure and "voyage-3.5, published" in figure
+    labels = [part.label for part in subject(measured, "fr").ablations]
+    assert all(label in figure for label in labels) and "voyage-3.5, published" in figure
     assert found_in(measured.report) == measured.found
     assert json.loads((measured.folder / "names.json").read_text())["found"]["cleaned"] is True
 

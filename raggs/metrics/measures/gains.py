@@ -56,7 +56,7 @@ class NdcgExp(Ndcg):
 
 
 class RaNwg(Linear):
-    """Value of the top k as a share of the best possible, where high and rare grades count more.
+    """Gain of the top k; high, rare grades count more. 1: best possible.
 
     The order within the top k is ignored.
     """

@@ -23,7 +23,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from raggs.base.arrays import shortest_float
 from raggs.base.cache import CacheTable
@@ -63,7 +63,7 @@ class HttpRetriever(Retriever):
         method: Literal["GET", "POST"] = Field(
             "POST", description="POST sends `request` as JSON body; GET sends it as URL parameters"
         )
-        request: Mapping[str, JsonValue] = Field(
+        request: Mapping[str, object] = Field(
             default={"query": QUERY, "k": COUNT},
             description='template of the request; "{query}" is replaced by the query, and "{k}" by the number of hits',
         )
@@ -100,7 +100,7 @@ class HttpRetriever(Retriever):
 
         @field_validator("request")
         @classmethod
-        def _sends_the_query(cls, template: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        def _sends_the_query(cls, template: Mapping[str, object]) -> Mapping[str, object]:
             if fill_template(dict(template), "", 1) == fill_template(dict(template), "?", 1):
                 raise ValueError(f"it does not contain {QUERY!r}, so all queries would have the same hits")
             return template
@@ -157,7 +157,7 @@ class HttpRetriever(Retriever):
         request = [config.url, config.method, self._filled(query), dict(config.headers), config.revision]
         return hash_value(["http", self.VERSION, request, [config.results, config.id, config.score, config.text]])
 
-    def _filled(self, query: EmbedRecord) -> dict[str, JsonValue]:
+    def _filled(self, query: EmbedRecord) -> dict[str, object]:
         return {key: fill_template(each, query.rewrite, self.config.k) for key, each in self.config.request.items()}
 
     @cached_property
@@ -366,7 +366,7 @@ class TransientError(ProviderError):
         self.pause_s = pause_s
 
 
-def fill_template(template: JsonValue, query: str, k: int) -> JsonValue:
+def fill_template(template: object, query: str, k: int) -> object:
     """Return the template with the query and the number of hits inserted; keys stay unchanged.
 
     A text that is only "{k}" becomes a number. The query is inserted last, so that its own braces are not replaced.
@@ -400,6 +400,6 @@ def _steps(path: str) -> Iterable[str]:
     return (step for step in plain.split(".") if step)
 
 
-def _parameters(filled: dict[str, JsonValue]) -> dict[str, str]:
+def _parameters(filled: dict[str, object]) -> dict[str, str]:
     """Return URL parameters as texts."""
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in filled.items()}
