@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import not_
 from pathlib import PurePath
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from raggs.base.document import Column
 from raggs.base.text import clean_passage
@@ -89,6 +89,19 @@ Identifier = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
 Rank = Annotated[int, Field(ge=1)]
 Groups = tuple[tuple[Identifier, ...], ...]
+SHARE_UNITS = 10_000  # stored probabilities are multiples of 1 / SHARE_UNITS
+
+
+def _rounded_shares(shares: tuple[float, ...]) -> tuple[float, ...]:
+    units = [round(share * SHARE_UNITS) for share in shares]
+    if sum(units) != SHARE_UNITS or any(share != unit / SHARE_UNITS for share, unit in zip(shares, units, strict=True)):
+        raise ValueError("probabilities must be multiples of 0.0001 and add up to 1")
+    return shares
+
+
+# Probabilities of the options of a question, as rounded by `raggs.stats.grade_distribution.canonical`.
+Shares = Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], AfterValidator(_rounded_shares)]
+GradeShares = Annotated[Shares, Field(min_length=MAX_GRADE, max_length=MAX_GRADE)]
 ANSWERERS = "keys of the models that answered; their names are in the stage's lock"
 Metadata = Mapping[str, object]  # JSON values, which raggs does not interpret
 
@@ -255,7 +268,11 @@ class JudgeRecord(Record):
         description="grade from 1 (not relevant) to 5 (answers the query); null: the judge failed, abstained or was "
         "not called"
     )
-    grades: tuple[Grade | None, ...] = Field((), description="the grades of all samples; `grade` is their lower median")
+    grades: tuple[Grade | None, ...] = Field(
+        (),
+        description="the grades of all samples; `grade` is their lower median. If there is a `distribution` and no "
+        "`votes`, `grade` is its lower median",
+    )
     votes: Mapping[str, tuple[Grade | None, ...]] = Field(
         default_factory=dict,
         description="grades of each sample by judge, for the judges of a panel or cascade that answered",
@@ -271,6 +288,15 @@ class JudgeRecord(Record):
     error: str | None = Field(None, description="reason for the first missing sample")
     raw: str | None = Field(None, description="raw answer that was unusable")
     answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
+    distribution: GradeShares | None = Field(
+        None,
+        exclude_if=not_,
+        description="probabilities of the grades 1 to 5 that the judge states, as multiples of 0.0001; the mean over "
+        "samples and members",
+    )
+    distribution_source: Literal["logprobs", "decision"] | None = Field(
+        None, exclude_if=not_, description="source of `distribution`; missing if the members of a panel have several"
+    )
 
     @property
     def failed(self) -> bool:
@@ -290,6 +316,9 @@ class PruneRecord(Record):
     kept: bool
     why: str = Field(description="rule that kept or removed the passage")
     duplicate_of: str | None = None
+    distribution: GradeShares | None = Field(
+        None, exclude_if=not_, description="probabilities of the grades 1 to 5, as in judge.jsonl"
+    )
 
 
 class RankRecord(Record):
@@ -378,6 +407,12 @@ class JournalRecord(Record):
     )
     sharpness: float | None = Field(
         None, gt=0, exclude_if=not_, description="sharpness of the annotators who gave `groups`"
+    )
+    best: Shares | None = Field(
+        None,
+        exclude_if=not_,
+        description="for each passage of `order`, the probability that it is the best of the batch; missing if the "
+        "judge states none",
     )
     profile: JudgeProfile | None = Field(
         None, exclude_if=not_, description="judge profile that applies to all later entries; this entry is not a batch"

@@ -45,11 +45,12 @@ from raggs.base.judge_health import HUMAN_SOURCE, CanaryHealth, GradeShift, is_p
 from raggs.base.settings import AddedLater, AnchoredPath, Causes, Effort, PromptName, Settings
 from raggs.llm import BatchSettings
 from raggs.parts import judges
-from raggs.parts.judges import Judgment, lower_median
+from raggs.parts.judges import Judgment, lower_median, mean_of_distributions
 from raggs.stages.base import GradeServices, Services, Stage, StageWork, Walks
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.judge_health import NOT_JUDGED_PREFIX, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
+from raggs.stats.grade_distribution import median_grade
 
 SEED = 0
 
@@ -133,6 +134,7 @@ async def grade_together(
 
 
 SINGLE_PROMPT, GROUP_PROMPT = "grade@1", "grades@1"
+TEXT = "answers: text"
 MAX_LOW_GRADE = 2  # grades up to this one count as low for `stop_after`
 
 JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
@@ -225,6 +227,14 @@ class JudgeConfig(Settings):
                 "group_prompt, which is not. Set group_prompt too (print a template with: raggs "
                 f"prompts show {GROUP_PROMPT})"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _prompt_is_used(self) -> Self:
+        answers = getattr(self.judge, "answers", "text")
+        if answers in ("logprobs", "decision") and self.prompt != SINGLE_PROMPT:
+            remedy = "set judge.judge.digit_prompt instead" if answers == "logprobs" else f"remove it, or set {TEXT}"
+            raise ValueError(f"prompt is not used with answers: {answers}; {remedy}")
         return self
 
     @model_validator(mode="after")
@@ -363,6 +373,9 @@ class JudgeStage(Stage[JudgeConfig]):
 def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
     """Combine all samples into one record: the lower median of their grades, or no grade if more than half failed.
 
+    The distribution is the mean over the samples with a grade. If a single judge states distributions, the grade is the
+    lower median of this mean. The grade of a panel or cascade always comes from the votes of its members.
+
     Samples in which the judge abstained are ignored. If it abstained in all samples, the passage is not judged. Human
     labels are the same in every sample, so they count once.
     """
@@ -372,7 +385,10 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
             qid=record.qid, rank=record.rank, doc_id=record.doc_id, grade=None, judge="", skipped=samples[0].silent
         )
     grades = tuple(sample.grade for sample in said)
-    grade = lower_median(grades)
+    grade, given = lower_median(grades), [sample for sample in said if sample.grade is not None]
+    shares, source = (None, None) if grade is None else mean_of_distributions(given)
+    if shares is not None and not any(sample.votes for sample in said):
+        grade = median_grade(shares)
     heard = [each for sample in said for each in (sample, *sample.votes.values())]
     missing = next((each for each in heard if each.grade is None), None)
     deciding = next((sample for sample in said if grade is not None and sample.grade == grade), said[0])
@@ -388,6 +404,8 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
         error=missing.error if missing else None,
         raw=missing.raw if missing else None,
         answerers=tuple(dict.fromkeys(key for sample in samples for key in sample.all_answerers)),
+        distribution=shares,
+        distribution_source=source,
     )
 
 

@@ -62,6 +62,7 @@ class PruneStage(Stage[PruneConfig]):
                     kept=decision.kept,
                     why=record.skipped or decision.why,
                     duplicate_of=record.duplicate_of,
+                    distribution=record.distribution,
                 )
             work.progress(done, total)
 

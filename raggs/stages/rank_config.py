@@ -141,7 +141,9 @@ class RankConfig(Settings):
             return None
         found = part_pool(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor, self.min_best_grade)
         ids, grades = zip(*found.ordered, strict=True)
-        ranker = self.ranker(ids, grades, derive_seed(self.seed, "rank", pool.qid))
+        stated = dict(zip(pool.ids, pool.distributions, strict=True)) if pool.distributions else {}
+        distributions = [stated.get(doc_id) for doc_id in ids] if stated else None
+        ranker = self.ranker(ids, grades, derive_seed(self.seed, "rank", pool.qid), distributions)
         return RankingProcess(ranker, self.parallel, found, self.top)
 
     def state(self, pool: KeptPool, judge: object, known: Sequence[KnownOrder] = ()) -> str:
@@ -157,6 +159,7 @@ class RankConfig(Settings):
         version = engine_version(self.engine, self.batch_size)
         parts = [pool.qid, pool.ids, pool.grades, mine, version, judge]
         parts += [[order.groups, order.sharpness, order.by] for order in known]
+        parts += [{"distributions": pool.distributions}] if pool.distributions else []
         return hash_value(parts)[:16]
 
 

@@ -121,23 +121,28 @@ class KeptPool:
     Attributes:
         ids, grades: ids and grades of the passages to be ranked, by fused rank.
         followers: near-duplicates, keyed by the passage that represents them.
+        distributions: for each of `ids`, the probabilities of the grades 1 to 5, or None; empty if no passage has any.
     """
 
     qid: str
     ids: tuple[str, ...]
     grades: tuple[int, ...]
     followers: Mapping[str, tuple[str, ...]]
+    distributions: tuple[tuple[float, ...] | None, ...] = ()
 
 
 def kept_pool(qid: str, records: Iterable[PruneRecord]) -> KeptPool:
     """Return the passages of a query's pool that remain after pruning."""
     kept = [record for record in records if record.kept and record.grade is not None]
-    leaders = [(record.doc_id, record.grade) for record in kept if record.duplicate_of is None and record.grade]
+    leaders = [record for record in kept if record.duplicate_of is None]
     followers: dict[str, tuple[str, ...]] = {}
     for record in kept:
         if record.duplicate_of is not None:
             followers[record.duplicate_of] = (*followers.get(record.duplicate_of, ()), record.doc_id)
-    return KeptPool(qid, tuple(doc_id for doc_id, _ in leaders), tuple(grade for _, grade in leaders), followers)
+    grades = tuple(record.grade for record in leaders if record.grade is not None)
+    stated = tuple(record.distribution for record in leaders)
+    ids = tuple(record.doc_id for record in leaders)
+    return KeptPool(qid, ids, grades, followers, stated if any(stated) else ())
 
 
 class Batch(NamedTuple):
@@ -295,7 +300,7 @@ class RankingProcess:
     def learn(self, entries: Sequence[JournalRecord]) -> None:
         """Process the answers to a whole round, in the order of its batches and not of their arrival."""
         for entry in entries:
-            self._take(entry.shown, entry.order)
+            self._take(entry.shown, entry)
         silent = sum(entry.silent is not None for entry in entries)
         self._silent, self._end = self._silent + silent, STOP_NO_ORDER if 0 < silent == len(entries) else ""
 
@@ -303,19 +308,21 @@ class RankingProcess:
         """Process the available answers to a round and end the ranking, because the budget does not cover the other
         answers.
         """
-        orders = {entry.slot: entry.order for entry in entries}
+        answers = {entry.slot: entry for entry in entries}
         for batch in batches:
-            self._take(batch.shown, orders.get(batch.slot))
+            self._take(batch.shown, answers.get(batch.slot))
         unpaid = len(batches) - len(entries)
         self.asked -= unpaid
         self._silent += unpaid + sum(entry.silent is not None for entry in entries)
         self._end = STOP_BUDGET
 
-    def _take(self, shown: Sequence[str], order: Sequence[str] | None) -> None:
-        if order is None:
+    def _take(self, shown: Sequence[str], entry: JournalRecord | None) -> None:
+        if entry is None or entry.order is None:
             self._ranker.skip(shown)
+        elif entry.best is None:  # an engine of another package may not accept probabilities
+            self._ranker.observe(entry.order)
         else:
-            self._ranker.observe(order)
+            self._ranker.observe(entry.order, best=entry.best)
 
     @property
     def told_by_length(self) -> Mapping[int, float]:
@@ -518,7 +525,7 @@ class JudgedBatches:
         order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
         said = {"order": order, "error": ordering.error, "silent": ordering.silent, "by": ordering.by}
         said["answerers"] = tuple(dict.fromkeys(ordering.answerers))
-        entry = self._blank.model_copy(update={**batch._asdict(), **said})
+        entry = self._blank.model_copy(update={**batch._asdict(), **said, "best": ordering.best})
         self._journal.append(entry)
         return entry
 

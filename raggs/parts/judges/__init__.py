@@ -43,6 +43,7 @@ from raggs.base.text import BYTES_PER_TOKEN, replace_surrogates
 from raggs.base.types import as_list, as_object
 from raggs.llm.prices import LIKELY_BYTES, estimate_tokens, remembered_tokens
 from raggs.llm.settings import Price
+from raggs.stats.grade_distribution import Distribution, mean_distribution
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -213,6 +214,19 @@ class Judgment:
             yield from vote.all_answerers
 
 
+def mean_of_distributions(
+    found: Sequence[Judgment], weights: Sequence[float] | None = None
+) -> tuple[Distribution | None, DistributionSource | None]:
+    """Return the mean distribution of graded judgments and its source; None if a judgment has no distribution, or if
+    the sources differ. `weights` has one value per judgment.
+    """
+    stated = [said.distribution for said in found if said.distribution is not None]
+    if not stated or len(stated) < len(found):
+        return None, None
+    sources = {said.distribution_source for said in found}
+    return mean_distribution(stated, weights), sources.pop() if len(sources) == 1 else None
+
+
 @dataclass(frozen=True)
 class Ordering:
     """The order of a batch: positions in the order of presentation, best first; or None with either `error` or
@@ -222,6 +236,8 @@ class Ordering:
         silent: reason for the abstention.
         by: member that gave the order; empty if the judge as a whole gave it.
         answerers: keys of the models that answered (see `raggs.llm.Reply`).
+        best: for each passage of `order`, the probability that it is the best of the batch, as rounded by `canonical`;
+            None if the judge states none.
     """
 
     order: tuple[int, ...] | None
@@ -230,6 +246,7 @@ class Ordering:
     silent: str | None = None
     by: str = ""
     answerers: tuple[str, ...] = field(default=(), compare=False)
+    best: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         _make_sound(self, error=self.error, raw=self.raw, silent=self.silent, by=self.by)

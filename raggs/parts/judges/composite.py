@@ -5,8 +5,9 @@ called and how their answers are combined.
 
 Panel: each member grades every passage, and a rule combines the grades. Each member's grade is stored next to the
 panel's. If members fail, the remaining ones decide as long as at least half have answered. If fewer have answered, the
-panel fails and reports each error. Orders are combined by Kemeny's rule, and ties are decided by the first member. A
-panel can contain another panel only under rule `first`.
+panel fails and reports each error. A member that states probabilities votes by its grade. The panel has a distribution
+only if every member with a grade has one: their mean, with the panel's weights. Orders are combined by Kemeny's rule,
+and ties are decided by the first member. A panel can contain another panel only under rule `first`.
 
 A member that abstains does not count; if all abstain, the panel abstains. Under rule `first`, members are called in
 sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
@@ -52,6 +53,7 @@ from raggs.parts.judges import (
     is_exact,
     lower_median,
     may_abstain,
+    mean_of_distributions,
     quorum,
     weighted_grade,
 )
@@ -293,7 +295,10 @@ class PanelJudge(SeveralJudge):
         given = {name: vote for name, vote in spoken.items() if vote.grade is not None}
         name = min(given, key=lambda name: abs((given[name].grade or 0) - grade))
         by = (given[name].by or name) if self._first else ""
-        return Judgment(grade, given[name].reason, votes=votes, by=by)
+        deciding = {name: given[name]} if self._first else given
+        shares, source = mean_of_distributions([*deciding.values()], self._weights(deciding))
+        reason = given[name].reason
+        return Judgment(grade, reason, votes=votes, by=by, distribution=shares, distribution_source=source)
 
     def _settled(self, grades: Mapping[str, int | None]) -> int | None:
         """Combine the grades of members that did not abstain; None if too few members gave a grade."""
@@ -323,7 +328,9 @@ class PanelJudge(SeveralJudge):
             raw = next((said.raw for said in spoken.values() if said.order is None), None)
             return Ordering(None, errors, raw, answerers=answerers)
         by = next((spoken[name].by or name for name in given), "") if self._first else ""
-        return Ordering(consensus_order(list(given.values()), self._weights(given)), by=by, answerers=answerers)
+        best = next((spoken[name].best for name in given), None) if self._first else None
+        order = consensus_order(list(given.values()), self._weights(given))
+        return Ordering(order, by=by, answerers=answerers, best=best)
 
 
 def _inner(spoken: Mapping[str, Judgment]) -> dict[str, Judgment]:
@@ -501,7 +508,8 @@ class CascadeJudge(SeveralJudge):
         votes[self._good] = said
         if said.grade is None:
             return Judgment(None, error=reasons({self._good: said.error}), raw=said.raw, votes=votes)
-        return Judgment(said.grade, said.reason, votes=votes, by=said.by or self._good)
+        found = Judgment(said.grade, said.reason, votes=votes, by=said.by or self._good)
+        return replace(found, distribution=said.distribution, distribution_source=said.distribution_source)
 
     @property
     def _cheap_asks(self) -> list[tuple[str, int]]:
@@ -526,8 +534,10 @@ class CascadeJudge(SeveralJudge):
             return Judgment(
                 None, silent=reasons({**{name: vote.error for name, vote in votes.items()}, self._good: silent})
             )
-        first = next(vote for vote in votes.values() if vote.grade is not None)
-        return Judgment(grade, first.reason, votes=votes, by=" + ".join(self._cheap))
+        given = [vote for vote in votes.values() if vote.grade is not None]
+        shares, source = mean_of_distributions(given)
+        found = Judgment(grade, given[0].reason, votes=votes, by=" + ".join(self._cheap))
+        return replace(found, distribution=shares, distribution_source=source)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return await self.reorder(query, passages, sample=0)

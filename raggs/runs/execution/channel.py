@@ -411,8 +411,8 @@ class RemoteJudge(Judge):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         ids = [passage.doc_id for passage in passages]
         answer = await self._channel().ask("order", qid=query.qid, passages=ids)
-        order, answerers = answer.pop("order"), tuple(answer.pop("answerers"))
-        return Ordering(None if order is None else tuple(order), **answer, answerers=answerers)
+        lists = {name: None if answer[name] is None else tuple(answer[name]) for name in ("order", "answerers", "best")}
+        return Ordering(**{**answer, **lists})
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
         """Return the orders that are known without a call; see `Judge.known`."""
@@ -424,7 +424,8 @@ class RemoteJudge(Judge):
 def judgment(said: Mapping[str, Any]) -> Judgment:
     """Return a judgment from its JSON, including the votes of a panel's members."""
     votes = {name: judgment(vote) for name, vote in said["votes"].items()}
-    return Judgment(**{**said, "votes": votes, "answerers": tuple(said["answerers"])})
+    shares = None if said["distribution"] is None else tuple(said["distribution"])
+    return Judgment(**{**said, "votes": votes, "answerers": tuple(said["answerers"]), "distribution": shares})
 
 
 class ShardJournal:

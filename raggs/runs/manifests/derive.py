@@ -74,6 +74,7 @@ from raggs.stages.questions.verify import verified_records
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.rank_health import rank_records
 from raggs.stages.replay import JournalAnswers, kept_pool, replay
+from raggs.stats.grade_distribution import median_grade
 
 MISSING_ANSWER = Judgment(None, error="no such answer in judge.jsonl")
 
@@ -107,6 +108,10 @@ class RecordedJudge:
             for name, grades in record.votes.items()
         }
         said = _judgment_of_record(self._settled(record, sample), record)
+        if said.grade is not None and (shares := record.distribution) is not None:
+            # the distribution of a single answer determines its grade
+            grade = median_grade(shares) if len(record.grades) == 1 and not votes else said.grade
+            said = replace(said, grade=grade, distribution=shares, distribution_source=record.distribution_source)
         return replace(said, votes=votes, by=record.judge, answerers=record.answerers)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
