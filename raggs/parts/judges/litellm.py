@@ -15,14 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from raggs.base.adapter import AdapterConfig
-from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage, Query
+from raggs.base.errors import ConfigError, DataError
+from raggs.base.files import hash_file, regular_file
+from raggs.base.jsonl import first_fault
 from raggs.base.languages import detect_language
-from raggs.base.settings import AddedLater, Causes, PromptName
+from raggs.base.settings import AddedLater, Causes, Effort, InputPath, PromptName
 from raggs.base.text import one_line, plural
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, DecisionRequest, Parameters, Reply
@@ -36,7 +40,7 @@ from raggs.parts.judges import (
     Task,
     order_price,
 )
-from raggs.parts.judges.decisions import grade_question, grade_text, question_hash
+from raggs.parts.judges.decisions import best_question, best_text, grade_question, grade_text, question_hash
 from raggs.prompts import (
     FALLBACK_LANGUAGE,
     Prompt,
@@ -48,6 +52,8 @@ from raggs.prompts import (
 )
 from raggs.stats.grade_distribution import (
     Distribution,
+    canonical,
+    distribution_of_choices,
     distribution_of_levels,
     distribution_of_tokens,
     median_grade,
@@ -55,6 +61,7 @@ from raggs.stats.grade_distribution import (
 
 if TYPE_CHECKING:
     from raggs.llm.providers import AnswerForm
+    from raggs.stats.calibration import DistributionCalibration
 
 T = TypeVar("T")
 
@@ -93,6 +100,17 @@ class LiteLLMJudge(Judge):
             description="prompt for grading one passage with answers: logprobs: name of a prompt or path of a Markdown "
             "file",
         )
+        calibration: Effort[InputPath | None] = Field(  # the causes of the judge contain the hash of the file
+            None,
+            description="JSON file with the calibration of the probabilities: temperature, mix and a confusion matrix "
+            "of 5 x 5. null: the probabilities stay as the model states them",
+        )
+
+        @model_validator(mode="after")
+        def _has_probabilities(self) -> Self:
+            if self.calibration is not None and self.answers == "text":
+                raise ValueError("calibration needs probabilities: set answers to logprobs, decision or auto")
+            return self
 
     config: Config
 
@@ -126,6 +144,11 @@ class LiteLLMJudge(Judge):
         return _resolved_form(self.config)
 
     @cached_property
+    def _calibration(self) -> DistributionCalibration | None:
+        """The calibration of probabilities, read at first use."""
+        return None if self.config.calibration is None else read_calibration(self.config.calibration)
+
+    @cached_property
     def _digit_prompt(self) -> Prompt:
         return load_prompt(self.config.digit_prompt, "digit")
 
@@ -134,8 +157,14 @@ class LiteLLMJudge(Judge):
 
         Raises:
             ConfigError: the model's price is unknown although `budget.max_usd` is set, or the provider has no supported
-                batch API although batches are configured.
+                batch API although batches are configured, or a calibration is set but grades are read from text.
+            DataError: the file of the calibration is invalid.
         """
+        if self._calibration is not None and self._answer_form == "text":
+            raise ConfigError(
+                f"{self.config.model} states no probabilities according to litellm's tables, so calibration has no use",
+                remedy="set answers to logprobs or decision, or remove calibration",
+            )
         if self._answer_form != "decision":
             self._llm.require_batches(self.config.model)
         self._llm.require_price(self.config.model)
@@ -143,13 +172,16 @@ class LiteLLMJudge(Judge):
     def causes(self, task: Task) -> Causes:
         """Return the causes (see `Judge.causes`). "auto" counts as the form that it stands for."""
         own = {name: value for name, value in self.own_causes().items() if name != "answers"}
-        form = self._answer_form if task != "order" else "text"
+        form = "text" if task == "order" and self._answer_form == "logprobs" else self._answer_form
         if form == "text":
             prompt = self._prompts.get(task) or self.context.grades_prompt or self.context.grade_prompt
             return {**own, "prompt": prompt.sha256}
+        own["answers"] = form
+        if task != "order" and (path := self.config.calibration) is not None:
+            own["calibration"] = hash_file(path) if path.is_file() else None  # `check` names a missing file
         if form == "logprobs":
-            return {**own, "answers": form, "digit_prompt": self._digit_prompt.sha256}
-        return {**own, "answers": form, "question": question_hash(task)}
+            return {**own, "digit_prompt": self._digit_prompt.sha256}
+        return {**own, "question": question_hash(task)}
 
     @property
     def order_price(self) -> OrderPrice:
@@ -175,9 +207,9 @@ class LiteLLMJudge(Judge):
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         if self._answer_form == "decision":
-            return _judgment_of(await self._llm.ask(self._decision(query, passage, sample)), "decision")
+            return self._judgment_of(await self._llm.ask(self._decision(query, passage, sample)), "decision")
         if self._answer_form == "logprobs":
-            return _judgment_of(await self._llm.ask(self._digit(query, passage, sample)), "logprobs")
+            return self._judgment_of(await self._llm.ask(self._digit(query, passage, sample)), "logprobs")
         messages = self._prompts["grade"].render(
             self._language(query),
             query=self._llm.guard(query.text),
@@ -202,6 +234,17 @@ class LiteLLMJudge(Judge):
             return Judgment(None, error=reply.error, raw=reply.raw, answerers=by)
         grade, reason = reply.value
         return Judgment(grade, reason, answerers=by)
+
+    def _judgment_of(self, reply: Reply[Distribution], source: DistributionSource) -> Judgment:
+        """Return the judgment of an answer with probabilities, which are calibrated if a calibration is set."""
+        by, found = answerers_of(reply), reply.value
+        if found is None:
+            return Judgment(None, error=reply.error, raw=reply.raw, answerers=by)
+        if self._calibration is not None:
+            from raggs.stats.calibration import apply_calibration  # imported lazily: it imports numpy
+
+            found = canonical(apply_calibration(found, self._calibration))
+        return Judgment(median_grade(found), answerers=by, distribution=found, distribution_source=source)
 
     def _decision(self, query: Query, passage: Passage, sample: int) -> DecisionRequest[Distribution]:
         language = self._language(query)
@@ -275,6 +318,8 @@ class LiteLLMJudge(Judge):
         """Return an order (see `Judge.reorder`); each sample is a separate call with a separate cache entry."""
         labels = labels_for(len(passages))
         shown = label_texts([passage.content for passage in passages], self._llm.guard)
+        if self._answer_form == "decision":
+            return await self._decided_order(query, labels, shown, sample)
         messages = self._prompts["order"].render(
             self._language(query), query=self._llm.guard(query.text), passages=shown
         )
@@ -294,6 +339,38 @@ class LiteLLMJudge(Judge):
         raw = None if reply.error is None else reply.raw
         return Ordering(reply.value, error=reply.error, raw=raw, answerers=answerers_of(reply))
 
+    async def _decided_order(self, query: Query, labels: Sequence[str], shown: str, sample: int) -> Ordering:
+        """Return an order by the probability that each passage is the best."""
+        language = self._language(query)
+        reply = await self._llm.ask(
+            DecisionRequest(
+                qid=query.qid,
+                model=self.config.model,
+                text=best_text(language, self._llm.guard(query.text), shown),
+                question=best_question(language, labels),
+                schema_name="order",
+                check=partial(order_by_shares, labels=labels),
+                sample=sample,
+                parameters=self.config.parameters,
+            )
+        )
+        if reply.value is None:
+            return Ordering(None, error=reply.error, raw=reply.raw, answerers=answerers_of(reply))
+        order, best = reply.value
+        return Ordering(order, answerers=answerers_of(reply), best=best)
+
+
+def order_by_shares(answer: JsonObject, labels: Sequence[str]) -> tuple[tuple[int, ...], Distribution]:
+    """Return the positions in the order of presentation, best first, and the probability that each of them is the best.
+    Equal probabilities keep the order of presentation.
+
+    Raises:
+        ValueError: the probabilities cannot be used.
+    """
+    shares = distribution_of_choices(answer, labels)
+    order = sorted(range(len(labels)), key=lambda place: -shares[place])
+    return tuple(order), tuple(shares[place] for place in order)
+
 
 def _resolved_form(config: LiteLLMJudge.Config) -> AnswerForm:
     """Return the form of a grade under these settings; "auto" is resolved by litellm's tables, without a call."""
@@ -304,12 +381,34 @@ def _resolved_form(config: LiteLLMJudge.Config) -> AnswerForm:
     return answer_form(config.model)
 
 
-def _judgment_of(reply: Reply[Distribution], source: DistributionSource) -> Judgment:
-    """Return the judgment of an answer with probabilities."""
-    by, found = answerers_of(reply), reply.value
-    if found is None:
-        return Judgment(None, error=reply.error, raw=reply.raw, answerers=by)
-    return Judgment(median_grade(found), answerers=by, distribution=found, distribution_source=source)
+class CalibrationFile(Frozen):
+    """Content of a calibration file. Other keys, such as the data of the fit, are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    temperature: float
+    mix: float
+    confusion: tuple[tuple[float, ...], ...]
+
+
+def read_calibration(path: Path) -> DistributionCalibration:
+    """Return the calibration in a JSON file (see `CalibrationFile`).
+
+    Raises:
+        DataError: the file cannot be read, or its content is invalid.
+    """
+    from raggs.stats.calibration import DistributionCalibration  # imported lazily: it imports numpy
+
+    remedy = "set calibration to a JSON file with temperature, mix and confusion"
+    try:
+        found = CalibrationFile.model_validate_json(regular_file(path).read_bytes())
+        return DistributionCalibration(found.temperature, found.mix, found.confusion)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", where=path, remedy=remedy) from None
+    except ValidationError as error:
+        raise DataError(f"is not a calibration: {first_fault(error)}", where=path, remedy=remedy) from None
+    except ValueError as error:
+        raise DataError(f"is not a calibration: {error}", where=path, remedy=remedy) from None
 
 
 def answerers_of(reply: Reply[T]) -> tuple[str, ...]:

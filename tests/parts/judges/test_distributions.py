@@ -12,6 +12,7 @@ from support.llm_decisions import UNUSABLE_DECISIONS, UNUSABLE_DIGITS, peaked
 from support.llm_server import FENCED, KEY, LLMServer
 
 from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import ConfigError, DataError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.parts.judges import JudgeContext, Judgment
 from raggs.parts.judges.litellm import LiteLLMJudge
@@ -107,3 +108,87 @@ def test_auto_follows_the_tables():
             judge, *_ = judge_for(server, model=model, answers="auto")
             assert judge.causes("grade").get("answers") == form
         assert server.count == 0
+
+
+@pytest.mark.parametrize("shown", [(0, 1, 2), (2, 0, 1)])
+def test_a_batch_is_ordered_by_the_probability_to_be_the_best(shown):
+    passages = [Passage(doc_id=f"d{n}", text=f"Herons nest {'high ' * n}up.") for n in range(3)]
+    with LLMServer(truth=lambda _, passage: passage.count("high")) as server:
+        judge, llm = judge_for(server, answers="decision")
+        found = run(llm, judge.order(QUERY, [passages[place] for place in shown]))
+        assert found.order == tuple(sorted(range(3), key=lambda place: -shown[place]))
+        assert found.best == canonical([16, 4, 1])
+        (question,) = server.requests[0]["questions"]
+        assert (question["type"], [each["value"] for each in question["choices"]]) == ("choice", ["A", "B", "C"])
+
+
+def test_equal_probabilities_keep_the_order_of_presentation():
+    with LLMServer(truth=lambda *_: 3) as server:
+        judge, llm = judge_for(server, answers="decision")
+        found = run(llm, judge.order(QUERY, [PASSAGE.model_copy(update={"doc_id": f"d{n}"}) for n in range(4)]))
+    assert (found.order, found.best) == ((0, 1, 2, 3), (0.25,) * 4)
+
+
+def test_an_unusable_order_is_an_error():
+    with LLMServer(faults=["nan probability"] * 3) as server:
+        judge, llm = judge_for(server, answers="decision")
+        found = run(llm, judge.order(QUERY, [PASSAGE] * 2))
+    assert (found.order, found.best) == (None, None)
+    assert found.error and found.raw
+
+
+EVEN = [[0.2] * 5] * 5
+IDENTITY = [[float(row == column) for column in range(5)] for row in range(5)]
+
+
+def calibration(folder, **values):
+    path = folder / "calibration.json"
+    path.write_text(json.dumps({"temperature": 1, "mix": 0, "confusion": EVEN, "labels": 60, **values}))
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_calibration_changes_the_recorded_probabilities_and_no_call(tmp_path, form):
+    with LLMServer(truth=lambda *_: 4) as server:
+        plain, llm = judge_for(server, tmp_path / "cache", answers=form)
+        stated = run(llm, plain.grade(QUERY, PASSAGE))
+        for values, wanted in (
+            ({}, stated.distribution),
+            ({"mix": 1}, (0.2,) * 5),
+            ({"mix": 1, "confusion": IDENTITY}, (0, 0, 0, 1, 0)),
+            ({"temperature": 100}, (0.2,) * 5),
+        ):
+            judge, llm = judge_for(
+                server, tmp_path / "cache", answers=form, calibration=calibration(tmp_path, **values)
+            )
+            found = run(llm, judge.grade(QUERY, PASSAGE))
+            assert found.distribution == pytest.approx(wanted, abs=0.02)
+            assert sum(round(10_000 * share) for share in found.distribution) == 10_000
+            assert judge.causes("grade") != plain.causes("grade")
+            assert judge.causes("order") == plain.causes("order")
+        assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"temperature": 0}, {"mix": 1.5}, {"confusion": EVEN[1:]}, {"confusion": [[1.0] * 5] * 5}, {"mix": "x"}],
+)
+def test_an_invalid_calibration_is_named(tmp_path, values):
+    with LLMServer() as server:
+        judge, _ = judge_for(server, answers="decision", calibration=calibration(tmp_path, **values))
+        with pytest.raises(DataError, match="is not a calibration"):
+            judge.check([])
+        judge, _ = judge_for(server, answers="decision", calibration=tmp_path / "missing.json")
+        judge.causes("grade")
+        with pytest.raises(DataError, match="cannot be read"):
+            judge.check([])
+
+
+def test_a_calibration_needs_probabilities(tmp_path):
+    path = calibration(tmp_path)
+    with LLMServer() as server:
+        with pytest.raises(ValueError, match="calibration needs probabilities"):
+            judge_for(server, calibration=path)
+        judge, _ = judge_for(server, model="openai/gpt-5-mini", answers="auto", calibration=path)
+        with pytest.raises(ConfigError, match="states no probabilities"):
+            judge.check([])
