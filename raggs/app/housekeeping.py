@@ -112,6 +112,7 @@ def _configuration(path: Path) -> Iterator[HealthCheck]:
             yield _server(base)
         if address := getattr(config.execution, "address", None):
             yield _server(address)
+        yield from _answers(services)
     except RaggsError as error:
         yield HealthCheck("inputs", False, str(error))
     finally:
@@ -137,6 +138,15 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Hea
     else:
         note = f"{model}: {_price_text(price)}" if price else f"{model} has no known price; set llm.prices"
         yield HealthCheck("price", price is not None or not config.budget.limits_usd, note)
+
+
+def _answers(services: RunServices) -> Iterator[HealthCheck]:
+    """Test whether the judge's models state probabilities, if the settings request them; makes one call per model."""
+    try:
+        for note, passed in services.workspace.loop.run(services.judge.confirm()):
+            yield HealthCheck("answers", passed, note)
+    except RaggsError as error:
+        yield HealthCheck("answers", False, str(error))
 
 
 def _price_text(price: Price) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import call
+from support.cli import call, invoke
 from support.forks import Child
 from support.llm_server import LLMServer
 from support.project import Project, begin, environment, make_project, raggs
@@ -134,3 +134,19 @@ def test_samples_are_averaged(tmp_path: Path) -> None:
         call("run", "--config", project.config)
         assert all(len(row["grades"]) == 2 and row["distribution"] for row in rows(project, "judge"))
         call("audit", project.run)
+
+
+def test_the_doctor_tests_the_form_of_answers_by_one_call(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        text = stating(tmp_path / "text", server.url, "text")
+        assert "confirmed" not in call("doctor", "--config", text.config).output
+        assert server.count == 0
+        auto = stating(tmp_path / "auto", server.url, "auto")
+        shown = " ".join(call("doctor", "--config", auto.config).output.split())
+        assert "answers: logprobs, confirmed by one call" in shown
+        assert server.count == 1
+        server.faults = ["refused"] * 3
+        decided = stating(tmp_path / "decided", server.url, "decision")
+        assert "answers: decision is not usable" in " ".join(
+            invoke("doctor", "--config", decided.config).output.split()
+        )

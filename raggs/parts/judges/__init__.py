@@ -446,6 +446,15 @@ class Judge(Adapter, ABC):
         """
         return False
 
+    async def confirm(self) -> Sequence[tuple[str, bool]]:
+        """Test by one call per model that it answers in the form that the settings need. Return a note for each tested
+        model, and whether the test passed. Most judges need no test.
+
+        Raises:
+            RaggsError: a call failed and no further call can succeed.
+        """
+        return ()
+
     def remarks(self) -> Iterator[str]:
         """Yield remarks about the grades given so far, for readers of the results."""
         return iter(())

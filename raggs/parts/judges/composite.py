@@ -115,6 +115,10 @@ class SeveralJudge(Judge):
         """Return whether any member needs separate grades (see `Judge.apart`); False if the judge is `central`."""
         return not self.central and any(member.apart(query, one, other) for member in self.members.values())
 
+    async def confirm(self) -> Sequence[tuple[str, bool]]:
+        """Return the tests of all members (see `Judge.confirm`)."""
+        return [note for member in self.members.values() for note in await member.confirm()]
+
     def remarks(self) -> Iterator[str]:
         for member in self.members.values():
             yield from member.remarks()

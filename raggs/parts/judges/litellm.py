@@ -71,6 +71,9 @@ DIGIT_TOKENS = 2  # an answer with one digit, which may follow a token with a sp
 DIGIT_ALTERNATIVES = 20  # maximum number of log-probabilities per token that OpenAI returns
 LABEL_TOKENS = 8  # upper bound per label: a quoted label has three tokens, or four to five on a separate line
 TYPICAL_LENGTH = 5  # number of passages in a typical batch
+# Texts of the call that tests the form of answers.
+CHECK_QUERY = Query(qid="check", text="What is the capital of France?", language="en")
+CHECK_PASSAGE = Passage(doc_id="check", text="Paris is the capital of France.")
 GRADE_SCHEMA = {
     "type": "object",
     "properties": {"reason": {"type": "string"}, "grade": {"type": "integer", "enum": list(GRADES)}},
@@ -182,6 +185,16 @@ class LiteLLMJudge(Judge):
         if form == "logprobs":
             return {**own, "digit_prompt": self._digit_prompt.sha256}
         return {**own, "question": question_hash(task)}
+
+    async def confirm(self) -> Sequence[tuple[str, bool]]:
+        """Grade one passage if the settings request probabilities (see `Judge.confirm`)."""
+        if self.config.answers == "text":
+            return ()
+        found = await self.grade(CHECK_QUERY, CHECK_PASSAGE)
+        form = f"{self.config.model}: answers: {self._answer_form}"
+        if found.grade is None:
+            return [(f"{form} is not usable: {found.error}", False)]
+        return [(f"{form}, confirmed by one call", True)]
 
     @property
     def order_price(self) -> OrderPrice:
