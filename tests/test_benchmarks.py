@@ -38,7 +38,7 @@ try:
     ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
     projection, grouping = map(importlib.import_module, ("projection", "grouping"))
-    partial, economy = map(importlib.import_module, ("partial", "economy"))
+    partial, economy, distributions = map(importlib.import_module, ("partial", "economy", "distributions"))
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
     house, callpaths = map(importlib.import_module, ("house", "callpaths"))
 finally:
@@ -184,6 +184,30 @@ def test_a_small_run_prints_and_writes_the_same_tables(tmp_path, capsys):
     assert printed.startswith("3 odd queries of made-up queries")
     for name in (*methods.METHODS, "Paired differences", "Confidence", "At their own stop"):
         assert name in printed
+
+
+def test_the_calls_for_a_quality_are_interpolated_in_the_logarithm():
+    rising = np.array([0.1, 0.2, 0.3, 0.3, 0.25, 0.6, 0.7])  # at 10, 15, 20, 30, 40, 60 and 80 calls
+    assert distributions.calls_for(rising, 0.2) == pytest.approx(15)
+    assert distributions.calls_for(rising, 0.45) == pytest.approx(np.sqrt(40 * 60))
+    assert (distributions.calls_for(rising, 0.0), distributions.calls_for(rising, 0.9)) == pytest.approx((10, 80))
+    curve = np.stack([np.zeros(7), rising, rising, 1 - rising], axis=1)[None]
+    for measure in (1, 2, 3):
+        np.testing.assert_allclose(distributions.shares_of_calls(curve, curve, measure, 20), [1.0])
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "over-confident", "under-confident", "useless"])
+def test_the_simulated_judge_of_grades_states_what_it_is_said_to(kind):
+    queries = worlds.synthetic_queries(20, 1)
+    shares = distributions.grade_shares(queries, 1)
+    rows, labels = distributions.cases(queries, 1, shares, distributions.Setting("", "grade", kind, 0))
+    table = distributions.reliability(rows, labels)
+    error = distributions.calibration_error(table)
+    assert error < 0.02 if kind == "calibrated" else error > 0.02
+    others, _ = distributions.cases(queries, 1, shares, distributions.Setting("", "grade", "calibrated", 0))
+    if kind == "useless":
+        same = distributions.grades_of(np.array(rows)) == distributions.grades_of(np.array(others))
+        assert same.all() and not np.allclose(rows, others)
 
 
 def test_an_unknown_judge_is_refused(capsys):
