@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from support.llm_bench import MODEL, PRICE
@@ -17,6 +17,8 @@ from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.parts.judges import JudgeContext, Judgment
 from raggs.parts.judges.litellm import LiteLLMJudge
 from raggs.prompts import load_prompt
+from raggs.runs.execution.channel import judgment
+from raggs.stages.judge import JudgeConfig
 from raggs.stats.grade_distribution import canonical
 
 QUERY = Query(qid="secret-qid", text="Where do herons nest?")
@@ -192,3 +194,18 @@ def test_a_calibration_needs_probabilities(tmp_path):
         judge, _ = judge_for(server, model="openai/gpt-5-mini", answers="auto", calibration=path)
         with pytest.raises(ConfigError, match="states no probabilities"):
             judge.check([])
+
+
+def test_a_prompt_that_is_not_used_is_an_error():
+    judge = {"type": "litellm", "model": MODEL, "answers": "logprobs"}
+    assert JudgeConfig.model_validate({"judge": judge, "prompt": "grade@1"})
+    with pytest.raises(ValueError, match="prompt is not used with answers: logprobs; set judge.judge.digit_prompt"):
+        JudgeConfig.model_validate({"judge": judge, "prompt": "grade@2"})
+    assert JudgeConfig.model_validate({"judge": {**judge, "answers": "text"}, "prompt": "grade@2"})
+
+
+def test_workers_get_the_probabilities():
+    shares = canonical(peaked(4))
+    said = Judgment(4, votes={"one": Judgment(4, distribution=shares, distribution_source="decision")})
+    for found in (said, Judgment(4, distribution=shares, distribution_source="logprobs"), Judgment(None, error="x")):
+        assert judgment(json.loads(json.dumps(asdict(found)))) == found
