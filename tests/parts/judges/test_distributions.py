@@ -199,7 +199,7 @@ def test_a_calibration_needs_probabilities(tmp_path):
 def test_a_prompt_that_is_not_used_is_an_error():
     judge = {"type": "litellm", "model": MODEL, "answers": "logprobs"}
     assert JudgeConfig.model_validate({"judge": judge, "prompt": "grade@1"})
-    with pytest.raises(ValueError, match="prompt is not used with answers: logprobs; set judge.judge.digit_prompt"):
+    with pytest.raises(ValueError, match="prompt is not used with answers: logprobs"):
         JudgeConfig.model_validate({"judge": judge, "prompt": "grade@2"})
     assert JudgeConfig.model_validate({"judge": {**judge, "answers": "text"}, "prompt": "grade@2"})
 
