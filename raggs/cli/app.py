@@ -205,8 +205,8 @@ COMMANDS: dict[str, str | CommandGroup] = {
         "Import and export human labels.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
     ),
     "judge": CommandGroup(
-        "Validate a judge against human labels, or compare two judges.",
-        {"check": "reviews:check", "compare": "reviews:compare"},
+        "Validate a judge against human labels, or compare judges.",
+        {"check": "reviews:check", "compare": "reviews:compare", "bench": "judges:bench"},
     ),
     "questions": CommandGroup(
         "Generate queries from documents, or import them from logs.",

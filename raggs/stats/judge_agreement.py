@@ -8,6 +8,9 @@ of an interval decreases with the square root of the number of cases.
 are paired, because both judges and humans graded every case. Whole questions are resampled, as for a single judge.
 Passages on which the judges agree count, but do not show which judge is nearer. So a verdict also needs passages on
 which they differ.
+
+`kappa_difference_test` tests whether two judges have the same kappa: the p value of a randomisation test that swaps the
+grades of both judges within random questions. `mean_grades` shows how a judge's bias depends on the human grade.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from raggs.base.arrays import Floats
+from raggs.base.arrays import Floats, Ints
+from raggs.base.hashing import generator
 from raggs.stats.agreement import (
     BOOTSTRAP_DRAWS,
     FEWEST_CASES,
@@ -206,13 +210,7 @@ def judges_versus_humans(
         ValueError: the lengths differ, a grade is not 1 to 5, or an argument is out of its range.
     """
     check_confidence(confidence, draws)
-    columns = [np.asarray(column, dtype=np.int64) for column in (first, second, people)]
-    if any(column.shape != (len(clusters),) for column in columns):
-        raise ValueError(
-            f"{[column.size for column in columns]} grades and {len(clusters)} question ids: the lengths must be equal"
-        )
-    if any(column.size and not 1 <= column.min() <= column.max() <= len(GRADES) for column in columns):
-        raise ValueError("grades must be 1 to 5")
+    columns = _grade_columns((first, second, people), clusters)
     tables = tables_of(columns, clusters)
     whole = tables.sum(axis=0)
     few = len(clusters) < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
@@ -250,3 +248,104 @@ def _first_judge_table(tables: Floats) -> Floats:
 
 def _second(tables: Floats) -> Floats:
     return np.asarray(tables.sum(axis=1))
+
+
+def _grade_columns(columns: Sequence[npt.ArrayLike], clusters: Sequence[str]) -> list[Ints]:
+    """Return columns of grades as arrays of shape (cases,).
+
+    Raises:
+        ValueError: the lengths differ, or a grade is not 1 to 5.
+    """
+    found = [np.asarray(column, dtype=np.int64) for column in columns]
+    if any(column.shape != (len(clusters),) for column in found):
+        raise ValueError(
+            f"{[column.size for column in found]} grades and {len(clusters)} question ids: the lengths must be equal"
+        )
+    if any(column.size and not 1 <= column.min() <= column.max() <= len(GRADES) for column in found):
+        raise ValueError("grades must be 1 to 5")
+    return found
+
+
+RANDOM_SWAPS = 10_000
+EQUAL_WITHIN = 1e-12  # differences of kappa that are closer differ only by rounding
+
+
+def kappa_difference_test(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    people: npt.ArrayLike,
+    clusters: Sequence[str],
+    *,
+    draws: int = RANDOM_SWAPS,
+    seed: int,
+) -> float:
+    """Return the two-sided p value of the difference between two judges' kappa with human grades.
+
+    If both judges grade alike, each question's grades could have come from either judge. The test swaps the judges in
+    random questions and counts the draws whose difference is at least as large (Smucker, Allan and Carterette, 2007).
+    p is (count + 1) / (draws + 1). The result is 1 if all grades are equal, and NaN if a kappa is undefined.
+
+    Args:
+        first, second, people: shape (cases,), grades of the judges and of humans, 1 to 5.
+        clusters: the question of each case.
+        draws: number of random swaps, at least 1.
+        seed: random seed.
+
+    Raises:
+        ValueError: the lengths differ, a grade is not 1 to 5, or `draws` is below 1.
+    """
+    check_confidence(0.95, draws)
+    tables = tables_of(_grade_columns((first, second, people), clusters), clusters).astype(np.float64)
+    ours, theirs = _first_judge_table(tables), _second(tables)
+    observed = _kappa_difference(ours.sum(axis=0)[None], theirs.sum(axis=0)[None])[0] if len(tables) else math.nan
+    differing = np.flatnonzero((ours != theirs).any(axis=(1, 2)))
+    if math.isnan(observed) or not differing.size:
+        return float(observed) if math.isnan(observed) else 1.0
+    swapped = generator(seed, "kappa difference", len(tables)).random((draws, differing.size)) < 0.5
+    moved = np.tensordot(swapped.astype(np.float64), (theirs - ours)[differing], axes=1)
+    found = _kappa_difference(ours.sum(axis=0) + moved, theirs.sum(axis=0) - moved)
+    return float(((np.abs(found) >= abs(observed) - EQUAL_WITHIN).sum() + 1) / (draws + 1))
+
+
+def _kappa_difference(ours: Floats, theirs: Floats) -> Floats:
+    return kappa(ours) - kappa(theirs)
+
+
+def mean_grades(
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    clusters: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    draws: int = BOOTSTRAP_DRAWS,
+    seed: int,
+) -> tuple[AgreementEstimate, ...]:
+    """Return the judge's mean grade for each human grade from 1 to 5; NaN for human grades that do not occur.
+
+    The intervals resample whole questions. They are NaN if there are too few cases.
+
+    Args:
+        judge, people: shape (cases,), the judge's and the human grades, 1 to 5.
+        clusters: the question of each case.
+        confidence, draws, seed: confidence level, number of resamples and random seed of the bootstrap intervals.
+
+    Raises:
+        ValueError: the lengths differ, a grade is not 1 to 5, or an argument is out of its range.
+    """
+    check_confidence(confidence, draws)
+    tables = tables_of(_grade_columns((judge, people), clusters), clusters)
+    whole = tables.sum(axis=0)
+    few = len(clusters) < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
+    drawn = None if few else resample_tables(tables, draws, seed)
+    return tuple(estimate(_mean_in_column(place), whole, drawn, confidence) for place in range(len(GRADES)))
+
+
+def _mean_in_column(place: int) -> Figure:
+    """Return a function that computes the mean row grade of one column of a table; NaN if the column is empty."""
+
+    def figure(tables: Floats) -> Floats:
+        counts = tables[:, :, place]
+        total = counts.sum(axis=1)
+        return np.asarray((counts * np.array(GRADES)).sum(axis=1) / np.where(total > 0, total, math.nan))
+
+    return figure
