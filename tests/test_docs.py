@@ -20,6 +20,7 @@ from typer.main import get_command
 
 import raggs
 from raggs.app.catalog import measure_entries
+from raggs.app.judge_bench import JudgesConfig
 from raggs.app.search_systems import SearchSystemFile
 from raggs.app.sweep import load_sweep
 from raggs.base.errors import RaggsError
@@ -321,6 +322,9 @@ def test_every_block_of_yaml_on_the_pages_is_a_valid_configuration() -> None:
             if found.keys() == {"by"}:
                 found = {"retrieve": {"retrievers": [{"type": "reranked", "of": {"type": "bm25"}, **found}]}}
             if "jobs" in found:  # of GitHub
+                continue
+            if "judges" in found:  # of raggs judge bench
+                load_settings(JudgesConfig, found)
                 continue
             if found.keys() == {"retriever"}:  # of a system of raggs eval
                 load_settings(SearchSystemFile, found)

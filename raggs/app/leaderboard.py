@@ -40,7 +40,7 @@ LEADERBOARD, PAGE = "leaderboard.json", "leaderboard.md"
 SEED, CONFIDENCE, ALPHA = 1, 0.95, 0.05
 DIGITS = 6  # decimals of figures in the file
 SAME_WITHIN = 1e-5  # stated and computed figures may differ by rounding
-JUDGE_CHARS = 30  # of a judge's name on the screen
+PAID_NAME_CHARS, FREE_NAME_CHARS = 25, 40  # of a judge's name on the screen, with and without cost
 HASH_DIGITS = 12
 
 
@@ -467,26 +467,36 @@ def summarise_leaderboard(found: Leaderboard, command: str) -> Summary:
     Args:
         command: the command to run next.
     """
+    paid = any(each.cost.calls for each in found.entries)
+    names = short_names([each.judge for each in found.entries], PAID_NAME_CHARS if paid else FREE_NAME_CHARS)
     rows = [
         (
-            shorten(each.judge, JUDGE_CHARS),
+            name,
             bounded_text(each.shown.kappa),
             formatted(each.shown.exact.mean, ".0%"),
             formatted(each.shown.bias.mean, "+z.2f"),
             formatted(each.shown.retest.mean, ".0%"),
-            formatted(each.cost.usd_per_1000, ".2f"),
-            formatted(each.cost.p50_s, ".1f"),
+            *((formatted(each.cost.usd_per_1000, ".2f"), formatted(each.cost.p50_s, ".1f")) if paid else ()),
         )
-        for each in found.entries
+        for name, each in zip(names, found.entries, strict=True)
     ]
+    legend = "exact: same grade as the label; bias: judge minus label; retest: same grade again"
     return Summary(
         headline=headline(found),
-        table=Table.of(("judge", "kappa", "exact", "bias", "retest", "USD", "p50 s"), rows),
-        legend="exact: same grade as the label; retest: same grade again; USD per 1,000 grades; p50 s: median latency",
+        table=Table.of(("judge", "kappa", "exact", "bias", "retest", *(("USD", "p50 s") if paid else ())), rows),
+        legend=f"{legend}; USD per 1,000 grades; p50 s: median latency" if paid else legend,
         trust=tuple(limitations(found)),
         next=command,
         details="--details: pairwise tests, bias by grade, confusion matrices, position bias",
     )
+
+
+def short_names(names: Sequence[str], most: int) -> list[str]:
+    """Return names of at most `most` characters: their beginnings, or their ends if the beginnings are equal."""
+    found = [shorten(name, most) for name in names]
+    if len(set(found)) == len(found):
+        return found
+    return [name if len(name) <= most else f"…{name[1 - most :]}" for name in names]
 
 
 def lay_out_leaderboard(found: Leaderboard) -> ReportDocument:

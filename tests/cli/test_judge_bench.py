@@ -427,3 +427,14 @@ def test_a_run_is_a_labelled_set_and_says_who_graded(folder: Path) -> None:
     shown = " ".join(call("judge", "bench", "runs/demo", *RULED).stdout.split())
     assert "are grades by a model (scripted script.jsonl), not by humans" in shown
     assert board()["entries"][0]["figures"]["exact"]["mean"] == 1.0
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    page = (root / "docs" / "how-to" / "choose-a-judge.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^raggs (judge bench examples(?:.*\\\n)+.*)$", page, re.MULTILINE)
+    words = command.replace("\\\n", " ").replace("examples/", f"{root}/examples/").split()
+    shown = call(*[tmp_path / "bench" if word == "bench" and at > 1 else word for at, word in enumerate(words)]).stdout
+    assert "grade_noise=0.2 agrees best with the labels" in shown
+    assert "It is significantly better than the other." in shown
+    assert all(len(line) <= WIDTH for line in shown.splitlines() if not line.startswith("/"))
