@@ -89,7 +89,7 @@ class BenchJudgeConfig(JudgeConfig):
     @model_validator(mode="before")
     @classmethod
     def _judge_alone(cls, values: object) -> object:
-        """Accept the settings of a judge without the section around them."""
+        """Return the settings of a judge without a section as a section."""
         return {"judge": values} if isinstance(values, Mapping) and "judge" not in values else values
 
     @property
@@ -337,7 +337,7 @@ def _corpus_spec(path: Path) -> AdapterConfig:
 
 @dataclass(frozen=True)
 class BenchTasks:
-    """What every judge is called for.
+    """The calls that are made to every judge.
 
     Attributes:
         sample: the sampled pairs with their grades.
@@ -564,7 +564,7 @@ def _opened(
 ) -> Iterator[tuple[Workspace, BenchTasks, list[JudgeBenchEntry], Files]]:
     """Yield the workspace, the tasks, the earlier entries of the folder, and the entries of added files.
 
-    All input is checked before. Earlier entries of the judges that are graded now are left out.
+    All input is checked before. Earlier entries of the judges that are graded now are omitted.
     """
     specs = request.specs
     if out.exists() and not out.is_dir():

@@ -121,7 +121,7 @@ class JudgeBenchEntry(ReportPart):
     judge: str = Field(min_length=1, description="name of the judge")
     fingerprint: str = Field(description="sha256 of everything that can change the answers")
     raggs: str = Field(description="version of raggs")
-    settings: Mapping[str, JsonValue] = Field(description="what can change the answers; files as sha256")
+    settings: Mapping[str, JsonValue] = Field(description="causes of the answers; files as sha256")
     grades: tuple[int | None, ...] = Field(description="grade of each pair of the sample; null: no grade")
     failed: int = Field(0, ge=0, description="number of pairs on which the judge failed")
     abstained: int = Field(0, ge=0)
@@ -295,7 +295,7 @@ def read_leaderboard(path: Path) -> Leaderboard:
 
     Raises:
         NotFoundError: the file is missing.
-        DataError: it is no leaderboard, or a figure contradicts the answers.
+        DataError: it is not a leaderboard, or a figure contradicts the answers.
     """
     try:
         found = Leaderboard.model_validate_json(read_whole(path))
@@ -359,7 +359,7 @@ def merge_entries(files: Sequence[tuple[Path, Sequence[JudgeBenchEntry]]]) -> li
             check_same_judge(entry, path, other.fingerprint, file)
             if _answers(other) != _answers(entry):
                 said = f"{entry.judge}: contains other answers of the same judge than {file}"
-                raise DataError(said, where=path, remedy="leave out one of the two")
+                raise DataError(said, where=path, remedy="omit one of the two")
     return [entry for _, entry in found.values()]
 
 
@@ -370,7 +370,7 @@ def check_same_judge(entry: JudgeBenchEntry, path: Path, fingerprint: str, other
         entry: the entry.
         path: its file.
         fingerprint: fingerprint of the other judge.
-        other: where the other judge comes from.
+        other: source of the other judge.
 
     Raises:
         DataError: the fingerprints differ.
@@ -480,11 +480,11 @@ def summarise_leaderboard(found: Leaderboard, command: str) -> Summary:
         )
         for name, each in zip(names, found.entries, strict=True)
     ]
-    legend = "exact: same grade as the label; bias: judge minus label; retest: same grade again"
+    legend = "exact: same grade as the label, retest: same grade again, bias: judge minus label"
     return Summary(
         headline=headline(found),
         table=Table.of(("judge", "kappa", "exact", "bias", "retest", *(("USD", "p50 s") if paid else ())), rows),
-        legend=f"{legend}; USD per 1,000 grades; p50 s: median latency" if paid else legend,
+        legend=f"{legend}; USD per 1,000 grades, p50 s: median latency" if paid else legend,
         trust=tuple(limitations(found)),
         next=command,
         details="--details: pairwise tests, bias by grade, confusion matrices, position bias",
