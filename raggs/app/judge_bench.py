@@ -481,7 +481,7 @@ def _entry(
     stage = f"{name} {fingerprint[:8]}"
     workspace.ledger.turn_to(ledger, stage)
     meter = MeteredLLM(workspace.llm)
-    tell = partial(_tell, listen, name)
+    tell = partial(_tell_progress, listen, name)
     records = _graded(workspace, _judge(workspace, spec, tasks.queries, meter), spec, tasks, list(tasks.pools), tell)
     again = records if spec.samples > 1 else _second_samples(workspace, plain, spec, tasks)
     orders = workspace.loop.run(one_prompt(plain, tasks.lists, tasks.plan))
@@ -510,7 +510,7 @@ def _entry(
     )
 
 
-def _tell(listen: Listener, name: str, event: BuildProgress) -> None:
+def _tell_progress(listen: Listener, name: str, event: BuildProgress) -> None:
     listen(replace(event, what=f"{event.what} by {name}"))
 
 
@@ -559,7 +559,7 @@ Files = list[tuple[Path, Sequence[JudgeBenchEntry]]]
 
 
 @contextmanager
-def _opened(
+def _opened_bench(
     request: JudgeBenchRequest, out: Path, listen: Listener
 ) -> Iterator[tuple[Workspace, BenchTasks, list[JudgeBenchEntry], Files]]:
     """Yield the workspace, the tasks, the earlier entries of the folder, and the entries of added files.
@@ -613,7 +613,7 @@ def bench_judges(
     if in_loop():
         return run_in_thread(lambda hear: bench_judges(request, out, hear, approve), listen)
     permit_parts(request.llm, [spec.judge for spec in request.specs.values()], approve)
-    with _opened(request, out, listen) as (workspace, tasks, earlier, added):
+    with _opened_bench(request, out, listen) as (workspace, tasks, earlier, added):
         if not workspace.has_answers:
             models = {m for spec in request.specs.values() for m in _judge(workspace, spec, tasks.queries).models}
             require_keys(sorted(models), workspace.settings)
@@ -639,7 +639,7 @@ def forecast_bench(request: JudgeBenchRequest, out: Path) -> JudgeBenchForecast:
     """
     if in_loop():
         return run_in_thread(lambda _: forecast_bench(request, out), ignore_event)
-    with _opened(request, out, ignore_event) as (workspace, tasks, *_), workspace.rehearsal() as llm:
+    with _opened_bench(request, out, ignore_event) as (workspace, tasks, *_), workspace.rehearsal() as llm:
         for name, spec in request.specs.items():
             llm.turn_to(name)
             _rehearse(workspace, name, spec, tasks, llm)

@@ -249,15 +249,15 @@ def make_leaderboard(sample: BenchSample, entries: Sequence[JudgeBenchEntry]) ->
     """Return the leaderboard of judges with their statistics and pairwise comparisons, best kappa first."""
     whole = [each.model_copy(update={"figures": figures_of(each, sample)}) for each in entries]
     ranked = sorted(whole, key=lambda each: (-_order_key(each.shown.kappa.mean), each.judge))
-    return Leaderboard(sample=sample, entries=tuple(ranked), pairs=tuple(_compared(sample, ranked)))
+    return Leaderboard(sample=sample, entries=tuple(ranked), pairs=tuple(_compare_pairs(sample, ranked)))
 
 
 def _order_key(kappa: Number) -> float:
     return -math.inf if kappa is None else kappa
 
 
-def _compared(sample: BenchSample, entries: Sequence[JudgeBenchEntry]) -> Iterator[JudgePairResult]:
-    found = [_compare(sample, *pair) for pair in combinations(entries, 2)]
+def _compare_pairs(sample: BenchSample, entries: Sequence[JudgeBenchEntry]) -> Iterator[JudgePairResult]:
+    found = [_compare_two(sample, *pair) for pair in combinations(entries, 2)]
     corrected = holm([math.nan if each.p is None else each.p for each in found])
     for each, p in zip(found, corrected, strict=True):
         verdict: Verdict = "inconclusive"
@@ -266,7 +266,7 @@ def _compared(sample: BenchSample, entries: Sequence[JudgeBenchEntry]) -> Iterat
         yield each.model_copy(update={"corrected": _rounded(p), "verdict": verdict})
 
 
-def _compare(sample: BenchSample, first: JudgeBenchEntry, second: JudgeBenchEntry) -> JudgePairResult:
+def _compare_two(sample: BenchSample, first: JudgeBenchEntry, second: JudgeBenchEntry) -> JudgePairResult:
     cases = [
         (one, two, label, qid)
         for one, two, (qid, _, label) in zip(first.grades, second.grades, sample.labels, strict=True)

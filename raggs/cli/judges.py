@@ -167,12 +167,12 @@ def _show(found: Leaderboard, files: tuple[Path, ...], *, details: bool) -> None
     if details:
         show_sweep(lay_out_leaderboard(found), open_console())
     else:
-        show_summary(summarise_leaderboard(found, _next(found)), open_console())
+        show_summary(summarise_leaderboard(found, _next_command(found)), open_console())
     for file in files:
         say(typed(file))
 
 
-def _next(found: Leaderboard) -> str:
+def _next_command(found: Leaderboard) -> str:
     """Return the command that uses the best judge in a run; empty if it calls no single model."""
     best = found.entries[0].settings.get("grade") if found.entries else None
     model = best.get("model") if isinstance(best, dict) and best.get("type") == "litellm" else None
