@@ -10,7 +10,7 @@ nothing twice. A dry run makes the same calls to models that only count them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -30,11 +30,13 @@ from raggs.app.leaderboard import (
     Leaderboard,
     check_same_judge,
     check_same_sample,
+    keep_other_sample,
+    kept_name,
     make_leaderboard,
     merge_entries,
     read_leaderboard,
-    write_leaderboard,
 )
+from raggs.app.leaderboard_layout import write_leaderboard
 from raggs.base import __version__
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, Passage, Query
@@ -43,7 +45,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import PromptName, Settings
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.text import plural
-from raggs.base.types import BuildProgress
+from raggs.base.types import BuildProgress, leaves
 from raggs.chunking.models import parse_spec, spec_name
 from raggs.config.load import load_settings
 from raggs.diagnosis.judge.measuring import QueryPool, RepeatPlan, one_prompt
@@ -56,6 +58,7 @@ from raggs.llm.prices import require_keys
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.metrics.columns import GradeScale
 from raggs.parts.judges import REGISTRY, Judge
+from raggs.parts.judges.litellm import read_calibration_file
 from raggs.parts.workspace import Workspace, judge_prompts
 from raggs.prompts import load_prompt
 from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
@@ -354,6 +357,14 @@ class BenchTasks:
     plan: RepeatPlan
     queries: Mapping[str, Query]
 
+    def without(self, pairs: Collection[Pair]) -> BenchTasks:
+        """Return the tasks without the grades of some pairs."""
+        left = {
+            qid: tuple(record for record in records if (qid, record.doc_id) not in pairs)
+            for qid, records in self.pools.items()
+        }
+        return replace(self, pools={qid: records for qid, records in left.items() if records})
+
 
 def plan_tasks(request: JudgeBenchRequest, labelled: LabelledPairs) -> BenchTasks:
     """Draw the sample, the queries to repeat and the lists to order. Equal labels and seeds give equal tasks."""
@@ -444,6 +455,18 @@ class GradingServices:
     judge: Judge
 
 
+def fitted_pairs(spec: BenchJudgeConfig) -> frozenset[Pair] | None:
+    """Return the pairs that the judge's calibrations were fitted on; None if a calibration file does not name them.
+
+    Raises:
+        DataError: a calibration file is invalid.
+    """
+    named = leaves(spec.judge.model_dump(mode="json"))
+    files = [value for place, value in named if place[-1:] == ("calibration",) and isinstance(value, str)]
+    found = [read_calibration_file(Path(file)).fitted_on for file in files]
+    return None if None in found else frozenset(pair for each in found for pair in each or ())
+
+
 def _judge(workspace: Workspace, spec: BenchJudgeConfig, queries: Mapping[str, Query], llm: LLM | None = None) -> Judge:
     grade, order = judge_prompts(spec.prompt, spec.order_prompt)
     together = load_prompt(spec.group_prompt, "grades") if spec.group > 1 else None
@@ -475,6 +498,8 @@ def _entry(
     workspace: Workspace, name: str, spec: BenchJudgeConfig, tasks: BenchTasks, ledger: Path, listen: Listener
 ) -> JudgeBenchEntry:
     """Make all calls for one judge, and return its answers with their cost."""
+    fit = fitted_pairs(spec)
+    tasks = tasks.without(fit or frozenset())
     plain = _judge(workspace, spec, tasks.queries)
     settings = causes_of_judge(workspace, spec, plain)
     fingerprint = hash_value(settings)
@@ -485,20 +510,24 @@ def _entry(
     records = _graded(workspace, _judge(workspace, spec, tasks.queries, meter), spec, tasks, list(tasks.pools), tell)
     again = records if spec.samples > 1 else _second_samples(workspace, plain, spec, tasks)
     orders = workspace.loop.run(one_prompt(plain, tasks.lists, tasks.plan))
-    pairs = [(qid, doc_id) for qid, doc_id, _ in tasks.sample.labels]
-    place = {pair: number for number, pair in enumerate(pairs)}
-    graded = [records[pair] for pair in pairs]
-    given = sum(record.grade is not None for record in graded)
+    place = {(qid, doc_id): number for number, (qid, doc_id, _) in enumerate(tasks.sample.labels)}
+    graded = [records.get(pair) for pair in place]
+    asked = [record for record in graded if record is not None]
+    given = sum(record.grade is not None for record in asked)
+    shares = tuple(None if record is None else record.distribution for record in graded)
     took = meter.took
     return JudgeBenchEntry(
         judge=name,
         fingerprint=fingerprint,
         raggs=__version__,
         settings=settings,
-        grades=tuple(record.grade for record in graded),
-        failed=sum(record.failed for record in graded),
-        abstained=sum(record.grade is None and not record.failed for record in graded),
-        errors=tuple(dict.fromkeys(record.error for record in graded if record.error))[:3],
+        grades=tuple(None if record is None else record.grade for record in graded),
+        distributions=shares if any(shares) else (),
+        excluded=tuple(number for number, record in enumerate(graded) if record is None),
+        unknown_fit=fit is None,
+        failed=sum(record.failed for record in asked),
+        abstained=sum(record.grade is None and not record.failed for record in asked),
+        errors=tuple(dict.fromkeys(record.error for record in asked if record.error))[:3],
         repeats=tuple((place[pair], *record.grades[:2]) for pair, record in again.items() if len(record.grades) > 1),
         orders=tuple(BenchOrder(qid=row.qid, shown=row.shown, order=row.order) for row in orders),
         cost=JudgeBenchCost(
@@ -571,14 +600,15 @@ def _opened_bench(
         raise UsageError(f"{out} is a file, not a folder", remedy="name another folder with --out")
     with Workspace(out, request.llm, BudgetSettings(max_usd=request.max_usd), hear=listen) as workspace:
         tasks = plan_tasks(request, read_labelled(request, workspace))
-        kept = out / LEADERBOARD
-        earlier = _entries(kept, tasks, own=True) if kept.is_file() else ()
-        added = [(file, _entries(file, tasks, own=False)) for file in request.add]
+        earlier = earlier_entries(out, tasks.sample)
+        added = [(file, _added_entries(file, tasks.sample)) for file in request.add]
         merge_entries(added)
         for name, spec in specs.items():
             judge = _judge(workspace, spec, tasks.queries)
             try:
                 judge.check([tasks.queries[qid] for qid in tasks.pools])
+                if not tasks.without(fitted_pairs(spec) or frozenset()).pools:
+                    raise DataError("its calibration was fitted on all pairs of the sample, so no pair is left")
             except DataError as error:
                 error.message = f"{name}: {error.message}"
                 raise
@@ -589,9 +619,20 @@ def _opened_bench(
         yield workspace, tasks, [each for each in earlier if each.judge not in specs], added
 
 
-def _entries(file: Path, tasks: BenchTasks, *, own: bool) -> Sequence[JudgeBenchEntry]:
+def earlier_entries(out: Path, sample: BenchSample) -> Sequence[JudgeBenchEntry]:
+    """Return the entries of the sample's earlier leaderboard in the output folder; none if there is none.
+
+    Raises:
+        DataError: a leaderboard is damaged.
+    """
+    files = [file for file in (out / LEADERBOARD, out / kept_name(sample)) if file.is_file()]
+    found = [board.entries for board in map(read_leaderboard, files) if board.sample.same_as(sample)]
+    return found[0] if found else ()
+
+
+def _added_entries(file: Path, sample: BenchSample) -> Sequence[JudgeBenchEntry]:
     found = read_leaderboard(file)
-    check_same_sample(found.sample, tasks.sample, file, own=own)
+    check_same_sample(found.sample, sample, file)
     return found.entries
 
 
@@ -618,7 +659,9 @@ def bench_judges(
             models = {m for spec in request.specs.values() for m in _judge(workspace, spec, tasks.queries).models}
             require_keys(sorted(models), workspace.settings)
         entries = [_entry(workspace, *each, tasks, out / LEDGER, listen) for each in request.specs.items()]
-    found = make_leaderboard(tasks.sample, merge_entries([(out / LEADERBOARD, [*entries, *earlier]), *added]))
+        found = make_leaderboard(tasks.sample, merge_entries([(out / LEADERBOARD, [*entries, *earlier]), *added]))
+        if (kept := keep_other_sample(out, tasks.sample)) is not None:
+            workspace.notify(f"the leaderboard of the earlier sample is kept as {kept}")
     return JudgeBenchResult(found, tuple(write_leaderboard(found, out)))
 
 
@@ -654,7 +697,7 @@ def forecast_bench(request: JudgeBenchRequest, out: Path) -> JudgeBenchForecast:
 
 
 def _rehearse(workspace: Workspace, name: str, spec: BenchJudgeConfig, tasks: BenchTasks, llm: DryRunLLM) -> None:
-    judge = _judge(workspace, spec, tasks.queries, llm)
+    judge, tasks = _judge(workspace, spec, tasks.queries, llm), tasks.without(fitted_pairs(spec) or frozenset())
     qids = list(tasks.pools)
     if not judge.models:
         repeated = 0 if spec.samples > 1 else sum(len(tasks.pools[qid]) for qid in tasks.repeated)

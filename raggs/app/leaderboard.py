@@ -18,29 +18,26 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
-from raggs.app.judge_check import confusion
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.base.document import Cell, Legend, ReportDocument, Section, Summary, Table, formatted, markdown
+from raggs.base.document import formatted
 from raggs.base.errors import DataError
-from raggs.base.files import read_whole, write_texts
+from raggs.base.files import disk, read_whole
 from raggs.base.jsonl import first_fault
-from raggs.base.judge_health import is_people
 from raggs.base.secrets import mask
-from raggs.base.text import plural, shorten
 from raggs.base.types import Number, finite_or_none
 from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import ReportPart
 from raggs.stats.agreement import AgreementEstimate, check_labels
+from raggs.stats.calibration import calibration_error, check_distribution, log_score, reliability
 from raggs.stats.comparison import holm
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.judge_agreement import judges_versus_humans, kappa_difference_test, mean_grades
 from raggs.stats.judge_sharpness import ObservedOrder, mean_disagreement, reversed_pairs
 
-LEADERBOARD, PAGE = "leaderboard.json", "leaderboard.md"
+LEADERBOARD = "leaderboard.json"
 SEED, CONFIDENCE, ALPHA = 1, 0.95, 0.05
 DIGITS = 6  # decimals of figures in the file
 SAME_WITHIN = 1e-5  # stated and computed figures may differ by rounding
-PAID_NAME_CHARS, FREE_NAME_CHARS = 25, 40  # of a judge's name on the screen, with and without cost
 HASH_DIGITS = 12
 
 
@@ -61,6 +58,11 @@ class BenchSample(ReportPart):
     def queries(self) -> int:
         """Number of different queries."""
         return len({qid for qid, _, _ in self.labels})
+
+    def same_as(self, other: BenchSample) -> bool:
+        """Return whether both are the same sample of the same set."""
+        hashes = (self.set_hash, self.sample_hash) == (other.set_hash, other.sample_hash)
+        return hashes and [grade for *_, grade in self.labels] == [grade for *_, grade in other.labels]
 
     @property
     def mapped(self) -> str:
@@ -94,6 +96,25 @@ class JudgeBenchCost(ReportPart):
     p95_s: Number = Field(description="95th percentile of the latency in seconds")
 
 
+class ReliabilityPart(ReportPart):
+    """Predictions "the label is at least k" of one range of probabilities."""
+
+    low: float
+    high: float
+    predicted: float = Field(description="mean predicted probability")
+    observed: float = Field(description="share of the predictions that are true")
+    count: int
+
+
+class GradeCalibrationPart(ReportPart):
+    """Accuracy of the probabilities that a judge states."""
+
+    cases: int = Field(description="number of pairs with probabilities")
+    error: Number = Field(description="expected calibration error (ECE)")
+    log_score: Number = Field(description="mean of -log p(label): 0 perfect, 1.61 for five equal probabilities")
+    reliability: tuple[ReliabilityPart, ...]
+
+
 class JudgeBenchFigures(ReportPart):
     """Statistics of a judge, computed from its answers. Intervals resample queries."""
 
@@ -113,6 +134,7 @@ class JudgeBenchFigures(ReportPart):
     changed: MeanPart = Field(description="share of passage pairs whose order changes with the presentation order")
     first_shown: MeanPart = Field(description="share of changed pairs won by the passage shown first; 0.5: no bias")
     unordered: int = Field(description="number of calls without a valid order")
+    calibration: GradeCalibrationPart | None = Field(None, description="null if the judge states no probabilities")
 
 
 class JudgeBenchEntry(ReportPart):
@@ -123,6 +145,13 @@ class JudgeBenchEntry(ReportPart):
     raggs: str = Field(description="version of raggs")
     settings: Mapping[str, JsonValue] = Field(description="causes of the answers; files as sha256")
     grades: tuple[int | None, ...] = Field(description="grade of each pair of the sample; null: no grade")
+    distributions: tuple[tuple[float, ...] | None, ...] = Field(
+        (), description="probabilities of the grades 1 to 5 for each pair; empty if the judge states none"
+    )
+    excluded: tuple[int, ...] = Field(
+        (), description="numbers of the pairs that the judge's calibration was fitted on; they are not graded"
+    )
+    unknown_fit: bool = Field(False, description="whether a calibration file does not name the labels of its fit")
     failed: int = Field(0, ge=0, description="number of pairs on which the judge failed")
     abstained: int = Field(0, ge=0)
     errors: tuple[str, ...] = Field((), description="the first reasons of failures")
@@ -138,8 +167,12 @@ class JudgeBenchEntry(ReportPart):
         given = [*self.grades, *(grade for _, *both in self.repeats for grade in both)]
         if any(grade is not None and not MIN_GRADE <= grade <= MAX_GRADE for grade in given):
             raise ValueError(f"a grade is not {MIN_GRADE} to {MAX_GRADE}")
-        if any(not 0 <= place < len(self.grades) for place, *_ in self.repeats):
-            raise ValueError("a second sample is of no pair of the sample")
+        if any(not 0 <= place < len(self.grades) for place in (*(each[0] for each in self.repeats), *self.excluded)):
+            raise ValueError("a second sample or an excluded pair is of no pair of the sample")
+        if len(self.distributions) not in (0, len(self.grades)):
+            raise ValueError(f"{len(self.distributions)} distributions for {len(self.grades)} grades")
+        for each in filter(None, self.distributions):
+            check_distribution(each)
         return self
 
     @property
@@ -224,7 +257,31 @@ def figures_of(entry: JudgeBenchEntry, sample: BenchSample) -> JudgeBenchFigures
         changed=_mean([mean_disagreement(each, same=False) for each in lists]),
         first_shown=_mean([reversed_pairs(each).share for each in lists]),
         unordered=sum(each.order is None for each in entry.orders),
+        calibration=_calibration(entry, sample),
     )
+
+
+def _calibration(entry: JudgeBenchEntry, sample: BenchSample) -> GradeCalibrationPart | None:
+    """Return the accuracy of the stated probabilities; None if there are none."""
+    stated = [
+        (shares, label) for shares, (*_, label) in zip(entry.distributions, sample.labels, strict=False) if shares
+    ]
+    if not stated:
+        return None
+    rows, labels = [shares for shares, _ in stated], [label for _, label in stated]
+    table = reliability(rows, labels)
+    parts = tuple(
+        ReliabilityPart(
+            low=each.low,
+            high=each.high,
+            predicted=round(each.predicted, DIGITS),
+            observed=round(each.observed, DIGITS),
+            count=each.count,
+        )
+        for each in table
+    )
+    error, score = _rounded(calibration_error(table)), _rounded(log_score(rows, labels))
+    return GradeCalibrationPart(cases=len(stated), error=error, log_score=score, reliability=parts)
 
 
 def _columns(cases: Sequence[tuple[int, int, str]]) -> tuple[list[int], list[int], list[str]]:
@@ -307,7 +364,18 @@ def read_leaderboard(path: Path) -> Leaderboard:
     return found
 
 
-CHECKED_FIGURES = ("kappa", "alpha", "exact", "within_one", "bias", "retest", "changed", "first_shown")
+CHECKED_FIGURES = (
+    "kappa",
+    "alpha",
+    "exact",
+    "within_one",
+    "bias",
+    "retest",
+    "changed",
+    "first_shown",
+    "error",
+    "log_score",
+)
 
 
 def _check_figures(entry: JudgeBenchEntry, sample: BenchSample, path: Path) -> None:
@@ -315,26 +383,31 @@ def _check_figures(entry: JudgeBenchEntry, sample: BenchSample, path: Path) -> N
         return
     computed = figures_of(entry, sample)
     for name in CHECKED_FIGURES:
-        stated, own = (getattr(each, name).mean for each in (entry.figures, computed))
+        stated, own = (_checked_figure(each, name) for each in (entry.figures, computed))
         if (stated is None) != (own is None) or abs((stated or 0.0) - (own or 0.0)) > SAME_WITHIN:
             said = f"{entry.judge}: {name} is stated as {_figure(stated)}, but its answers give {_figure(own)}"
             raise DataError(said, where=path, remedy="get the file again from its author")
+
+
+def _checked_figure(figures: JudgeBenchFigures, name: str) -> Number:
+    if name in GradeCalibrationPart.model_fields:
+        found: Number = None if figures.calibration is None else getattr(figures.calibration, name)
+        return found
+    part: MeanPart = getattr(figures, name)
+    return part.mean
 
 
 def _figure(value: Number) -> str:
     return formatted(value, ".4f")
 
 
-def check_same_sample(added: BenchSample, sample: BenchSample, path: Path, *, own: bool) -> None:
+def check_same_sample(added: BenchSample, sample: BenchSample, path: Path) -> None:
     """Check that the entries of a file belong to the same sample of the same set.
-
-    Args:
-        own: whether the file is the leaderboard of the output folder.
 
     Raises:
         DataError: the set or the sample differs.
     """
-    remedy = "choose another --out" if own else "use the same labels, --pairs, --seed, --scale and --mapping"
+    remedy = "use the same labels, --pairs, --seed, --scale and --mapping"
     for what, theirs, ours in (
         ("labelled set", added.set_hash, sample.set_hash),
         ("sample", added.sample_hash, sample.sample_hash),
@@ -342,8 +415,29 @@ def check_same_sample(added: BenchSample, sample: BenchSample, path: Path, *, ow
         if theirs != ours:
             said = f"is the leaderboard of another {what} (hash {theirs[:HASH_DIGITS]}, here {ours[:HASH_DIGITS]})"
             raise DataError(said, where=path, remedy=remedy)
-    if [grade for *_, grade in added.labels] != [grade for *_, grade in sample.labels]:
+    if not added.same_as(sample):
         raise DataError("its labels contradict its hash", where=path, remedy="get the file again from its author")
+
+
+def kept_name(sample: BenchSample) -> str:
+    """Return the file name for the leaderboard of an earlier sample."""
+    return f"leaderboard-{sample.sample_hash[:HASH_DIGITS]}.json"
+
+
+def keep_other_sample(folder: Path, sample: BenchSample) -> Path | None:
+    """Rename the leaderboard in a folder if it is of another sample, and return its new path; None if it is not.
+
+    Raises:
+        DataError: it is damaged.
+        ProviderError: it cannot be renamed.
+    """
+    file = folder / LEADERBOARD
+    if not file.is_file() or (found := read_leaderboard(file).sample).same_as(sample):
+        return None
+    kept = folder / kept_name(found)
+    with disk(kept, "choose another --out"):
+        file.replace(kept)
+    return kept
 
 
 def merge_entries(files: Sequence[tuple[Path, Sequence[JudgeBenchEntry]]]) -> list[JudgeBenchEntry]:
@@ -381,205 +475,9 @@ def check_same_judge(entry: JudgeBenchEntry, path: Path, fingerprint: str, other
 
 
 def _answers(entry: JudgeBenchEntry) -> tuple[object, ...]:
-    return entry.grades, entry.repeats, entry.orders
-
-
-def write_leaderboard(found: Leaderboard, folder: Path) -> list[Path]:
-    """Write leaderboard.json and leaderboard.md to `folder`, and return their paths.
-
-    Raises:
-        ProviderError: the folder cannot be written.
-    """
-    texts = {LEADERBOARD: leaderboard_json(found) + "\n", PAGE: markdown(lay_out_leaderboard(found))}
-    return write_texts(folder, texts)
+    return entry.grades, entry.distributions, entry.repeats, entry.orders
 
 
 def leaderboard_json(found: Leaderboard) -> str:
     """Return the leaderboard as JSON, without secrets."""
     return mask(found.model_dump_json(indent=1))
-
-
-# --- layout ---------------------------------------------------------------------------------------------------
-
-TERMS = (
-    Legend("kappa", "agreement with the labels beyond chance, quadratic weights: 1 perfect, 0 chance"),
-    Legend("exact", "share of grades equal to the label"),
-    Legend("bias", "mean grade of the judge minus mean label"),
-    Legend("retest", "share of pairs with the same grade in a second sample"),
-    Legend("changed", "share of passage pairs whose order changes with the presentation order"),
-    Legend("first", "share of changed pairs won by the passage shown first; 50%: no position bias"),
-    Legend("USD", "per 1,000 grades; cached answers count with their original cost"),
-    Legend("p50, p95", "latency of a grading call in seconds, at the configured concurrency"),
-)
-
-
-def headline(found: Leaderboard) -> tuple[str, ...]:
-    """Return which judge agrees best with the labels, and which judges it is significantly better than."""
-    if not found.entries:
-        return ("No judge was compared.",)
-    best, *others = found.entries
-    figures, sample = best.shown, found.sample
-    on = f"{plural(figures.cases, 'grade')} of {plural(figures.queries, 'query')}"
-    lead = f"{best.judge} agrees best with the labels" if others else f"{best.judge} agrees with the labels"
-    first = f"{lead} of {sample.name}: kappa {bounded_text(figures.kappa)} on {on}."
-    results = [(each, found.result(best.judge, each.judge)) for each in others]
-    beaten = [each.judge for each, result in results if result is not None and result.verdict == "better"]
-    tied = [each.judge for each in others if each.judge not in beaten]
-    if not others:
-        return (first,)
-    if not tied:
-        return (first, f"It is significantly better than {'the other' if len(others) == 1 else 'all others'}.")
-    against = ", ".join(tied[:2]) + (f" and {len(tied) - 2} more" if len(tied) > 2 else "")
-    return (first, f"The difference to {against} is inconclusive.")
-
-
-def bounded_text(part: MeanPart, form: str = "z.2f") -> str:
-    """Return a value with its interval as text; a dash if it is undefined."""
-    if part.mean is None or part.low is None or part.high is None:
-        return formatted(part.mean, form)
-    return f"{part.mean:{form}} [{part.low:{form}}, {part.high:{form}}]"
-
-
-def limitations(found: Leaderboard) -> Iterator[str]:
-    """Yield sentences about the labels and about missing grades, the most important first."""
-    sample = found.sample
-    for each in found.entries:
-        if each.failed:
-            reason = f" ({shorten(each.errors[0], 60)})" if each.errors else ""
-            yield f"{each.judge} failed on {each.failed:,} of {plural(len(each.grades), 'pair')}{reason}."
-        if each.abstained:
-            yield f"{each.judge} abstained on {each.abstained:,} of {plural(len(each.grades), 'pair')}."
-    if sample.mapped:
-        yield f"Labels are mapped to grades: {sample.mapped}."
-    if models := {name: count for name, count in sample.graders.items() if not is_people(name)}:
-        first = max(models, key=lambda name: models[name])
-        yield f"{sum(models.values()):,} labels are grades by a model ({first}), not by humans."
-    if sample.unused:
-        yield "Not used: " + ", ".join(f"{plural(count, 'label')} {why}" for why, count in sample.unused.items()) + "."
-    share = f"{len(sample.labels):,} of {plural(sample.available, 'labelled pair')}"
-    if len(sample.labels) < sample.available:
-        yield f"Sample stratified by label: {share}; rare labels are over-represented."
-
-
-def summarise_leaderboard(found: Leaderboard, command: str) -> Summary:
-    """Return the default output of `raggs judge bench`.
-
-    Args:
-        command: the command to run next.
-    """
-    paid = any(each.cost.calls for each in found.entries)
-    names = short_names([each.judge for each in found.entries], PAID_NAME_CHARS if paid else FREE_NAME_CHARS)
-    rows = [
-        (
-            name,
-            bounded_text(each.shown.kappa),
-            formatted(each.shown.exact.mean, ".0%"),
-            formatted(each.shown.bias.mean, "+z.2f"),
-            formatted(each.shown.retest.mean, ".0%"),
-            *((formatted(each.cost.usd_per_1000, ".2f"), formatted(each.cost.p50_s, ".1f")) if paid else ()),
-        )
-        for name, each in zip(names, found.entries, strict=True)
-    ]
-    legend = "exact: same grade as the label, retest: same grade again, bias: judge minus label"
-    return Summary(
-        headline=headline(found),
-        table=Table.of(("judge", "kappa", "exact", "bias", "retest", *(("USD", "p50 s") if paid else ())), rows),
-        legend=f"{legend}; USD per 1,000 grades, p50 s: median latency" if paid else legend,
-        trust=tuple(limitations(found)),
-        next=command,
-        details="--details: pairwise tests, bias by grade, confusion matrices, position bias",
-    )
-
-
-def short_names(names: Sequence[str], most: int) -> list[str]:
-    """Return names of at most `most` characters: their beginnings, or their ends if the beginnings are equal."""
-    found = [shorten(name, most) for name in names]
-    if len(set(found)) == len(found):
-        return found
-    return [name if len(name) <= most else f"…{name[1 - most :]}" for name in names]
-
-
-def lay_out_leaderboard(found: Leaderboard) -> ReportDocument:
-    """Return the leaderboard as a document; nothing is computed here."""
-    sections = [_stability(found), _by_grade(found), *([_pairs(found)] if found.pairs else [])]
-    sections += [
-        Section(
-            f"Grades of {each.judge} in rows, labels in columns", (), confusion(each.shown.confusion, "grade", "label")
-        )
-        for each in found.entries
-    ]
-    sample = found.sample
-    notes = (
-        *limitations(found),
-        f"{100 * CONFIDENCE:g}% intervals from resampled queries (bootstrap)",
-        f"labelled set {sample.set_hash[:HASH_DIGITS]}, sample {sample.sample_hash[:HASH_DIGITS]}, seed {sample.seed}: "
-        "entries of other people with the same hashes can be added",
-    )
-    return ReportDocument("Judges on labelled data", _scores(found), tuple(sections), notes)
-
-
-def _scores(found: Leaderboard) -> Section:
-    head = ("", "judge", "kappa", "alpha", "exact", "within one", "bias", "grades", "USD", "p50", "p95")
-    rows = (
-        (
-            rank,
-            each.judge,
-            bounded_text(each.shown.kappa),
-            bounded_text(each.shown.alpha),
-            bounded_text(each.shown.exact),
-            bounded_text(each.shown.within_one),
-            bounded_text(each.shown.bias, "+z.2f"),
-            each.shown.cases,
-            formatted(each.cost.usd_per_1000, ".3f"),
-            formatted(each.cost.p50_s, ".2f"),
-            formatted(each.cost.p95_s, ".2f"),
-        )
-        for rank, each in enumerate(found.entries, start=1)
-    )
-    return Section("Leaderboard", headline(found), Table.of(head, rows), terms=TERMS)
-
-
-def _stability(found: Leaderboard) -> Section:
-    head = ("judge", "graded twice", "retest", "retest kappa", "lists", "changed", "first", "no order")
-    rows = (
-        (
-            each.judge,
-            each.shown.repeated,
-            bounded_text(each.shown.retest),
-            bounded_text(each.shown.retest_kappa),
-            each.shown.lists,
-            bounded_text(each.shown.changed),
-            bounded_text(each.shown.first_shown),
-            each.shown.unordered,
-        )
-        for each in found.entries
-    )
-    said = ("second samples, and short lists of passages in two presentation orders",)
-    return Section("Test-retest agreement and position bias", said, Table.of(head, rows))
-
-
-def _by_grade(found: Leaderboard) -> Section:
-    head = ("judge", *(f"label {grade}" for grade in range(MIN_GRADE, MAX_GRADE + 1)))
-    rows = ((each.judge, *map(bounded_text, each.shown.by_grade)) for each in found.entries)
-    return Section("Bias by grade: mean grade of the judge for each label", (), Table.of(head, rows))
-
-
-def _pairs(found: Leaderboard) -> Section:
-    said = (
-        f"better or worse: corrected p below {ALPHA:g} and an interval that excludes 0; p from a randomisation test, "
-        "corrected over all pairs of judges (Holm)",
-    )
-    head = ("first", "second", "pairs", "difference of kappa", "p", "corrected p", "first is")
-    rows = (
-        (
-            each.first,
-            each.second,
-            each.cases,
-            bounded_text(each.kappa, "+z.3f"),
-            formatted(each.p, ".4f"),
-            formatted(each.corrected, ".4f"),
-            Cell(each.verdict, best=each.verdict == "better"),
-        )
-        for each in found.pairs
-    )
-    return Section("Pairwise comparison", said, Table.of(head, rows))

@@ -160,7 +160,7 @@ def bench(
 
 
 def _show(found: Leaderboard, files: tuple[Path, ...], *, details: bool) -> None:
-    from raggs.app.leaderboard import lay_out_leaderboard, summarise_leaderboard
+    from raggs.app.leaderboard_layout import lay_out_leaderboard, summarise_leaderboard
     from raggs.cli.documents import show_summary, show_sweep
     from raggs.cli.screen import open_console
 

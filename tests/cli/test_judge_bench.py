@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -202,6 +203,67 @@ def test_a_failing_judge_is_counted_and_tried_again(folder: Path, server: LLMSer
     assert entry(f"litellm:{MODEL}")["failed"] == 0
 
 
+# --- probabilities --------------------------------------------------------------------------------------------
+
+STATED = ("-j", f"litellm:{MODEL}:answers=logprobs")
+
+
+def test_stated_probabilities_are_scored_and_plotted(folder: Path) -> None:
+    details = bench(*STATED, *RULED, *ONCE, "--details").stdout
+    found, labels = entry(f"litellm:{MODEL}:answers=logprobs"), [label for *_, label in board()["sample"]["labels"]]
+    assert len(found["distributions"]) == 60
+    held = found["figures"]["calibration"]
+    chances = [shares[label - 1] for shares, label in zip(found["distributions"], labels, strict=True)]
+    assert min(chances) > 0
+    assert held["log_score"] == pytest.approx(sum(-math.log(chance) for chance in chances) / 60, abs=1e-6)
+    predictions = [
+        (sum(shares[k - 1 :]), label >= k)
+        for shares, label in zip(found["distributions"], labels, strict=True)
+        for k in range(2, 6)
+    ]
+    assert sum(part["count"] for part in held["reliability"]) == len(predictions) == 240
+    gaps: dict[int, list[float]] = {}
+    for chance, is_true in predictions:
+        gaps.setdefault(min(9, int(chance * 10 + 1e-9)), []).append(chance - is_true)
+    assert held["error"] == pytest.approx(sum(abs(sum(each)) for each in gaps.values()) / 240, abs=1e-6)
+    assert "ECE" in details and "Reliability of litellm" in details
+    assert Path("bench/reliability.svg").read_text().startswith("<svg")
+    ruled = entry("scripted:script.jsonl")
+    assert (ruled["figures"]["calibration"], ruled["distributions"]) == (None, [])
+
+
+def calibration(**more: Any) -> tuple[str, str]:
+    row = [0.2] * 5
+    Path("map.json").write_text(json.dumps({"temperature": 2.0, "mix": 0.1, "confusion": [row] * 5, **more}))
+    return "-j", f"litellm:{MODEL}:answers=logprobs:calibration=map.json"
+
+
+def test_labels_of_the_calibration_are_excluded_and_counted(folder: Path, server: LLMServer) -> None:
+    bench(*RULED, *ONCE)
+    labels = board()["sample"]["labels"]
+    fitted = [[qid, doc_id] for qid, doc_id, _ in labels[:17]] + [["q0", "not sampled"]]
+    told = json.loads(bench(*calibration(fitted_on=fitted), *ONCE, "--dry-run", "--json").stdout)
+    shown = " ".join(bench(*calibration(fitted_on=fitted), *ONCE).stdout.split())
+    found = next(each for each in board()["entries"] if "calibration" in each["judge"])
+    assert found["excluded"] == list(range(17))
+    assert found["grades"][:17] == [None] * 17 and None not in found["grades"][17:]
+    assert (found["figures"]["cases"], found["failed"], found["abstained"]) == (43, 0, 0)
+    assert board()["pairs"][0]["cases"] == 43
+    assert "17 pairs excluded" in shown
+    grading = sum("logprobs" in body for body in server.requests)
+    assert (grading, server.count) == (43, sum(line["calls"] for line in told["estimates"]))
+
+
+def test_a_calibration_without_its_labels_is_named(folder: Path) -> None:
+    shown = " ".join(bench(*calibration(), *ONCE).stdout.split())
+    assert "does not name its labels" in shown
+    assert board()["entries"][0]["excluded"] == []
+    result = bench(*calibration(fitted_on="all"), *ONCE, "-o", "other", code=5)
+    assert "is not a calibration: fitted_on" in result.stderr
+    every = [[f"q{query}", f"d{query}-{doc}"] for query in range(QUERIES) for doc in range(DOCS)]
+    assert "no pair is left" in bench(*calibration(fitted_on=every), *ONCE, "-o", "other", code=5).stderr
+
+
 # --- configuration --------------------------------------------------------------------------------------------
 
 
@@ -367,6 +429,10 @@ def tampered(change: Any) -> str:
         (lambda found: found["entries"][0]["grades"].__setitem__(0, 9), "is not 1 to 5"),
         (lambda found: found["entries"][0]["repeats"].append([99, 1, 1]), "second sample"),
         (lambda found: found["entries"][0]["orders"].append({"qid": "q", "shown": ["a"], "order": ["b"]}), "order"),
+        (lambda found: found["entries"][0].update(distributions=[[1, 0, 0, 0, 0]]), "1 distributions for 60 grades"),
+        (lambda found: found["entries"][0].update(distributions=60 * [[0.9] * 5]), "five probabilities"),
+        (lambda found: found["entries"][0].update(distributions=60 * [[0.2] * 5]), "error is stated as –"),
+        (lambda found: found["entries"][0].update(excluded=[60]), "excluded pair"),
         (lambda found: found.update(v=2), "is not a leaderboard"),
     ],
 )
@@ -398,10 +464,25 @@ def test_garbage_is_no_leaderboard(folder: Path, content: str) -> None:
     assert "none.json" in bench(*RULED, "--add", "none.json", code=4).stderr
 
 
-def test_the_folder_of_another_sample_is_refused_before_any_call(folder: Path, server: LLMServer) -> None:
-    bench(*RULED, *SMALL)
-    result = bench(*PAID, "--pairs", "30", code=5)
-    assert "another sample" in result.stderr and "--out" in result.stderr
+def test_a_larger_sample_reuses_paid_grades_and_keeps_the_earlier_leaderboard(folder: Path, server: LLMServer) -> None:
+    words = ("--repeats", "0", "--orders", "0")
+    bench(*PAID, *words, "--pairs", "30")
+    smaller = board()
+    shown = bench(*PAID, *words, "--pairs", "50")
+    assert (server.count, server.paid_twice) == (50, [])
+    kept = Path("bench") / f"leaderboard-{smaller['sample']['sample_hash'][:12]}.json"
+    assert json.loads(kept.read_text()) == smaller
+    assert str(kept) in shown.stderr
+    assert set(map(tuple, smaller["sample"]["labels"])) < set(map(tuple, board()["sample"]["labels"]))
+    bench(*RULED, *words, "--pairs", "30")
+    assert server.count == 50
+    assert {each["judge"] for each in board()["entries"]} == {f"litellm:{MODEL}", "scripted:script.jsonl"}
+
+
+def test_a_damaged_leaderboard_of_the_folder_is_refused_before_any_call(folder: Path, server: LLMServer) -> None:
+    Path("bench").mkdir()
+    Path("bench/leaderboard.json").write_text("{}")
+    assert "is not a leaderboard" in bench(*PAID, *SMALL, code=5).stderr
     assert server.count == 0
 
 

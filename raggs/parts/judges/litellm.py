@@ -395,13 +395,22 @@ def _resolved_form(config: LiteLLMJudge.Config) -> AnswerForm:
 
 
 class CalibrationFile(Frozen):
-    """Content of a calibration file. Other keys, such as the data of the fit, are ignored."""
+    """Content of a calibration file. Other keys are ignored.
+
+    Attributes:
+        fitted_on: query id and passage id of the labels that it was fitted on; None if unknown. `raggs judge bench`
+            excludes them.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     temperature: float
     mix: float
     confusion: tuple[tuple[float, ...], ...]
+    fitted_on: tuple[tuple[str, str], ...] | None = None
+
+
+CALIBRATION_REMEDY = "set calibration to a JSON file with temperature, mix and confusion"
 
 
 def read_calibration(path: Path) -> DistributionCalibration:
@@ -412,16 +421,26 @@ def read_calibration(path: Path) -> DistributionCalibration:
     """
     from raggs.stats.calibration import DistributionCalibration  # imported lazily: it imports numpy
 
-    remedy = "set calibration to a JSON file with temperature, mix and confusion"
+    found = read_calibration_file(path)
     try:
-        found = CalibrationFile.model_validate_json(regular_file(path).read_bytes())
         return DistributionCalibration(found.temperature, found.mix, found.confusion)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", where=path, remedy=remedy) from None
-    except ValidationError as error:
-        raise DataError(f"is not a calibration: {first_fault(error)}", where=path, remedy=remedy) from None
     except ValueError as error:
-        raise DataError(f"is not a calibration: {error}", where=path, remedy=remedy) from None
+        raise DataError(f"is not a calibration: {error}", where=path, remedy=CALIBRATION_REMEDY) from None
+
+
+def read_calibration_file(path: Path) -> CalibrationFile:
+    """Return the content of a calibration file.
+
+    Raises:
+        DataError: the file cannot be read, or is not a calibration.
+    """
+    try:
+        return CalibrationFile.model_validate_json(regular_file(path).read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", where=path, remedy=CALIBRATION_REMEDY) from None
+    except ValidationError as error:
+        said = f"is not a calibration: {first_fault(error)}"
+        raise DataError(said, where=path, remedy=CALIBRATION_REMEDY) from None
 
 
 def answerers_of(reply: Reply[T]) -> tuple[str, ...]:
