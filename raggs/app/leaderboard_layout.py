@@ -247,7 +247,7 @@ def reliability_plot(found: Leaderboard) -> str:
     if not lines:
         return ""
     axes = ChartAxis("stated probability", SHARE), ChartAxis("share of true predictions", SHARE)
-    notes = ("each passage has four predictions: the label is at least 2, 3, 4 or 5",)
+    notes = ("diagonal: correct probabilities", "four predictions per passage: the label is at least 2, 3, 4 or 5")
     return chart(
         "Are the stated probabilities correct?", axes, lines=lines, steps=((0.0, 0.0), (1.0, 1.0)), notes=notes
     )
