@@ -72,7 +72,7 @@ class ParentConfig(RetrieverConfig):
 
 
 class ParentRetriever(Retriever):
-    """Passages whose sentences or chunks match best: raggs searches small units and returns whole passages."""
+    """Passages whose sentences or chunks match best: small units are searched, passages are returned."""
 
     Config = ParentConfig
     config: ParentConfig
