@@ -56,7 +56,7 @@ def table(found: Leaderboard) -> list[str]:
     """Return the rows of the result."""
     lines = [
         "| judge | kappa | alpha | exact | bias | mean grade for labels 2, 3, 4, 5 | retest | pairs changed "
-        "| first shown wins |",
+        "| first wins |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for each in found.entries:
@@ -87,7 +87,7 @@ def main() -> None:
     print(f"{len(sample.labels)} of {sample.available:,} labelled pairs, {sample.queries} queries, {seconds:.1f} s")
     print(f"labelled set {sample.set_hash[:12]}, sample {sample.sample_hash[:12]}\n")
     print("\n".join(table(found)))
-    print("\n| first | second | difference of kappa | corrected p | first is |\n|---|---|---|---|---|")
+    print("\n| judge | compared with | kappa difference | p (Holm) | verdict |\n|---|---|---|---|---|")
     for each in found.pairs:
         p = "–" if each.corrected is None else f"{each.corrected:.4f}"
         print(f"| {each.first} | {each.second} | {bounded_text(each.kappa, '+z.3f')} | {p} | {each.verdict} |")

@@ -23,7 +23,7 @@ TERMS = (
     Legend("bias", "mean grade of the judge minus mean label"),
     Legend("retest", "share of pairs with the same grade in a second sample"),
     Legend("changed", "share of passage pairs whose order changes with the presentation order"),
-    Legend("first", "share of changed pairs won by the passage shown first; 50%: no position bias"),
+    Legend("first wins", "share of changed pairs won by the passage shown first; 50%: no position bias"),
     Legend("USD", "per 1,000 grades; cached answers count with their original cost"),
     Legend("p50, p95", "latency of a grading call in seconds, at the configured concurrency"),
 )
@@ -139,7 +139,7 @@ def lay_out_leaderboard(found: Leaderboard) -> ReportDocument:
 
 
 def _scores(found: Leaderboard) -> Section:
-    head = ("", "judge", "kappa", "alpha", "exact", "within one", "bias", "grades", "USD", "p50", "p95")
+    head = ("", "judge", "kappa", "alpha", "exact", "within one", "bias", "graded", "USD", "p50", "p95")
     rows = (
         (
             rank,
@@ -160,7 +160,7 @@ def _scores(found: Leaderboard) -> Section:
 
 
 def _stability(found: Leaderboard) -> Section:
-    head = ("judge", "graded twice", "retest", "retest kappa", "lists", "changed", "first", "no order")
+    head = ("judge", "graded twice", "retest", "retest kappa", "lists", "changed", "first wins", "no order")
     rows = (
         (
             each.judge,
@@ -199,16 +199,16 @@ def _calibrations(found: Leaderboard) -> Iterator[Section]:
             (f"{part.low:.1f}–{part.high:.1f}", f"{part.predicted:.2f}", f"{part.observed:.2f}", part.count)
             for part in held.reliability
         )
-        head = ("probability", "mean stated", "observed", "predictions")
+        head = ("stated", "mean stated", "observed", "predictions")
         yield Section(f"Reliability of {each.judge}", (), Table.of(head, parts))
 
 
 def _pairs(found: Leaderboard) -> Section:
     said = (
-        f"better or worse: corrected p below {ALPHA:g} and an interval that excludes 0; p from a randomisation test, "
-        "corrected over all pairs of judges (Holm)",
+        f"better or worse: p (Holm) below {ALPHA:g} and an interval that excludes 0; p from a randomisation test, "
+        "corrected over all pairs of judges",
     )
-    head = ("first", "second", "pairs", "difference of kappa", "p", "corrected p", "first is")
+    head = ("judge", "compared with", "pairs", "kappa difference", "p", "p (Holm)", "verdict")
     rows = (
         (
             each.first,

@@ -127,7 +127,7 @@ def test_the_page_has_all_tables(folder: Path) -> None:
         assert heading in page or heading == "Leaderboard"
     assert "| 1 | litellm:openai/gpt-5-mini |" in page
     details = bench(*PAID, *RULED, *SMALL, "--details").stdout
-    assert "Pairwise comparison" in details and "corrected p" in details
+    assert "Pairwise comparison" in details and "p (Holm)" in details
 
 
 def test_the_sample_depends_on_the_seed_alone_and_has_every_label(folder: Path) -> None:
