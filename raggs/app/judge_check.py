@@ -17,7 +17,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, permutations
 from pathlib import Path
 from shlex import quote
@@ -25,7 +25,7 @@ from statistics import fmean
 
 import numpy as np
 
-from raggs.app.review import items_of, reviews_of
+from raggs.app.review import fitted_labels, items_of, reviews_of
 from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.base.document import Legend, ReportDocument, Section, Table, Value, markdown
 from raggs.base.errors import DataError
@@ -127,12 +127,16 @@ class ExcludedLabels:
         unsure: passages without a blind grade because every annotator answered `cannot tell`.
         ungraded: passages with a human grade and no grade by the judge.
         by_people: passages whose grade in the run is a human grade.
+        fitted: passages with a label that the calibration of the judge was fitted on.
+        unknown_fit: why the labels of that fit are not known completely; empty if they are.
     """
 
     seen: int
     unsure: int
     ungraded: int
     by_people: int
+    fitted: int = 0
+    unknown_fit: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,18 +186,22 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     held = blind_only(said)
     settled = held.items()
     graded = {(record.qid, record.doc_id): without_human_grade(record) for record in run.typed("judge", JudgeRecord)}
+    fitted = fitted_labels(run)
     both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
+    used = {item for item, _ in both if item in fitted.pairs}
+    both = [each for each in both if each[0] not in used]
     machine = [(item, record) for item, record in both if not by_people(record)]
     facts = _facts(run, {item for item, _ in machine}, graded)
     drawn = ever_drawn(read_draws(store.folder), set(present.values()), said.grades)
     drawn |= {key for key in held.grades if _was_drawn(held, key)}
-    by_item = {item: settled[key].grade for item, key in present.items() if key in settled}
+    by_item = {item: settled[key].grade for item, key in present.items() if key in settled and item not in used}
     cases = [
         GradePair(record.grade, by_item[item], item[0], answers_of(record), facts[item], present[item] in drawn)
         for item, record in machine
         if record.grade is not None
     ]
     left_out = _left_out(said, held, set(present.values()), len(both) - len(machine), len(machine) - len(cases))
+    left_out = replace(left_out, fitted=len(used), unknown_fit=fitted.unknown)
     if not cases:
         raise DataError(
             f"no blind human label for {run.folder}", where=store.path, remedy=_remedy(left_out, run.folder)
@@ -226,6 +234,8 @@ def _remedy(left_out: ExcludedLabels, run: Path) -> str:
     if left_out.by_people:
         own = f"{plural(left_out.by_people, 'passage')} with a human label have no grade by the judge"
         return f"{own}: set judge.human_first to store both grades; {blind}"
+    if left_out.fitted:
+        return f"{plural(left_out.fitted, 'label')} are excluded, because the judge's calibration was fitted on them; {blind}"
     if not left_out.seen:
         return blind
     return f"labels count only if they are blind; {blind}"
@@ -462,6 +472,10 @@ def _notes(found: JudgeCheck) -> Iterator[str]:
         yield f"excluded: {plural(left.ungraded, 'passage')} without a grade by the judge"
     if left.by_people:
         yield f"excluded: {plural(left.by_people, 'passage')} whose grade in the run is a human grade"
+    if left.fitted:
+        yield f"excluded: {plural(left.fitted, 'label')} that the calibration of the judge was fitted on"
+    if left.unknown_fit:
+        yield f"the labels that the calibration was fitted on may be included: {left.unknown_fit}"
 
 
 def check_json(found: JudgeCheck) -> str:
@@ -533,9 +547,11 @@ def against_people(run: OpenedRun, store: ReviewStore) -> HumanAgreement:
     Raises:
         DataError: a line of the labels is invalid.
     """
-    settled, present = blind_only(store.held()).items(), items_of(run)
+    settled, present, fitted = blind_only(store.held()).items(), items_of(run), fitted_labels(run).pairs
     records = [
-        record for record in run.typed("judge", JudgeRecord) if present.get((record.qid, record.doc_id)) in settled
+        record
+        for record in run.typed("judge", JudgeRecord)
+        if present.get((record.qid, record.doc_id)) in settled and (record.qid, record.doc_id) not in fitted
     ]
     cases = [
         (record.grade, settled[present[record.qid, record.doc_id]].grade, record.qid)

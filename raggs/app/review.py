@@ -11,9 +11,10 @@ from shlex import quote
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
 from raggs.base.errors import NotFoundError, UsageError
+from raggs.base.files import hash_file
 from raggs.base.judge_health import HUMAN_SOURCE
 from raggs.base.text import clean_unicode, did_you_mean, one_line
-from raggs.base.types import as_object
+from raggs.base.types import as_object, leaves
 from raggs.parts.judges import reviews_beside
 from raggs.parts.reviews import (
     MAX_NAME_CHARS,
@@ -77,6 +78,49 @@ class AnnotatorAgreement:
 def reviews_of(run: Path, folder: Path | None) -> Path:
     """Return the folder of a run's labels: `folder`, or `reviews` next to the folder of runs."""
     return folder or reviews_beside(run.resolve().parent)
+
+
+def calibration_files(run: OpenedRun) -> tuple[str, ...]:
+    """Return the paths of the calibration files of a run's judge, as in its configuration."""
+    lock = run.manifest.stages.get("judge")
+    named = () if lock is None else leaves(dict(lock.params))
+    return tuple(str(value) for place, value in named if place[-1:] == ("calibration",) and value is not None)
+
+
+@dataclass(frozen=True)
+class FittedLabels:
+    """Labels that the calibration of a run's judge was fitted on.
+
+    Attributes:
+        pairs: query id and passage id of each label.
+        unknown: why they are not known completely; empty if they are.
+    """
+
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    unknown: str = ""
+
+
+def fitted_labels(run: OpenedRun) -> FittedLabels:
+    """Return the labels that the calibration of a run's judge was fitted on; none without a calibration.
+
+    A file counts only if it is the one that the run used.
+    """
+    files, pairs = calibration_files(run), set[tuple[str, str]]()
+    if not files:
+        return FittedLabels()
+    # imported lazily: few runs have a calibration
+    from raggs.parts.judges.litellm import read_calibration_file
+
+    hashes = {value for _, value in leaves(dict(run.manifest.stages["judge"].components)) if isinstance(value, str)}
+    for name in files:
+        file = Path(name)
+        if not file.is_file() or hash_file(file) not in hashes:
+            return FittedLabels(frozenset(pairs), f"{name} is missing or has changed since the run")
+        found = read_calibration_file(file).fitted_on
+        if found is None:
+            return FittedLabels(frozenset(pairs), f"{name} does not name the labels of its fit")
+        pairs.update(found)
+    return FittedLabels(frozenset(pairs))
 
 
 def next_run(run: OpenedRun, folder: Path | None = None) -> str:

@@ -205,8 +205,13 @@ COMMANDS: dict[str, str | CommandGroup] = {
         "Import and export human labels.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
     ),
     "judge": CommandGroup(
-        "Validate a judge against human labels, or compare judges.",
-        {"check": "reviews:check", "compare": "reviews:compare", "bench": "judges:bench"},
+        "Validate a judge against human labels, compare judges, or calibrate probabilities.",
+        {
+            "check": "reviews:check",
+            "compare": "reviews:compare",
+            "bench": "judges:bench",
+            "calibrate": "judges:calibrate",
+        },
     ),
     "questions": CommandGroup(
         "Generate queries from documents, or import them from logs.",

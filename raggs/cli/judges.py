@@ -1,4 +1,4 @@
-"""`raggs judge bench`: comparison of judges on a labelled collection."""
+"""`raggs judge bench` (comparison of judges on a labelled collection) and `raggs judge calibrate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import AllowMixed, ColumnOption, Details, DryRun, Json, Quiet, Yes, sufficient_cap, typed
+from raggs.cli.options import (
+    AllowMixed,
+    ColumnOption,
+    Confidence,
+    Details,
+    DryRun,
+    Json,
+    Quiet,
+    Seed,
+    Yes,
+    sufficient_cap,
+    typed,
+)
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
@@ -75,6 +87,29 @@ MaxUsd = Annotated[
     float,
     typer.Option("--max-usd", metavar="USD", min=0, help="Budget in USD for all comparisons written to --out."),
 ]
+
+
+LabelSource = Annotated[
+    Path, typer.Argument(metavar="SOURCE", help="Run directory with human labels, or leaderboard.json.")
+]
+CalibrationOut = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write (JSON).")]
+LabelFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--reviews", metavar="DIR", help="Folder of the human labels [default: `reviews` next to the folder of runs]."
+    ),
+]
+BoardJudge = Annotated[
+    str | None,
+    typer.Option(
+        "--judge", metavar="NAME", help="Judge of the leaderboard [default: the only one with probabilities]."
+    ),
+]
+OnlyChosen = Annotated[
+    bool,
+    typer.Option("--chosen", help="Use only labels that were not drawn at random, and keep the others for checks."),
+]
+OverwriteFile = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
 
 
 def bench(
@@ -189,6 +224,49 @@ def _going_on(error: BudgetSpent, request: JudgeBenchRequest, out: Path) -> str:
     left = total(each.usd for each in forecast_bench(request, out).estimates)
     flag = f"--max-usd {sufficient_cap(error.cap, left)}"
     return f"paid answers are cached; to continue, run the same command with {flag}"
+
+
+def calibrate(
+    source: LabelSource,
+    out: CalibrationOut,
+    reviews: LabelFolder = None,
+    judge: BoardJudge = None,
+    chosen: OnlyChosen = False,
+    confidence: Confidence = 0.95,
+    seed: Seed = 1,
+    force: OverwriteFile = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Calibrate the probabilities of grades that a judge states.
+
+    Fits a temperature and a mix on blind human labels of a run, or on the labels of a leaderboard of raggs judge
+    bench. Prints the accuracy of the probabilities before and after, by cross-validation over queries. Use the file as
+    the setting `calibration` of the judge. Needs at least 20 labels of 5 queries. No model is called.
+
+    \b
+    Examples:
+      raggs judge calibrate runs/demo --out calibration.json
+      raggs judge calibrate runs/demo --chosen --out calibration.json
+      raggs judge calibrate bench/leaderboard.json --out calibration.json
+    """
+    from raggs.app.judge_calibration import (
+        CalibrationRequest,
+        calibrate_judge,
+        calibration_json,
+        summarise_calibration,
+        write_calibration_file,
+    )
+    from raggs.cli.documents import show_summary
+    from raggs.cli.screen import open_console
+
+    found = calibrate_judge(CalibrationRequest(source, reviews, judge, chosen, confidence, seed))
+    write_calibration_file(found, out, force=force)
+    if as_json:
+        say_json(calibration_json(found))
+        return
+    show_summary(summarise_calibration(found, out), open_console())
+    say(typed(out))
 
 
 def _parse_mapping(text: str) -> dict[int, int]:

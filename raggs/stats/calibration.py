@@ -13,6 +13,7 @@ than it is.
 
 Accuracy of probabilities: `reliability` compares the predicted and observed frequencies of "the grade is at least k",
 for k from 2 to 5. `calibration_error` summarises the table (ECE). `log_score` also rewards sharp probabilities.
+`cross_validate` measures the effect of the calibration on queries that were not used for the fit.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.base.arrays import Floats, Ints
+from raggs.base.hashing import generator
+from raggs.stats.agreement import AgreementEstimate, check_confidence
+from raggs.stats.correction import assign_folds
 
 GRADES = 5
 MEDIAN_ROUNDING = 1e-9
@@ -257,3 +261,101 @@ def log_score(distributions: Sequence[Sequence[float]], labels: Sequence[int]) -
     rows, known = _rows_and_labels(distributions, labels)
     stated = rows[np.arange(known.size), known]
     return float(-np.log(np.maximum(stated, LEAST_PROBABILITY)).mean()) if known.size else math.nan
+
+
+RELIABILITY_BINS = 10
+CROSS_VALIDATION_DRAWS = 2_000
+
+
+@dataclass(frozen=True)
+class CalibrationEffect:
+    """A measure of accuracy, as stated and after calibration, and the change. Intervals resample clusters."""
+
+    before: AgreementEstimate
+    after: AgreementEstimate
+    change: AgreementEstimate
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Accuracy of probabilities before and after calibration, on clusters that were not used for the fit.
+
+    Attributes:
+        log_score: mean of -log p(label); lower is better.
+        error: expected calibration error (ECE), in 0..1; lower is better. It is too high for few labels.
+        exact: share of labels that equal the grade, the lower median; in 0..1.
+    """
+
+    log_score: CalibrationEffect
+    error: CalibrationEffect
+    exact: CalibrationEffect
+
+
+def cross_validate(
+    distributions: Sequence[Sequence[float]],
+    labels: Sequence[int],
+    clusters: Sequence[str],
+    *,
+    seed: int,
+    confidence: float = 0.95,
+    draws: int = CROSS_VALIDATION_DRAWS,
+) -> CrossValidation:
+    """Measure the effect of the calibration by five-fold cross-validation over clusters.
+
+    Args:
+        distributions: stated probabilities of the grades 1 to 5, one row per labelled passage.
+        labels: the human label of each passage, 1 to 5.
+        clusters: the query of each passage; at least two different ones.
+        seed: random seed of the folds and of the bootstrap.
+        confidence: confidence level of the intervals, in 0..1.
+        draws: number of resamples of clusters.
+
+    Raises:
+        ValueError: the lengths differ, a value is invalid, or there is only one cluster.
+    """
+    check_confidence(confidence, draws)
+    rows, known = _rows_and_labels(distributions, labels)
+    if len(clusters) != known.size or len(set(clusters)) < 2:
+        raise ValueError(f"{known.size} labels of {len(set(clusters))} clusters: two clusters are needed")
+    fold, calibrated = assign_folds(clusters, seed), np.empty_like(rows)
+    for number in np.unique(fold):
+        fit = fold != number
+        found = fit_calibration([tuple(row) for row in rows[fit].tolist()], (known[fit] + 1).tolist())
+        calibrated[~fit] = [apply_calibration(row, found) for row in rows[~fit].tolist()]
+    names = {name: place for place, name in enumerate(dict.fromkeys(clusters))}
+    place = np.array([names[name] for name in clusters], dtype=np.int64)
+    chosen = generator(seed, "cross-validation", len(names)).multinomial(
+        len(names), np.full(len(names), 1 / len(names)), size=draws
+    )
+    weights = np.concatenate([np.ones((1, len(names))), chosen])  # the first row is the whole sample
+    before, after = (_accuracy(each, known, place, weights) for each in (rows, calibrated))
+    return CrossValidation(
+        *(
+            CalibrationEffect(*(_interval(values, confidence) for values in (one, two, two - one)))
+            for one, two in zip(before, after, strict=True)
+        )
+    )
+
+
+def _accuracy(rows: Floats, known: Ints, place: Ints, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the log score, the ECE and the share of exact grades for each row of cluster weights."""
+    size, cases = weights.shape[1], np.arange(known.size)
+    count = weights @ np.bincount(place, minlength=size)
+    losses = -np.log(np.maximum(rows[cases, known], LEAST_PROBABILITY))
+    right = np.array([lower_median(row) for row in rows.tolist()]) - 1 == known
+    score, exact = (weights @ np.bincount(place, weights=each, minlength=size) / count for each in (losses, right))
+    predicted = np.clip(rows[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:], 0.0, 1.0)
+    missed = predicted - (known[:, None] >= np.arange(1, GRADES))
+    bins = np.minimum((predicted * RELIABILITY_BINS).astype(np.int64), RELIABILITY_BINS - 1)
+    sums = np.zeros((size, RELIABILITY_BINS))
+    np.add.at(sums, (np.repeat(place, GRADES - 1), bins.ravel()), missed.ravel())
+    return score, np.abs(weights @ sums).sum(axis=1) / (count * (GRADES - 1)), exact
+
+
+def _interval(values: Floats, confidence: float) -> AgreementEstimate:
+    """Return the first value, with the interval of the others, which is shifted by the difference of the first value
+    and their mean: resampled calibration errors are too high.
+    """
+    tail, value = (1 - confidence) / 2, float(values[0])
+    low, high = (np.quantile(values[1:], [tail, 1 - tail]) - values[1:].mean() + value).tolist()
+    return AgreementEstimate(value, low, high)

@@ -468,7 +468,7 @@ def calibrate(
         )
     if min(ours.min(), theirs.min()) < 1 or max(ours.max(), theirs.max()) > GRADES:
         raise ValueError("grades must be 1 to 5")
-    fold = _assign_folds(clusters, seed)
+    fold = assign_folds(clusters, seed)
     mapped = _cross_validated(
         ours.astype(np.float64), theirs, fold, lambda known, said, asked: _map(known, said)[_grade_index(asked)]
     )
@@ -544,7 +544,7 @@ def _rising(values: Floats, weights: Floats) -> Floats:
     return np.repeat([mean for mean, _, _ in pools], [size for _, _, size in pools])
 
 
-def _assign_folds(clusters: Sequence[str], seed: int) -> Ints:
+def assign_folds(clusters: Sequence[str], seed: int) -> Ints:
     """Return the fold of each case; whole questions are shuffled and dealt to the folds in turn."""
     names = sorted(set(clusters))
     order = generator(seed, "calibration", len(names)).permutation(len(names))
