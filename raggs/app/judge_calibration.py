@@ -184,7 +184,7 @@ def _of_run(run: OpenedRun, request: CalibrationRequest) -> tuple[str, list[Labe
         raise DataError(
             "the probabilities are means over several judges, but a calibration is for one of them",
             where=run.folder,
-            remedy="grade the passages by each judge alone, for example with --run-id, and calibrate each",
+            remedy="repeat the run with each judge separately (--run-id), and calibrate each",
         )
     if own:
         raise DataError(
@@ -215,7 +215,7 @@ def _of_leaderboard(request: CalibrationRequest) -> tuple[str, list[LabelledProb
         raise DataError(
             f"{entry.judge} consists of several judges, but a calibration is for one of them",
             where=request.source,
-            remedy="compare each judge alone in raggs judge bench, and calibrate each",
+            remedy="list each judge separately in raggs judge bench, and calibrate each",
         )
     return (
         entry.judge,
@@ -295,7 +295,6 @@ def calibration_json(found: JudgeCalibration) -> str:
     return dump_json({**_file_content(found), "source": found.source, "verdict": found.verdict, "notes": found.notes})
 
 
-FIGURES = {"log score": "log_score", "calibration error (ECE)": "error", "exact grades": "exact"}
 HEADLINES = {
     "better": "Calibrated probabilities are better",
     "worse": "Calibrated probabilities are worse, so do not use the file",
@@ -308,10 +307,10 @@ def summarise_calibration(found: JudgeCalibration, file: Path) -> Summary:
     change = format_estimate(found.effect.log_score.change, signed=True)
     labels = f"{plural(found.labels, 'label')} of {plural(found.queries, 'query')}"
     headline = f"{HEADLINES[found.verdict]}: log score {change}, cross-validated with {labels}."
+    names = ("log score", "calibration error (ECE)", "exact grades")
     rows = [
         (name, _text(effect.before), _text(effect.after), _text(effect.change, signed=True))
-        for name, field in FIGURES.items()
-        for effect in [getattr(found.effect, field)]
+        for name, (_, effect) in zip(names, _effects(found), strict=True)
     ]
     fit = f"Temperature {found.fit.temperature:.2f}, mix {found.fit.weight:.2f}"
     command = f"raggs run --config raggs.yaml --set judge.judge.calibration={quote(str(file))} --dry-run"

@@ -235,7 +235,8 @@ def _remedy(left_out: ExcludedLabels, run: Path) -> str:
         own = f"{plural(left_out.by_people, 'passage')} with a human label have no grade by the judge"
         return f"{own}: set judge.human_first to store both grades; {blind}"
     if left_out.fitted:
-        return f"{plural(left_out.fitted, 'label')} are excluded, because the judge's calibration was fitted on them; {blind}"
+        used = plural(left_out.fitted, "label")
+        return f"the judge's calibration was fitted on {used}, which are excluded; {blind}"
     if not left_out.seen:
         return blind
     return f"labels count only if they are blind; {blind}"

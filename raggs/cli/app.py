@@ -205,7 +205,7 @@ COMMANDS: dict[str, str | CommandGroup] = {
         "Import and export human labels.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
     ),
     "judge": CommandGroup(
-        "Validate a judge against human labels, compare judges, or calibrate probabilities.",
+        "Validate, compare or calibrate judges.",
         {
             "check": "reviews:check",
             "compare": "reviews:compare",

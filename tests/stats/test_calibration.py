@@ -16,6 +16,7 @@ from raggs.stats.calibration import (
     ReliabilityBin,
     apply_calibration,
     calibration_error,
+    cross_validate,
     fit_calibration,
     log_score,
     lower_median,
@@ -165,6 +166,8 @@ def test_the_log_score():
         (lambda: fit_calibration([EVEN], []), "1 distributions, 0 labels"),
         (lambda: fit_calibration([EVEN], [6]), "labels must be 1 to 5, not 6"),
         (lambda: fit_calibration([(0.5, 0.6, 0, 0, 0)], [1]), "five probabilities with a sum of 1"),
+        (lambda: cross_validate([EVEN] * 2, [1, 2], ["q", "q"], seed=1), "two clusters are needed"),
+        (lambda: cross_validate([EVEN] * 2, [1, 2], ["q"], seed=1), "two clusters are needed"),
         (lambda: reliability([(0.5, 0.5)], [1]), "five probabilities"),
         (lambda: reliability([EVEN], [1], bins=0), "bins must be at least 1"),
         (lambda: apply_calibration((1.0, float("nan"), 0, 0, 0), fit_calibration([], [])), "five probabilities"),
@@ -177,3 +180,29 @@ def test_the_log_score():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_cross_validation_measures_the_effect_on_other_queries():
+    stated, labels, _ = judged(240, 2.5, seed=3)
+    clusters = [f"q{number // 6}" for number in range(240)]
+    found = cross_validate(stated, labels, clusters, seed=1)
+    assert found.log_score.before.value == pytest.approx(log_score(stated, labels))
+    assert found.error.before.value == pytest.approx(calibration_error(reliability(stated, labels)))
+    exact = sum(lower_median(row) == label for row, label in zip(stated, labels, strict=True)) / 240
+    assert found.exact.before.value == pytest.approx(exact)
+    assert found.log_score.change.high < 0 and found.error.change.value < 0
+    for effect in (found.log_score, found.error, found.exact):
+        assert effect.change.value == pytest.approx(effect.after.value - effect.before.value)
+        for each in (effect.before, effect.after, effect.change):
+            assert each.low <= each.value <= each.high
+    assert cross_validate(stated, labels, clusters, seed=1) == found
+
+
+def test_a_fit_on_the_own_labels_would_look_better():
+    rng = np.random.default_rng(5)
+    stated = [tuple(row) for row in rng.dirichlet(np.ones(5), 60).tolist()]
+    labels = rng.integers(1, 6, 60).tolist()
+    found = cross_validate(stated, labels, [f"q{number % 12}" for number in range(60)], seed=1)
+    fit = fit_calibration(stated, labels)
+    own = log_score([apply_calibration(row, fit) for row in stated], labels)
+    assert own < found.log_score.after.value
