@@ -31,7 +31,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Literal
 
 from raggs.app.services import RunServices
 from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, Passage, Query, RankingRecord
@@ -46,7 +45,7 @@ from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD
 from raggs.parts.judges import Calls, Judge, Task
-from raggs.prompts import FALLBACK_LANGUAGE
+from raggs.prompts import FALLBACK_LANGUAGE, PromptUse
 from raggs.runs.forecast import count_reranking, follow, line_of, rewritten, typical
 from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.reasons import ComponentChanged
@@ -232,7 +231,7 @@ class _RunForecast:
             yield from self._corpus(own)
         llm.turn_to("embed")
         for model in rewriter.models:
-            yield self._line("embed", model, "rewrite")
+            yield self._line("embed", model, rewriter.TASK)
 
     def _corpus(self, own: Embedder) -> Iterator[CostEstimate]:
         """Yield estimates for embedding all passages that are searched; cached vectors are subtracted only if the cache
@@ -486,7 +485,7 @@ class _RunForecast:
         found = CallEstimate(calls=calls, paid=False, guessed=not exact)
         return line_of(self.llm, stage, f"{self._services.judge.name} (local)", found)
 
-    def _line(self, stage: str, model: str, task: Task | Literal["rewrite"], share: float = 1.0) -> CostEstimate:
+    def _line(self, stage: str, model: str, task: PromptUse, share: float = 1.0) -> CostEstimate:
         """Return the estimate for a model's calls in one stage; `share` is the share of the calls that is expected
         to happen.
         """
@@ -573,7 +572,8 @@ def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
     return PreviousRun(was, now, graded)
 
 
-ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # assumed tokens per answer, by task
+# assumed tokens per answer, by task
+ANSWER = {"rewrite": 40, "hyde": 160, "multi_query": 80, "grade": 60, "order": ORDERED, "ask": 200}
 MIN_LEARNED_ANSWERS = (
     # From this number of answers on, the ledger's mean length replaces the assumed one. Fewer answers can only raise
     # it.

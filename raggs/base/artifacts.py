@@ -209,11 +209,30 @@ class EmbedRecord(Record):
     text: str = Field(description="text of the query after Unicode cleaning")
     rewrite: str = Field(description="text to search for; equals `text` if it was not rewritten")
     bm25_text: str = Field(description="words for lexical retrievers")
+    variants: tuple[str, ...] = Field(
+        (), exclude_if=not_, description="other wordings of the query by a model, which are searched with it"
+    )
+    hypothetical: tuple[str, ...] = Field(
+        (),
+        exclude_if=not_,
+        description="passages that a model wrote in answer to the query (HyDE), which are searched with it",
+    )
     language: str = Field(description="ISO 639-1 code")
     embedding: tuple[float, ...] = Field(
-        description="float32 values of the query vector; empty if the run has no embedder"
+        description="float32 values of the query vector, or of the mean of the vectors of the query and its added "
+        "texts; empty if the run has no embedder"
     )
     embedder: str = Field(description="name, version and dimensions of the embedder; empty if the run has no embedder")
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The texts whose vectors make up the query's vector: the rewritten query and the added texts."""
+        return (self.rewrite, *self.variants, *self.hypothetical)
+
+    @property
+    def altered(self) -> bool:
+        """Whether other or further texts than the query itself are searched for."""
+        return self.searched != (self.text,)
 
 
 class RetrieveRecord(Record):

@@ -25,7 +25,19 @@ from raggs.base.hashing import hash_value
 from raggs.base.text import did_you_mean
 
 PromptUse = Literal[
-    "grade", "digit", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask", "answer", "correct"
+    "grade",
+    "digit",
+    "grades",
+    "order",
+    "rewrite",
+    "hyde",
+    "multi_query",
+    "rerank",
+    "relevance",
+    "split",
+    "ask",
+    "answer",
+    "correct",
 ]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
@@ -37,6 +49,8 @@ PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "grades": frozenset({"query", "passages"}),
     "order": frozenset({"query", "passages"}),
     "rewrite": frozenset({"query"}),
+    "hyde": frozenset({"query", "count"}),
+    "multi_query": frozenset({"query", "count"}),
     "rerank": frozenset({"query", "passages"}),
     "relevance": frozenset({"query", "passage"}),
     "split": frozenset({"pieces"}),

@@ -25,7 +25,7 @@ from raggs.stages.replay import Batch, RankingProcess
 
 RERANK = "rerank"  # default stage name for the calls of rerankers
 # expected output tokens of tasks whose answers are much shorter than the reserved number
-ANSWERS = {"rewrite": 40, "split": 30}
+ANSWERS = {"rewrite": 40, "split": 30}  # other tasks: the reserved number
 
 
 def line_of(
@@ -71,15 +71,17 @@ def typical(texts: Collection[str]) -> str:
 
 
 async def rewritten(queries: Iterable[Query], rewriter: Rewriter, usual: str) -> list[str]:
-    """Return the texts to search for. If the rewrite of a query is not cached, use its own text. `usual` is the default
-    language.
+    """Return the texts to search for, with those that an expansion adds. `usual` is the default language.
+
+    If the rewrite of a query is not cached, use its own text. If its expansion is not cached, use placeholders.
     """
     texts = []
     for query in queries:
         text = one_line(clean_unicode(query.text))
+        found = [text, *rewriter.placeholders(text)]
         with suppress(ProviderError):  # raised for an answer that is not cached
-            text = (await prepare(query, rewriter, usual)).rewrite
-        texts.append(text)
+            found = list((await prepare(query, rewriter, usual)).searched)
+        texts += found
     return texts
 
 

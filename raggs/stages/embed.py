@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from raggs.base.adapter import AdapterConfig, OneOf
-from raggs.base.arrays import shortest_floats
+from raggs.base.arrays import Vectors, shortest_floats, unit_rows
 from raggs.base.artifacts import EmbedRecord, Query, QueryRecord, Record
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
@@ -84,11 +84,31 @@ class EmbedStage(Stage[EmbedConfig]):
 
 def with_vectors(records: Sequence[EmbedRecord], embedder: Embedder) -> list[EmbedRecord]:
     """Return prepared queries with their vectors."""
-    vectors = embedder.embed_queries([record.rewrite for record in records])
+    vectors = query_vectors(records, embedder)
     return [
         record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
         for record, vector in zip(records, vectors, strict=True)
     ]
+
+
+def query_vectors(records: Sequence[EmbedRecord], embedder: Embedder) -> Vectors:
+    """Return the vectors of prepared queries, shape (len(records), dims).
+
+    The vector of an expanded query is the mean of the unit vectors of the query, its variants and its hypothetical
+    passages, of unit length.
+    """
+    vectors = embedder.embed_queries([record.rewrite for record in records])
+    variants = [(row, text) for row, record in enumerate(records) for text in record.variants]
+    passages = [(row, text) for row, record in enumerate(records) for text in record.hypothetical]
+    if not variants and not passages:
+        return vectors
+    total = vectors.copy()
+    for added, embed in ((variants, embedder.embed_queries), (passages, embedder.embed)):
+        for (row, _), vector in zip(added, embed([text for _, text in added]) if added else (), strict=True):
+            total[row] += vector
+    expanded = sorted({row for row, _ in (*variants, *passages)})
+    total[expanded] = unit_rows(total[expanded])
+    return total
 
 
 def quotes_folded(queries: Iterable[Query]) -> Causes:
@@ -98,7 +118,7 @@ def quotes_folded(queries: Iterable[Query]) -> Causes:
 
 
 async def prepare(query: Query, rewriter: Rewriter, usual: str) -> EmbedRecord:
-    """Clean and rewrite a query, without embedding it.
+    """Clean, rewrite and expand a query, without embedding it.
 
     Args:
         usual: language to assume if the query's language cannot be detected.
@@ -109,8 +129,18 @@ async def prepare(query: Query, rewriter: Rewriter, usual: str) -> EmbedRecord:
     text = one_line(clean_unicode(query.text))
     language = query.language or detect_language(text, usual)
     rewrite = await rewriter.rewrite(query, text, language)
+    variants, hypothetical = await rewriter.expand(query, rewrite, language)
+    added = (*variants, *hypothetical)
     return EmbedRecord(
-        qid=query.qid, text=text, rewrite=rewrite, bm25_text=rewrite, language=language, embedding=(), embedder=""
+        qid=query.qid,
+        text=text,
+        rewrite=rewrite,
+        bm25_text=" ".join(((rewrite,) * rewriter.repeats + added) if added else (rewrite,)),
+        variants=variants,
+        hypothetical=hypothetical,
+        language=language,
+        embedding=(),
+        embedder="",
     )
 
 

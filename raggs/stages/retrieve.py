@@ -205,7 +205,7 @@ def _signals(
 
 def _vectors(batch: Sequence[EmbedRecord], services: Services) -> Mapping[str, Sequence[float]]:
     """Return the vectors of the original queries. The embeddings of queries that were not rewritten are used again."""
-    rewritten = [query for query in batch if query.rewrite != query.text]
+    rewritten = [query for query in batch if query.altered]
     vectors: dict[str, Sequence[float]] = {query.qid: query.embedding for query in batch}
     if rewritten and services.embedder is not None:
         made = services.embedder.embed_queries([query.text for query in rewritten])

@@ -39,7 +39,7 @@ IDENTIFYING_SETTINGS = (
     "model",
     "callable",
 )  # Settings that are always part of a level's name.
-NAMED_WITH_INNER = ("expanded", "parent")  # The label of these retrievers contains the type of the inner one.
+NAMED_WITH_INNER = ("parent",)  # The label of these retrievers contains the type of the inner one.
 NAMED_ALWAYS = ("mode", "embedder")
 CHUNKER = "chunker"
 SEARCH = "a search without vectors has no embedder and no index, so it is one system for all of them"

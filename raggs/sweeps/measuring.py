@@ -40,7 +40,7 @@ from raggs.sweeps.grid import CHUNKER, RetrievalStack, SystemGrid
 from raggs.sweeps.layout import SINGLE_SYSTEMS_AXIS
 from raggs.sweeps.models import CostLine, CostPart, FitPart, LatencyPart, MemoryPart, PlanLine, SweepPlan, SystemRow
 from raggs.sweeps.outputs import SystemOutput
-from raggs.sweeps.parts import PREPARING, SystemParts
+from raggs.sweeps.parts import SystemParts
 from raggs.sweeps.reranking import WEIGHTS, is_fitted, scorer_for
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import StepTimer
@@ -102,10 +102,18 @@ class SystemCosts:
     def _question_tokens(self, system: RetrievalStack) -> list[int]:
         return [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
 
+    def _added_tokens(self, system: RetrievalStack) -> float:
+        """Return the mean number of tokens of the texts that the rewriter adds to a query."""
+        records = self._parts.prepared(system.rewrite)
+        texts = [text for record in records for text in record.searched[1:]]
+        return sum(count_tokens(texts)) / len(records) if texts else 0.0
+
     def _embed(self, system: RetrievalStack, tokens: float) -> Iterator[CostLine]:
         """Yield the cost of rewriting as paid, and of embedding by the tokens of the query."""
+        stage = self._parts.preparing(system.rewrite)
         for model in self._world.workspace.rewriter(system.rewrite).models:
-            yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
+            yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(stage, model))
+        tokens += self._added_tokens(system)
         # The original query is embedded in addition to its rewrite.
         twice = system.depth is not None and system.depth.when.rewrite is not None
         for model in () if system.embedder is None else self._parts.embedder(system.embedder).models:
@@ -460,7 +468,8 @@ def _count(
             for what, model, calls in measuring.probes(system):
                 if what not in seen:
                     llm.turn_to(what)
-                    llm.count(model, "rewrite", calls, calls * (question + PROMPT))
+                    task = world.workspace.rewriter(system.rewrite).TASK
+                    llm.count(model, task, calls, calls * (question + PROMPT))
                 seen.add(what)
             continue
         rewriter = world.workspace.rewriter(system.rewrite, llm)
@@ -553,4 +562,6 @@ def _count_vectors(
         for passages in parts.retriever(search).embedded():
             calls, tokens = -(-len(passages) // embedder.config.batch), partial(_tokens, passages)
             count("embedding passages", ("passages", spec, passages.content_hash), calls, tokens)
-    count("embedding questions", (system.rewrite, spec), questions, lambda: questions * size)
+    added = world.workspace.rewriter(system.rewrite).placeholders("")
+    calls, size = questions * (1 + len(added)), size + sum(count_tokens(added)) if added else size
+    count("embedding questions", (system.rewrite, spec), calls, lambda: questions * size)

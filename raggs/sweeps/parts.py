@@ -26,7 +26,7 @@ from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.rerankers.boosted import BoostedConfig, boost_scores, innermost_config
 from raggs.parts.retrievers import Retriever
 from raggs.ranking.fusion import fuse, make_fusion
-from raggs.stages.embed import prepare, quotes_folded
+from raggs.stages.embed import prepare, query_vectors, quotes_folded
 from raggs.sweeps.grid import RetrievalStack, SystemRetriever, searches_of
 from raggs.sweeps.models import FitPart
 from raggs.sweeps.outputs import ListRow, Lists, RerankRow, SystemOutput, TimeRow, all_or_none
@@ -88,6 +88,11 @@ class SystemParts:
 
     # --- stored values ---
 
+    def preparing(self, rewrite: AdapterConfig) -> str:
+        """Return the name of a rewriter's calls in the ledger. It differs between rewriters with the same model."""
+        causes = self._world.workspace.rewriter(rewrite).causes()
+        return f"{PREPARING} by {rewrite.type} {hash_value(causes)[:8]}"
+
     def prepared(self, rewrite: AdapterConfig) -> Sequence[EmbedRecord]:
         """Return the cleaned and rewritten queries, without vectors."""
 
@@ -104,7 +109,7 @@ class SystemParts:
 
                 return await all_or_none(map(one, world.queries))
 
-            self._world.book(PREPARING)
+            self._world.book(self.preparing(rewrite))
             records = world.workspace.loop.run(everything())
             if rewriter.models:
                 self.store.keep(self._rewriting(rewrite), records)
@@ -119,7 +124,7 @@ class SystemParts:
             alone = spec.model_copy(update={"batch": 1}) if self.embedder(spec).models else spec
             embedder, records = self.embedder(alone), self.prepared(rewrite)
             self._world.book(EMBEDDING)
-            vectors = embedder.embed_queries([record.rewrite for record in records])
+            vectors = query_vectors(records, embedder)
             return [
                 record.model_copy(
                     update={"embedding": tuple(shortest_floats(vector)), "embedder": self.embedder(spec).identity}
@@ -134,9 +139,10 @@ class SystemParts:
         world = self._world
         self._world.book(stage)
         for query in (world.queries[qid] for qid in qids):
-            if stage == PREPARING:
+            if stage == self.preparing(system.rewrite):
                 rewriter = world.workspace.rewriter(system.rewrite)
-                world.workspace.loop.run(rewriter.rewrite(query, f"{query.text} ", world.config.language))
+                for step in (rewriter.rewrite, rewriter.expand):
+                    world.workspace.loop.run(step(query, f"{query.text} ", world.config.language))
             elif system.embedder is not None:
                 self.embedder(system.embedder).embed_queries([f"{query.text} "])
 

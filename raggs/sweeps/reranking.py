@@ -343,7 +343,7 @@ class Router:
             return {}, {}
         records = parts.embedded(system.rewrite, system.embedder)
         rewritten = {record.qid: record.embedding for record in records}
-        changed: list[EmbedRecord] = [record for record in records if record.rewrite != record.text]
+        changed: list[EmbedRecord] = [record for record in records if record.altered]
         asked: dict[str, Sequence[float]] = {**rewritten}
         if changed:
             made = parts.embedder(system.embedder).embed_queries([record.text for record in changed])

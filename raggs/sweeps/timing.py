@@ -34,11 +34,11 @@ from raggs.base.jsonl import Appender, read_torn
 from raggs.base.types import BuildProgress, Notice, Number
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.parts.rerankers.boosted import BoostedConfig, bm25, innermost_config
-from raggs.stages.embed import prepare
+from raggs.stages.embed import prepare, query_vectors
 from raggs.sweeps.grid import RetrievalStack, SystemRetriever
 from raggs.sweeps.models import LatencyPart, LatencySpread, StepKind, Timing
 from raggs.sweeps.outputs import SystemOutput
-from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, SystemParts
+from raggs.sweeps.parts import EMBEDDING, RERANKING, SystemParts
 from raggs.sweeps.reranking import probe
 from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import SweepContext
@@ -360,11 +360,11 @@ class StepTimer:
         if system.embedder is not None and not parts.embedder(system.embedder).models:
             embedder = parts.embedder(system.embedder)
             yield TimedStep(
-                hash_value(["embed", embedder.causes()]),
+                hash_value(["embed", embedder.causes(), *([rewriter.causes()] if rewriter.placeholders("") else [])]),
                 "embed",
                 f"embed by {embedder.identity}",
                 prepared,
-                lambda record: embedder.embed_queries([record.rewrite]),
+                lambda record: query_vectors([record], embedder),
             )
         if isinstance(system.reranker, BoostedConfig):
             yield self._boost(system, system.reranker)
@@ -413,7 +413,8 @@ class StepTimer:
         """Yield the provider calls of a query: key, kind, words, stage in the ledger, model."""
         rewriter = self._world.workspace.rewriter(system.rewrite)
         for model in rewriter.models:
-            yield hash_value(["paid rewrite", rewriter.causes()]), "embed", f"rewrite by {model}", PREPARING, model
+            stage = self._parts.preparing(system.rewrite)
+            yield hash_value(["paid rewrite", rewriter.causes()]), "embed", f"{rewriter.TASK} by {model}", stage, model
         if system.embedder is not None:
             embedder = self._parts.embedder(system.embedder)
             for model in embedder.models:

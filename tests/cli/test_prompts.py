@@ -29,12 +29,14 @@ def test_what_is_printed_can_be_used_as_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_list_names_each_prompt_its_languages_and_its_use() -> None:
-    assert "grade@1      en, fr  How useful one passage is" in prompts("list")
+    assert "grade@1        en, fr  How useful one passage is" in prompts("list")
     found = json.loads(prompts("list", "--json"))
     judging = ["grade@1", "grade@2", "digit@1", "grades@1", "order@1", "order@2"]
     assert list(found) == [
         *judging,
         "rewrite@1",
+        "hyde@1",
+        "multi_query@1",
         "rerank@1",
         "relevance@1",
         "split@1",

@@ -15,7 +15,8 @@ from raggs.parts.judges.litellm import check_grade, check_order
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
 from raggs.reviewing.agreeing import rubric_of
 
-SHIPPED = [(f"{task}@1", task) for task in ("grade", "grades", "order", "rewrite", "rerank", "relevance", "split")]
+SHIPPED = [(f"{task}@1", task) for task in ("grade", "grades", "order", "rewrite", "hyde", "multi_query", "rerank")]
+SHIPPED += [("relevance@1", "relevance"), ("split@1", "split")]
 LONGER = [("grade@2", "grade"), ("order@2", "order")]
 SHIPPED += LONGER
 GRADE = "A note.\n\n# system\n\nBe fair.\n\n# user\n\n{{query}} against {{ passage }}\n"

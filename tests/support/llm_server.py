@@ -337,6 +337,9 @@ class LLMServer:
         if _form(body) == "correct":
             reference, answer = passages
             return {"reason": "by the reference", "correct": int(reference in answer)}
+        if _form(body) in ("hyde", "multi_query"):
+            count = int(text.rpartition(":")[2].strip(" ."))
+            return {"texts": [f"{_form(body)} {number} of {query}" for number in range(1, count + 1)]}
         if _form(body) == "split":
             return {"split_after": self.splits([query, *passages])}
         labels = LABELLED.findall(FENCED.sub("", text))
@@ -415,6 +418,9 @@ def _spoil(answer: dict[str, Any], fault: str) -> str | None:
         "label too many": {**answer, "Z": {"reason": "", "grade": 3}},
         "one grade 7": {**answer, "A": {"reason": "", "grade": 7}},
         "empty query": {"query": " "},
+        "few texts": {"texts": list(answer.get("texts", ()))[1:]},
+        "empty text": {"texts": [" " for _ in answer.get("texts", ())]},
+        "texts in a word": {"texts": "wing"},
         "relevance 101": {"relevance": 101},
         "relevance text": {"relevance": "50"},
         "relevance nan": {"relevance": math.nan},

@@ -261,7 +261,7 @@ def test_a_thousand_questions_cost_what_the_server_was_paid(server: LLMServer, t
         told = name.rpartition("-")[2]
         paid = sum(line["usd"] for line in lines if line["stage"] == "rerank" and line["model"].endswith(told))
         assert row["cost"]["rerank"] == pytest.approx(1000 * paid / 4)
-        rewriting = sum(line["usd"] for line in lines if line["stage"] == "rewrite" and "rewriter" in name)
+        rewriting = sum(line["usd"] for line in lines if line["stage"].startswith("rewrite by") and "rewriter" in name)
         questions = [body for body in server.requests if "input" in body and len(body["input"]) == 1]
         embedding = sum(map(usd_of, questions))
         assert row["cost"]["embed"] == pytest.approx(1000 * (rewriting + embedding) / 4, rel=0.2), "tokens by our count"

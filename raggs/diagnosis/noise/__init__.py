@@ -325,7 +325,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
             every = conditions(self.config)
             if paid:
                 found = (record for each in every for record in questions.prepared(asking.questions, each))
-                bench.count_vectors([record.rewrite for record in found])
+                bench.count_vectors([text for each in found for text in each.searched])
             texts = [query.text for query, _ in asking.questions]
             bench.count_reranking(texts, self.config.depth, len(texts) * len(every))
         config, searches = self.config, len(asking.questions) * len(conditions(self.config))

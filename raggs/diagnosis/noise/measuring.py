@@ -37,7 +37,7 @@ from raggs.parts import noises, rewriters
 from raggs.parts.embedders import Embedder
 from raggs.parts.noises import LANGUAGES, NOISE_LEVELS, Noise, NoiseConfig, NoiseRequest, noisy
 from raggs.parts.rewriters import Rewriter
-from raggs.stages.embed import prepare
+from raggs.stages.embed import prepare, query_vectors
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.name_margins import RecoveredShare, noise_change, percent, recovered_share
 from raggs.sweeps.outputs import all_or_none
@@ -460,7 +460,7 @@ class Cosines:
         ]
         records = self._questions.prepared(queries, condition)
         texts = self._embedder.embed([each.text for each in self._ideals])
-        return texts, self._embedder.embed_queries([record.rewrite for record in records])
+        return texts, query_vectors(records, self._embedder)
 
 
 def of_share(found: RecoveredShare | None) -> MeanPart:

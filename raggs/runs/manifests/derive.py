@@ -54,7 +54,8 @@ from raggs.base.text import shorten
 from raggs.base.types import as_object
 from raggs.parts import rewriters
 from raggs.parts.judges import Judgment, may_abstain
-from raggs.parts.rewriters import Rewriter
+from raggs.parts.rewriters import Expansion, Rewriter
+from raggs.parts.rewriters.expansion import ExpandingConfig
 from raggs.runs.manifests.models import AuditFinding, StageLock, misfits_as_data_errors, parameters
 from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.outdated import outdated
@@ -200,7 +201,7 @@ def _embedded(work: StageWork, params: Params, _problem: Problem, rewriter_cause
             while following is not None and following.qid < query.qid:
                 following = next(recorded, None)
             found = following if following is not None and following.qid == query.qid else None
-            made = loop.run(prepare(query, rewriter or _RecordedRewrite(found), config.language))
+            made = loop.run(prepare(query, rewriter or _RecordedRewrite(found, config.rewrite), config.language))
             vector = {} if found is None else {"embedding": found.embedding, "embedder": found.embedder}
             yield made.model_copy(update=vector)
 
@@ -216,11 +217,19 @@ def _by_rule(config: EmbedConfig, version: object) -> Rewriter | None:
 
 
 class _RecordedRewrite(Rewriter):
-    """Rewriter that returns the rewrite in embed.jsonl."""
+    """Rewriter that returns the rewrite and the added texts in embed.jsonl. `config`: settings of the rewriter."""
 
-    def __init__(self, record: EmbedRecord | None) -> None:
-        super().__init__(AdapterConfig(type="recorded"))
+    def __init__(self, record: EmbedRecord | None, config: AdapterConfig) -> None:
+        super().__init__(config)
         self._record = record
+
+    @property
+    def repeats(self) -> int:
+        return self.config.repeat_query if isinstance(self.config, ExpandingConfig) else 1
+
+    async def expand(self, query: Query, text: str, language: str) -> Expansion:
+        found = self._record
+        return Expansion() if found is None else Expansion(found.variants, found.hypothetical)
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         return text if self._record is None else self._record.rewrite
