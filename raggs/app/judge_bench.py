@@ -1,8 +1,8 @@
 """Comparison of judges on a labelled collection: sample, grades, second samples, orders, and their cost.
 
-All judges grade the same pairs of a query and a passage, a sample that is stratified by label. The sample depends only
-on the labels and the seed. Some queries are graded a second time, for test-retest agreement. For some queries, a small
-list of passages is ordered in two presentation orders, for position bias.
+All judges grade the same pairs of a query and a passage, a sample that is stratified by label. The sample depends on
+the labels, its size and the seed, but not on the judges. Some queries are graded a second time, for test-retest
+agreement. For some queries, a small list of passages is ordered in two presentation orders, for position bias.
 
 Paid answers are cached in the output folder, so an interrupted comparison continues with the same command and pays for
 nothing twice. A dry run makes the same calls to models that only count them.
@@ -92,7 +92,7 @@ class BenchJudgeConfig(JudgeConfig):
     @model_validator(mode="before")
     @classmethod
     def _judge_alone(cls, values: object) -> object:
-        """Return the settings of a judge without a section as a section."""
+        """Return the values with the settings of the judge in `judge`, if they are not there yet."""
         return {"judge": values} if isinstance(values, Mapping) and "judge" not in values else values
 
     @property
@@ -121,9 +121,10 @@ class JudgeBenchRequest:
         mapping: grade (1 to 5) of each label; None: the scale is stretched to 1 to 5.
         columns: names of columns in a table of labels.
         pairs: number of labelled pairs to grade.
-        repeats: approximate number of pairs that are graded twice.
-        orders: number of queries whose passages are ordered, in two presentation orders each.
-        seed: random seed of the sample and the bootstrap.
+        repeats: minimum number of pairs that are graded twice, if the sample has as many. All pairs of a query are
+            graded twice, or none. For judges with `samples` above 1, the first two samples of each pair are compared.
+        orders: maximum number of queries whose passages are ordered, in two presentation orders each.
+        seed: random seed of the sample. The bootstrap has a fixed seed, so that merged leaderboards agree.
         max_usd: budget in USD for all comparisons written to one folder.
         add: leaderboard files whose entries are added.
         allow_mixed: whether to continue if a provider answers with another snapshot of a model than before.
@@ -161,7 +162,7 @@ class JudgeBenchRequest:
         Raises:
             UsageError: a judge is unknown, two judges have the same name, or there is neither a judge nor a file to
                 add.
-            ConfigError: a judge asks for batches.
+            ConfigError: `mode` of a judge is "batch".
         """
         found: dict[str, BenchJudgeConfig] = {}
         typed = [
@@ -348,6 +349,7 @@ class BenchTasks:
         repeated: ids of the queries that are graded twice.
         lists: the passages to order, by query.
         plan: presentation orders of the lists.
+        queries: all queries of the collection, by id.
     """
 
     sample: BenchSample
@@ -367,7 +369,7 @@ class BenchTasks:
 
 
 def plan_tasks(request: JudgeBenchRequest, labelled: LabelledPairs) -> BenchTasks:
-    """Draw the sample, the queries to repeat and the lists to order. Equal labels and seeds give equal tasks."""
+    """Draw the sample, the queries to repeat and the lists to order. Equal labels and requests give equal tasks."""
     pairs, grades = list(labelled.grades), np.array(list(labelled.grades.values()), dtype=np.int64)
     lot = sampling_numbers(request.seed, ("\x1f".join(pair) for pair in pairs))
     items = draw(grades, lot, request.pairs).items.tolist()
@@ -560,7 +562,9 @@ def causes_of_judge(workspace: Workspace, spec: BenchJudgeConfig, judge: Judge) 
 
 
 def _latency(ledger: Path, stage: str) -> dict[str, float | None]:
-    """Return the quantiles of the latency of a judge's grading calls in the ledger, in seconds; None without calls."""
+    """Return median and 95th percentile of the latency of a judge's grading calls in the ledger, in seconds. They are
+    None without calls.
+    """
     found = [
         line.latency_s
         for line in lines_in(ledger)
@@ -593,7 +597,7 @@ def _opened_bench(
 ) -> Iterator[tuple[Workspace, BenchTasks, list[JudgeBenchEntry], Files]]:
     """Yield the workspace, the tasks, the earlier entries of the folder, and the entries of added files.
 
-    All input is checked before. Earlier entries of the judges that are graded now are omitted.
+    All input is checked first. Earlier entries of the judges that are graded now are omitted.
     """
     specs = request.specs
     if out.exists() and not out.is_dir():

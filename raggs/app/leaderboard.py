@@ -348,11 +348,11 @@ def _compare_two(sample: BenchSample, first: JudgeBenchEntry, second: JudgeBench
 
 
 def read_leaderboard(path: Path) -> Leaderboard:
-    """Return the leaderboard in a file, after checking that its figures are those of its answers.
+    """Return the leaderboard in a file. The means of `CHECKED_FIGURES` are checked against the answers, if stated.
 
     Raises:
         NotFoundError: the file is missing.
-        DataError: it is not a leaderboard, or a figure contradicts the answers.
+        DataError: it is not a leaderboard, or a checked figure contradicts the answers.
     """
     try:
         found = Leaderboard.model_validate_json(read_whole(path))
@@ -441,7 +441,7 @@ def keep_other_sample(folder: Path, sample: BenchSample) -> Path | None:
 
 
 def merge_entries(files: Sequence[tuple[Path, Sequence[JudgeBenchEntry]]]) -> list[JudgeBenchEntry]:
-    """Return the entries of several files, given by file. Equal entries count once.
+    """Return the entries of several files. Of entries with the same judge and the same answers, the first is returned.
 
     Raises:
         DataError: two entries have the same judge but other answers, or the same name but another judge.

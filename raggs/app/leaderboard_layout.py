@@ -30,7 +30,7 @@ TERMS = (
 
 
 def headline(found: Leaderboard) -> tuple[str, ...]:
-    """Return which judge agrees best with the labels, and which judges it is significantly better than."""
+    """Return which judge agrees best with the labels, and to which judges the difference is not significant."""
     if not found.entries:
         return ("No judge was compared.",)
     best, *others = found.entries
@@ -112,7 +112,7 @@ def summarise_leaderboard(found: Leaderboard, command: str) -> Summary:
 
 
 def short_names(names: Sequence[str], most: int) -> list[str]:
-    """Return names of at most `most` characters: their beginnings, or their ends if the beginnings are equal."""
+    """Return names of at most `most` characters: their beginnings, or their ends if two beginnings are equal."""
     found = [shorten(name, most) for name in names]
     if len(set(found)) == len(found):
         return found
@@ -120,7 +120,7 @@ def short_names(names: Sequence[str], most: int) -> list[str]:
 
 
 def lay_out_leaderboard(found: Leaderboard) -> ReportDocument:
-    """Return the leaderboard as a document; nothing is computed here."""
+    """Return the leaderboard as a document."""
     sections = [_stability(found), _by_grade(found), *([_pairs(found)] if found.pairs else []), *_calibrations(found)]
     sections += [
         Section(

@@ -63,9 +63,14 @@ MappingOption = Annotated[
     str | None,
     typer.Option("--mapping", metavar="LIST", help="Grade (1 to 5) of each label, e.g. 0=1,1=3,2=5."),
 ]
-Pairs = Annotated[int, typer.Option("--pairs", metavar="N", min=1, help="Labelled pairs to grade, drawn by label.")]
+Pairs = Annotated[
+    int, typer.Option("--pairs", metavar="N", min=1, help="Labelled pairs to grade, stratified by label.")
+]
 Repeats = Annotated[
-    int, typer.Option("--repeats", metavar="N", min=0, help="Pairs to grade twice, for test-retest agreement.")
+    int,
+    typer.Option(
+        "--repeats", metavar="N", min=0, help="Pairs to grade twice, by whole queries, for test-retest agreement."
+    ),
 ]
 Orders = Annotated[
     int,

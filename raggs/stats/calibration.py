@@ -78,8 +78,8 @@ def check_distribution(distribution: Sequence[float], what: str = "a distributio
     """Check that there are five probabilities.
 
     Raises:
-        ValueError: a probability is not a number from 0, or the sum is not 1 within 0.001. The message starts with
-            `what`.
+        ValueError: there are not five values, one is negative or not finite, or the sum is not 1 within 0.001. The
+            message starts with `what`.
     """
     valid = len(distribution) == GRADES and all(0 <= each < math.inf for each in distribution)
     if not valid or abs(math.fsum(distribution) - 1.0) > MAX_SUM_ERROR:

@@ -126,8 +126,11 @@ def canonical(shares: Sequence[float]) -> Distribution:
 
 
 def median_grade(distribution: Sequence[float]) -> int:
-    """Return the lower median of a canonical distribution: the lowest grade that half of the probability does not
-    exceed.
+    """Return the lower median of a canonical distribution: the lowest grade such that it and all lower grades have at
+    least half of the probability.
+
+    Raises:
+        ValueError: the probabilities add up to less than a half.
     """
     below = 0
     for grade, share in enumerate(distribution, start=1):

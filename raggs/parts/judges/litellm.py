@@ -466,7 +466,7 @@ def check_digit(answer: JsonObject) -> Distribution:
     """Return the probabilities of the grades from the log-probabilities of an answer.
 
     Raises:
-        ValueError: the answer is not one of the digits 1 to 5, or a log-probability cannot be used.
+        ValueError: no token has at least half of its probability on grades, or a log-probability cannot be used.
     """
     try:
         return distribution_of_tokens(answer.get("logprobs"))

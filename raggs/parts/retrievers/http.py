@@ -5,10 +5,11 @@ the passage id, the score or the text. Requests run concurrently and are retried
 timeout, 408, 425, 429 and 5xx), with growing pauses or the pause that the server states. Redirects are not followed,
 because they would send the key to another address.
 
-Results are cached under the hash of the request, so that an interrupted run sends no request twice. `latency_ms` always
-sends a request. It measures from the first byte sent to the last byte received.
+Results are cached under the hash of the request, so that an interrupted run does not repeat answered requests.
+`latency_ms` always sends a request. It measures the successful attempt until the last byte is received, including a new
+connection if none is open.
 
-A key is read from the environment variable `api_key_env` when the first request is sent. It is not stored anywhere.
+The key is read from the environment variable `api_key_env` for each request. It is never written to a file.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ class HttpRetriever(Retriever):
         return isinstance(config, cls.Config) and config.text is not None
 
     def check(self) -> None:
-        """Check that the key is set.
+        """Check that the key is set, if `api_key_env` names one.
 
         Raises:
-            AuthenticationError: the environment variable `api_key_env` is not set.
+            AuthenticationError: the environment variable is not set, or its value is not allowed in a header.
         """
         self._key_header()
 
