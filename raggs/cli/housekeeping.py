@@ -63,7 +63,8 @@ def init(
 def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = False) -> None:
     """Check API keys, optional packages, prices and disk space.
 
-    With a configuration, also checks its inputs and its server. Makes no paid call.
+    With a configuration, also checks its inputs and servers. Calls a model only if the judge must state probabilities
+    (`answers`): one call per model.
 
     \b
     Example:

@@ -59,7 +59,7 @@ class ChatRequest(Generic[T]):
             ("the grade must be a whole number from 1 to 5").
         qid: query that the calls are booked on; empty for several queries or none.
         sample: number that distinguishes repetitions of the same request.
-        max_output_tokens: expected length of an answer, for the budget; not sent to the model.
+        max_output_tokens: expected length of an answer, for the budget; sent to the model only with `logprobs`.
         patient: whether the answer may take hours, so that it can come from a batch.
         parameters: additional completion parameters, which override those of the settings.
         logprobs: number of alternatives whose log-probability is returned for each token of the answer. If above 0, the

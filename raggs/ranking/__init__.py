@@ -84,8 +84,8 @@ def make_ranker(
 
     Args:
         engine: a name in `REGISTRY`.
-        ids: ids of the passages of the pool, all different. Their order matters only for passages that have hardly any
-            gain.
+        ids: ids of the passages of the pool, all different. Their order matters only for passages that are probably
+            irrelevant.
         grades: one grade per id, from 1 (worst) to 5; NaN or None if the judge gave no grade.
         top: number of leading positions that matter.
         batch_size: passages per call; a smaller pool is shown as a whole. If None, the engine chooses the size with the

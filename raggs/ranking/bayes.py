@@ -5,7 +5,7 @@ After every answer, a Plackett-Luce posterior is fitted to all orders so far, wi
 shows which pairs are uncertain, which pairs are settled, and when to stop. Each batch is chosen to reduce the
 uncertainty about the order of the top as much as possible. The judge's sharpness, position bias and repeat correlation
 are estimated from the same answers. The order is a topological order of the locks. Passages that no lock orders are
-sorted by score, and those with hardly any gain come last, sorted by grade.
+sorted by score, and those that are probably irrelevant come last, sorted by grade.
 
 Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter. Each
 pair has a weight w_ij such that w_ij v_ij, with v_ij the variance of the pair's difference, is the expected loss of

@@ -1,9 +1,9 @@
 """Shared parts of the engines: input checks, rounds, order of processing, and uncertainty of a ranking.
 
 Passages are numbered by the sorted order of their ids. The order in which a pool is listed matters only for passages
-that have hardly any gain. If passages are renamed without changing their sorted order, only the names in the result
-change. Every other renaming also changes the random numbers of the passages and the order of exact ties. Randomness
-depends only on (seed, round, slot).
+that are probably irrelevant (see `order_keys`). If passages are renamed without changing their sorted order, only the
+names in the result change. Every other renaming also changes the random numbers of the passages and the order of exact
+ties. Randomness depends only on (seed, round, slot).
 
 No presentation is shown twice: a cached or deterministic judge would repeat its answer, which would not be independent
 evidence. If many random orders of a batch give no new presentation, another batch is drawn at random. A ranking ends if
@@ -289,7 +289,7 @@ def as_distribution(chances: Sequence[float], what: str) -> Floats:
     """Return the probabilities, divided by their sum.
 
     Raises:
-        ValueError: a probability is not a number from 0, or the sum is not 1 within 0.001. The message starts with
+        ValueError: a probability is negative or not finite, or the sum is not 1 within 0.001. The message starts with
             `what`.
     """
     found = np.array(chances, dtype=np.float64)
@@ -474,10 +474,10 @@ class PassageKeys:
 
 
 def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
-    """Return the keys by which passages are sorted in descending order. The key is the utility. For passages with
-    hardly any gain, it is the prior key, below all utilities.
+    """Return the keys by which passages are sorted in descending order. The key is the utility. For passages that are
+    probably irrelevant, it is the prior key, below all utilities.
 
-    A passage has hardly any gain if the probability that its utility is above `USELESS` is below 0.3. If no answer
+    A passage is probably irrelevant if the probability that its utility is above `USELESS` is below 0.3. If no answer
     contains the passage, the limit is 0.5.
 
     Args:

@@ -222,7 +222,8 @@ def least_queries(alpha: float) -> int:
 
 
 def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) -> int | None:
-    """Return the fewest queries with which a paired t-test detects a true `effect` with probability `power`.
+    """Return the fewest queries with which a paired t-test detects a true `effect` with probability `power`. From a
+    million queries on, the normal distribution replaces Student's t.
 
     Args:
         effect: Cohen's d_z, positive or negative.

@@ -97,7 +97,9 @@ def kendall_tau_b(first: Order, second: Order) -> float:
 
 
 def spearman(first: Order, second: Order) -> float:
-    """Return Spearman's rho over the shared ids, in -1..1; ties have their mean rank, and NaN is as in `kendall_tau_b`.
+    """Return Spearman's rho over the shared ids, in -1..1. Ties have their mean rank.
+
+    NaN in the same cases as `kendall_tau_b`.
 
     Raises:
         ValueError: an id occurs twice, or a score is NaN.

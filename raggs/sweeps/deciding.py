@@ -417,7 +417,7 @@ def _with_equals_as_one(winners: Winners, names: Mapping[str, str]) -> Winners:
 
 
 def _is_separated(chosen: Choice, winners: Winners | None) -> bool:
-    """Return whether, in nearly all resamples of the queries, the winner or a system tied with it is chosen."""
+    """Return whether, in nearly all resamples of the queries, the winner or a system equivalent to it is chosen."""
     if winners is None or chosen.winner is None:
         return False
     alike = {chosen.winner.name, *chosen.tied}

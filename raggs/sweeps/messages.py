@@ -20,12 +20,12 @@ RULES = {
     "quality": "has a lower {measure}",
     "slower": "is slower",
     "dearer": "costs more",
-    "larger k": "is tied and needs more candidates",
-    "more tokens": "is tied and sends more tokens",
+    "larger k": "is equivalent and needs more candidates",
+    "more tokens": "is equivalent and sends more tokens",
     "less efficient": "is less efficient",
     "name": "is equal in everything measured",
     "dominated": "is not better in any respect, and worse in at least one",
-    "tied, costlier": "is statistically tied with a system that is cheaper or faster",
+    "tied, costlier": "is equivalent to a system that is cheaper or faster",
 }
 
 TIE_BREAKS = {
@@ -169,7 +169,7 @@ def _rule(chosen: Choice, measure: str) -> str:
     if best is None or chosen.winner is None or best.quality[0] <= chosen.winner.quality[0]:
         return "the best of"
     why = next((TIE_BREAKS[each.reason] for each in chosen.excluded if each.name == best.name), "")
-    return f"statistically tied with {best.name} ({measure} {best.quality[0]:.3f}), {why}, of"
+    return f"equivalent to {best.name} ({measure} {best.quality[0]:.3f}), {why}, of"
 
 
 def _or(equals: Sequence[str]) -> str:

@@ -429,7 +429,7 @@ class ChoicePart(ReportPart):
     best: str | None = Field(
         None, description="system with the best mean of the first measure under the limits; null with a quality target"
     )
-    tied: tuple[str, ...] = Field((), description="systems statistically tied with the best, including itself")
+    tied: tuple[str, ...] = Field((), description="systems equivalent to the best, including itself")
     sentence: str
     changes: tuple[str, ...] = Field((), description="changes that would lead to another choice")
     unknown: tuple[str, ...] = Field((), description="questions that the data cannot answer")

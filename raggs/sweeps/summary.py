@@ -85,7 +85,7 @@ def _reason(report: SweepReport) -> Iterator[str]:
     elif chosen.best in (None, name):
         reason = f"it has the highest {measure} of {within}"
     else:
-        reason = f"its {measure} is statistically tied with the highest ({chosen.best}) of {within}"
+        reason = f"its {measure} is equivalent to the highest ({chosen.best}) of {within}"
     baseline = " It is also the baseline of the sweep." if name == report.baseline else ""
     yield f"Why {system_names(report)[name]}: {reason}.{baseline}"
 
@@ -101,13 +101,15 @@ def _figures(report: SweepReport, row: SystemRow) -> tuple[Number, Number, Numbe
 
 
 def chosen_share(report: SweepReport) -> float | None:
-    """Return the share of resamples in which the choice, or a system tied with it, is chosen; None if not computed."""
+    """Return the share of resamples in which the choice, or a system equivalent to it, is chosen; None if not
+    computed.
+    """
     alike = {report.choice.winner, *report.choice.tied}
     return sum(part.share for part in report.wins if part.system in alike) if report.wins else None
 
 
 def is_separated(report: SweepReport) -> bool:
-    """Return whether the data separate the choice from the systems that are not tied with it."""
+    """Return whether the choice, or a system equivalent to it, is chosen in nearly all resamples."""
     share = chosen_share(report)
     return share is not None and share >= report.confidence
 
@@ -139,8 +141,10 @@ def _headline(
     share = chosen_share(report)
     others = [*dict.fromkeys(names.get(each, each) for each in (name, *report.choice.tied))][1:]
     often = "" if share is None else f" is chosen in {share:.0%} of {BOOTSTRAP_DRAWS:,} resamples of the queries"
-    yield f"No single best configuration: {short(name)}{figures}{' or a tied one' if others else ''}{often}."
-    if rivals := [*map(short, others), *_rivals(report, names, chars)]:
+    yield f"No single best configuration: {short(name)}{figures}{' or an equivalent one' if others else ''}{often}."
+    if others:
+        yield f"Equivalent to it: {_listed([*map(short, others)])}."
+    if rivals := [*_rivals(report, names, chars)]:
         yield f"Statistically tied: {_listed(rivals)}."
 
 
@@ -160,8 +164,8 @@ def _rivals(report: SweepReport, names: Mapping[str, str], chars: int | None) ->
 
 
 def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) -> Iterator[str]:
-    """Yield a sentence on systems that are statistically tied with the recommended one, and whether they are cheaper
-    or faster.
+    """Yield a sentence on systems that are equivalent to the recommended one, and whether they are cheaper or
+    faster.
     """
     names = system_names(report)
     tied = [row for row in report.systems if row.name in report.choice.tied and names[row.name] != names[winner.name]]
@@ -175,7 +179,7 @@ def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) ->
         if found
     ]
     if parts:
-        yield f"Statistically tied with it: {'; '.join(parts)}."
+        yield f"Equivalent to it: {'; '.join(parts)}."
 
 
 def _is_less(one: float | None, other: float | None) -> bool:
@@ -281,7 +285,7 @@ def _limits(report: SweepReport) -> Iterator[str]:
     if report.choice.winner is not None and is_separated(report) and share is not None:
         claim = f"; a claim needs {MIN_CLAIM_QUERIES} queries" if report.questions < MIN_CLAIM_QUERIES else ""
         drawn = f"{BOOTSTRAP_DRAWS:,} resamples of {plural(report.questions, 'query')}"
-        yield f"The recommended or a tied system is chosen in {share:.0%} of {drawn}{claim}."
+        yield f"The recommended or an equivalent system is chosen in {share:.0%} of {drawn}{claim}."
     k = str(report.cutoffs[0])
     most = max((row.holes.get(k) or 0.0 for row in report.systems), default=0.0)
     if most:

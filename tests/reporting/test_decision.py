@@ -130,12 +130,12 @@ def test_that_no_system_holds_the_limits_is_no_answer_if_unjudged_passages_could
         (
             {"s": 0.5, "t": 0.46, "u": 0.04},
             False,
-            "use s (the baseline of the sweep): it or a tied one is chosen in 96%",
+            "use s (the baseline of the sweep): it or an equivalent one is chosen in 96%",
         ),
         (
             {"s": 0.5, "t": 0.46, "u": 0.04},
             True,
-            "use s (the baseline of the sweep) for now: it or a tied one is chosen",
+            "use s (the baseline of the sweep) for now: it or an equivalent one is chosen",
         ),
         (
             {"t": 0.5, "u": 0.5},

@@ -108,7 +108,7 @@ def test_among_systems_that_are_equivalent_to_the_best_cost_wait_and_size_decide
     assert by_means(worlds) == best != wanted
     assert (found.winner, found.best) == (wanted, best)
     assert wanted in found.tied and best in found.tied
-    assert f"statistically tied with {best}" in found.sentence
+    assert f"equivalent to {best}" in found.sentence
     assert found.excluded[best]
     assert decided(worlds, margin=0).choice.winner == best
 

@@ -174,7 +174,7 @@ def test_the_front_of_the_recommendation_has_six_rows_at_most_the_chosen_one_fir
     assert lead.table is not None
     assert lead.table.rows[0][0].text.startswith("s8 (") and len(lead.table.rows) == 6
     assert lead.table.head[0] == "choice and front (6 of 9)"
-    assert "its ra_nwg@5 is statistically tied with the highest (s0)" in lead.sentences[-1]
+    assert "its ra_nwg@5 is equivalent to the highest (s0)" in lead.sentences[-1]
     assert lead.sentences[-1].endswith("It is also the baseline of the sweep.")
 
 

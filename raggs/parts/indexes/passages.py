@@ -413,8 +413,8 @@ def _faults(path: Path) -> Iterator[None]:
 class TextIds:
     """The ids of passages by their text, for systems that return texts instead of ids of the corpus.
 
-    A text matches the text of a passage, or its title and text, if both are equal apart from white space. If several
-    passages have the same text, the first one in the corpus is found.
+    A text matches a passage if it equals the passage's text, or its title and text (raw or cleaned), apart from white
+    space. If several passages have the same text, the first one in the corpus is found.
 
     Args:
         passages: the corpus, read once. Memory: about 150 bytes per passage.

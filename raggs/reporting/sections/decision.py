@@ -374,7 +374,7 @@ def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
     sure = separated and sweep.questions >= MIN_CLAIM_QUERIES and not sweep.choice.inconclusive
     itself = " (the baseline of the sweep)" if chosen == sweep.baseline else ""
     names = system_names(sweep)
-    who = "it or a tied one" if {names.get(each, each) for each in sweep.choice.tied} - {names[chosen]} else "it"
+    who = "it or an equivalent one" if {names.get(each, each) for each in sweep.choice.tied} - {names[chosen]} else "it"
     often = "" if share is None else f": {who} is chosen in {share:.0%} of resamples of the queries"
     if separated:
         headline = f"use {names[chosen]}{itself}{'' if sure else ' for now'}{often}."
