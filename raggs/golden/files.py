@@ -93,7 +93,7 @@ def queries_of(given: object) -> dict[str, Query]:
             files of queries. None if there are no queries.
 
     Raises:
-        UsageError: `given` has no rows.
+        UsageError: `given` is not a mapping, a table or an iterable.
         DataError: a row is not a query, or an id occurs twice.
     """
     found: dict[str, Query] = {}

@@ -512,7 +512,7 @@ def rows_of(given: object, what: str) -> Iterator[object]:
         what: content of the table, for the error.
 
     Raises:
-        UsageError: `given` has no rows.
+        UsageError: `given` is neither a table nor an iterable, or is a text.
     """
     for way, arguments in (("to_dicts", ()), ("to_pylist", ()), ("to_dict", ("records",))):
         method = getattr(given, way, None)
@@ -566,7 +566,7 @@ def qrels_of(given: object, scale: GradeScale | None = None) -> Qrels:
         scale: scale of the grades; None: derived from the grades, as for files.
 
     Raises:
-        UsageError: there are no rows.
+        UsageError: `given` is not a mapping, a table or an iterable.
         DataError: a row lacks a column or has an invalid value, or there are no labels.
     """
     found = _columns(given, "judgments", LABEL_ROLES, as_real)

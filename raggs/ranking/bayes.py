@@ -88,7 +88,7 @@ class Planner:
             used for pilot lists, which measure the judge's errors.
 
     Attributes:
-        told: one mapping for each choice among several sizes: size to the expected benefit per cost of a round.
+        told: for each choice among several list lengths, the expected benefit per cost of a round by list length.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ class PoolEstimates:
     """Jackknife pseudo-values of the estimates, one per pool; each of shape (pools,).
 
     Their mean is the estimate over all pools, corrected for bias. Resampling them gives intervals (Efron and
-    Tibshirani, 1993, chapter 11). The value of a single pool is the estimate itself.
+    Tibshirani, 1993, chapter 11). If there is only one pool, its value is the estimate itself.
 
     Attributes:
         sharpness, favour: b and f, the sharpness and the position bias in log-odds.

@@ -232,7 +232,7 @@ class SweepContext:
         """Passages of the corpus, after checking that they are those of the golden set.
 
         Raises:
-            DataError: it was made from other passages.
+            DataError: the golden set was made from other passages.
         """
         found = self.corpus.passages(whole=True)
         refuse_foreign(found, self.judgments, self.golden.source, self.corpus.place)
