@@ -182,8 +182,8 @@ class CallableConfig(AdapterConfig):
 
 @contextmanager
 def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
-    """Convert the exceptions of a user's code into an error. A `RaggsError` and a KeyboardInterrupt are passed on. So are
-    a cancellation and the closing of a coroutine from outside.
+    """Convert the exceptions of a user's code into an error. A `RaggsError` and a KeyboardInterrupt are passed on. So
+    are a cancellation and the closing of a coroutine from outside.
 
     Args:
         name: name of the function.
