@@ -623,7 +623,8 @@ class BayesRanker(RoundRanker):
         keys = self._known_keys.copy()
         keys[named[np.argsort(-mean[named], kind="stable")]] = -np.sort(-keys[named])
         self._beforehand = rounds.PassageKeys(keys, self._exposures() > 0)
-        return self._pairs.graph.order(rounds.order_keys(mean, deviation, self._beforehand).tolist())
+        self._order_keys = rounds.order_keys(mean, deviation, self._beforehand).tolist()
+        return self._pairs.graph.order(self._order_keys)
 
     def _refit(self) -> None:
         judged = self._judged()
@@ -686,13 +687,13 @@ class BayesRanker(RoundRanker):
         """Return the ranking; see `Ranker.ranking`. Membership and rank intervals come from draws of the joint
         posterior.
         """
-        order = np.array(self._order)
+        order = np.array(self._pairs.graph.final_order(self._order_keys))
         mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
         above = self._above(order)
         ranks = rounds.drawn_ranks(mean, covariance, POSTERIOR_DRAWS, generator(self._seed, "ranks"))
         low, high = rounds.rank_bounds(ranks)
         return Ranking(
-            order=tuple(self.ids[item] for item in self._order),
+            order=tuple(self.ids[item] for item in order.tolist()),
             scores=tuple(mean.tolist()),
             sigma=tuple(np.sqrt(covariance.diagonal()).tolist()),
             exposures=tuple(self._exposures()[order].tolist()),

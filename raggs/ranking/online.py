@@ -158,12 +158,12 @@ class OnlineRanker(RoundRanker):
 
     def ranking(self) -> Ranking:
         """Return the ranking; see `Ranker.ranking`. Errors of different scores are treated as independent."""
-        order = np.array(self._order)
+        order = np.array(self.graph.final_order(self.scores.tolist()))
         scores, sigma = self.scores[order], self.sigma[order]
         above = rounds.win_probabilities(scores, sigma)
         low, high = rounds.rank_interval(scores, sigma)
         return Ranking(
-            order=tuple(self.ids[item] for item in self._order),
+            order=tuple(self.ids[item] for item in order.tolist()),
             scores=tuple(scores.tolist()),
             sigma=tuple(sigma.tolist()),
             exposures=tuple(self.exposures[order].tolist()),

@@ -65,6 +65,23 @@ def test_the_order_respects_locks_then_scores_then_numbers(pairs, scores):
     assert not left
 
 
+@given(PAIRS, st.lists(st.integers(0, 3), min_size=SIZE, max_size=SIZE))
+def test_the_final_order_is_the_same(pairs, scores):
+    graph, _ = grow(pairs)
+    assert graph.final_order(scores) == graph.order(scores)
+
+
+def test_a_wrong_closure_and_a_cycle_are_errors():
+    graph = LockGraph(3)
+    graph.add(0, 1)
+    graph.reach[0, 2] = True
+    with pytest.raises(RuntimeError, match="closure"):
+        graph.final_order([3.0, 2.0, 1.0])
+    graph.edges[1, 0] = True
+    with pytest.raises(RuntimeError, match="cycle"):
+        graph.final_order([3.0, 2.0, 1.0])
+
+
 def test_a_lock_may_stand_against_the_scores():
     graph = LockGraph(3)
     graph.add(2, 0)
