@@ -126,7 +126,7 @@ class LockGraph:
             closure = nx.transitive_closure_dag(self._as_networkx())
         except (nx.NetworkXUnfeasible, nx.NetworkXNotImplemented) as error:
             raise RuntimeError("the graph of locks has a cycle") from error
-        if not np.array_equal(nx.to_numpy_array(closure, nodelist=range(size), dtype=np.bool_), self.reach):
+        if not np.array_equal(nx.to_numpy_array(closure, nodelist=list(range(size))) > 0, self.reach):
             raise RuntimeError("the stored closure of the locks differs from that of networkx")
         return line
 
@@ -140,7 +140,8 @@ class LockGraph:
 
         graph: DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(range(len(self.edges)))
-        graph.add_edges_from(np.argwhere(self.edges).tolist())
+        winners, losers = np.nonzero(self.edges)
+        graph.add_edges_from(zip(winners.tolist(), losers.tolist(), strict=True))
         return graph
 
 

@@ -52,7 +52,7 @@ def test_a_starter_is_made_without_what_a_run_needs(folder: Path, by_init: list[
 
 
 def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(by_run: list[str]) -> None:
-    packages = "wordllama scipy.special scipy.stats networkx dask diskcache dotenv rich.progress"
+    packages = "wordllama scipy.special scipy.stats dask diskcache dotenv rich.progress"
     unused = "raggs.stats.question_wording raggs.parts.reviews raggs.parts.chunkers.sentence"
     assert among(f"{unused} {packages} {PROVIDERS}", by_run) == []
 
@@ -60,7 +60,7 @@ def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(by_
 def test_what_a_first_run_loads_stays_little(by_init: list[str], by_run: list[str]) -> None:
     """Modules of all packages; a command that needs more is measured before the number grows."""
     assert len(by_init) <= 220
-    assert len(by_run) <= 1015
+    assert len(by_run) <= 1360  # 330 of them belong to networkx, which checks the final order
 
 
 def test_a_report_that_compares_systems_loads_no_statistics_of_scipy(tmp_path: Path) -> None:
