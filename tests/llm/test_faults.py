@@ -34,17 +34,23 @@ def bare(kind, words="", **attributes):
     return error
 
 
-def test_every_exception_of_litellm_is_in_the_table_and_is_caught():
+def nearest_row(kind):
+    """The name of the class, or of its nearest base, that has a row; None if no class has one."""
+    return next((base.__name__ for base in kind.__mro__ if base.__name__ in TABLE), None)
+
+
+def test_every_exception_of_litellm_or_a_base_of_it_is_in_the_table_and_is_caught():
+    """Later versions of litellm add subclasses, which get the rule of their base."""
     classes = litellm_classes()
     assert len(classes) > 25
-    assert not {kind.__name__ for kind in classes.values()} - set(TABLE)
+    assert not [kind.__name__ for kind in classes.values() if nearest_row(kind) is None]
     assert all(issubclass(kind, exceptions()) for kind in classes.values())
 
 
 def test_every_exception_of_litellm_becomes_one_typed_error():
     for kind in litellm_classes().values():
         fault = fault_of(bare(kind, "words", status_code=None), "openai/m")
-        assert fault.rule is TABLE[kind.__name__]
+        assert fault.rule is TABLE[nearest_row(kind)]
         assert type(fault.error) is fault.rule.error
         assert issubclass(fault.rule.error, RaggsError)
         assert "{" not in str(fault.error)
