@@ -1,8 +1,8 @@
 """Table of provider errors and how raggs handles each; parser for the limits in response headers.
 
 Every exception of `litellm.exceptions` and of `raggs.llm.providers`, or a base class of it, is in `TABLE` (a test
-checks this). A few known phrases take precedence over the class of an exception. Some classes are too vague, so the status code decides for them.
-Texts of a provider are shown only after `redact`, because they may contain a key.
+checks this). A few known phrases take precedence over the class of an exception. Some classes are too vague, so the
+status code decides for them. Texts of a provider are shown only after `redact`, because they may contain a key.
 
 If a call fails in all its attempts, only this call has failed. If many calls in a row fail, this is an `Outage`: the
 run stops, and paid answers stay cached. An error that only a working provider can return (a rejected request) counts as
