@@ -384,8 +384,7 @@ def _measure_of(named: MeasureSpec) -> GlossaryEntry:
 
 def _settings(word: str) -> Iterator[GlossaryEntry]:
     """Yield the section of the configuration with that name. If there is none, yield the key with that name, or else
-    all
-    keys of a run that end with the word.
+    all keys of a run that end with the word.
     """
     (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
     keys = [*runs, *of_sweeps]

@@ -243,8 +243,7 @@ class ChunkRequest:
 
     def permit(self, approve: Approve = approve_nothing) -> None:
         """Check that no API key is sent to a new address named in `llm`. Addresses in chunkers and embedders are not
-        checked,
-        because the user typed them.
+        checked, because the user typed them.
 
         Raises:
             PrerequisiteError: a key would be sent to a new address (see `raggs.app.addresses`).

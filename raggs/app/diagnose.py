@@ -164,8 +164,7 @@ class DiagnoseRequest:
     @property
     def workspace(self) -> Path:
         """Folder with the caches: the workspace of the configured run, or else the folder that contains the run given
-        as
-        golden set. Without a run, it is the folder of the reports.
+        as golden set. Without a run, it is the folder of the reports.
         """
         if self.run is not None:
             return self.run.workspace

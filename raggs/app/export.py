@@ -57,7 +57,7 @@ def export_run(
     force: bool = False,
     hear: ProgressListener = ignore_progress,
 ) -> ExportResult:
-    """Write a run's golden set in the format `format_` to `folder`. A failed export leaves no files there.
+    """Write a run's golden set in the format `format_` to `folder`. A failed export leaves no incomplete file there.
 
     Args:
         grades: how labels are written: as gains, as grades or as 0 and 1 (see `GradeFormat`).

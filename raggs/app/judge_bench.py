@@ -429,7 +429,7 @@ def _records(qid: str, passages: Sequence[Passage]) -> Iterator[MergeRecord]:
 
 
 def _lists(request: JudgeBenchRequest, labelled: LabelledPairs) -> Iterator[tuple[str, list[str]]]:
-    """Yield the ids of up to five passages of different grades for each of some randomly drawn queries."""
+    """Yield up to five passage ids, drawn by grade, for each of up to `orders` randomly drawn queries."""
     by_query: dict[str, list[str]] = {}
     for qid, doc_id in labelled.grades:
         by_query.setdefault(qid, []).append(doc_id)

@@ -519,8 +519,7 @@ CONFIDENCE, SEED = 0.95, 1  # the defaults of `raggs judge check`
 
 def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
     """Return the manifest with the judge's agreement with annotators in the lock of the judge stage, or without it if
-    no
-    gate needs it. Nothing is written.
+    no gate needs it. Nothing is written.
 
     Raises:
         DataError: a line of the labels is invalid.

@@ -464,8 +464,7 @@ ARTIFACTS: dict[str, type[Record]] = {
 
 def answerers_named(record: Record) -> tuple[str, ...]:
     """Return the keys of the models whose answers led to a judgment or a journal entry; empty for a near-duplicate and
-    for
-    other records.
+    for other records.
     """
     if isinstance(record, JournalRecord) or (isinstance(record, JudgeRecord) and record.duplicate_of is None):
         return record.answerers

@@ -230,7 +230,7 @@ def _option(name: str, setting: FieldInfo, kind: object) -> object:
     flag = next((each for each in setting.metadata if isinstance(each, Flag)), Flag())
     written = flag.names or (f"--{name.replace('_', '-').removesuffix('s' if several else '')}",)
     described, default = setting.description or "", _default_words(setting.default)
-    about = f"{described[:1].upper()}{described[1:]}.{f' [{default}]' if default else ''}"
+    about = f"{described[:1].upper()}{described[1:]}.{f' [default: {default}]' if default else ''}"
     if bool in kinds:
         return Annotated[bool | None, typer.Option(*written, help=about)]
     given = list[str] if several else str

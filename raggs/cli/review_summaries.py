@@ -92,9 +92,9 @@ def summarise_check(found: JudgeCheck, place: str) -> Summary:
         chosen = f"{whole.cases - found.drawn:,} of {plural(whole.cases, 'label')}"
         notes.append(f"{chosen} are not from a random sample, so the judge's true agreement may differ.")
     if found.left_out.fitted:
-        notes.append(f"{plural(found.left_out.fitted, 'label')} of the calibration's fit are excluded.")
+        notes.append(f"Excluded: {plural(found.left_out.fitted, 'label')} that the calibration was fitted on.")
     if found.left_out.unknown_fit:
-        notes.append(f"Labels of the calibration's fit may be included: {found.left_out.unknown_fit}.")
+        notes.append(f"Labels that the calibration was fitted on may be included: {found.left_out.unknown_fit}.")
     if "no" in answers:
         command = f"raggs judge check {place} --details"
     else:

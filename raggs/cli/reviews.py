@@ -329,7 +329,7 @@ def serve(
         QueueOrder, typer.Option("--by", help="Show the passages of a query together, or all passages in random order.")
     ] = "question",
     reveal: Annotated[
-        bool, typer.Option("--reveal", help="Show the model's reason after the annotator's own grade.")
+        bool, typer.Option("--reveal", help="Show the model's grade and reason after the annotator's own grade.")
     ] = False,
     systems: Systems = None,
     measures: Measures = None,

@@ -10,7 +10,7 @@ Each diagnosis is a package here and one line in the table below. To add a diagn
                                       methods of `raggs.diagnosis.base.Diagnosis`; it returns typed findings
     its mathematics in raggs/stats    pure functions
     its command                       a line in the table of raggs/cli/app.py; flags come from its Config
-    its page in docs/diagnose
+    its page in docs/how-to/diagnose
     its tests in tests/diagnosis      with a `contract_case` (tests/diagnosis/test_contract.py)
 
 Tables and plots are computed only from the findings, so a report read from disk looks the same as a new one.

@@ -66,8 +66,8 @@ def difference_sentence(part: ComparisonPart, digits: int) -> str:
 
 
 def would_tell(part: ComparisonPart) -> str:
-    """Return how many queries would resolve an inconclusive difference. The text is empty if the difference is
-    conclusive, or if no number of queries would resolve it.
+    """Return how many queries would resolve an inconclusive difference. The text is empty for any other verdict, or if
+    no number of queries would resolve it.
     """
     open_ = part.verdict == "inconclusive" and part.queries_needed
     return f"{query_count(part.queries_needed)} queries would resolve it" if part.queries_needed and open_ else ""

@@ -202,8 +202,8 @@ def unpacked_query(query: Query) -> Query:
 
 
 def unpacked_passage(passage: Passage) -> Passage:
-    """Return a passage with its packed data restored, or the passage itself if no readable data is packed. Packed data
-    that is invalid is only removed.
+    """Return a passage with its packed data restored, or the passage itself if no readable data is packed. Invalid
+    packed data is removed and not restored.
     """
     rest, facts = _facts(passage)
     if facts is None:
@@ -504,7 +504,7 @@ def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> 
 
 
 def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
-    """Return the order of each query. A missing grade or field of the confidence gets a neutral value.
+    """Return the order of each query. A missing grade or confidence gets a neutral value.
 
     Raises:
         DataError: a line is invalid, or a query has the same passage or rank twice.

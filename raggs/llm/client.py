@@ -255,8 +255,7 @@ class LLM:
 
     def require_batches(self, model: str) -> None:
         """Check before any call that `model` supports batches, if they are enabled. A server with a configured address
-        is
-        assumed to support them.
+        is assumed to support them.
 
         Raises:
             ConfigError: its provider has no Batch API in OpenAI's form.
@@ -276,8 +275,7 @@ class LLM:
 
     async def arrive(self) -> None:
         """Wait briefly for calls in flight, which are paid for, so that they are booked. Cancel calls that still wait
-        for
-        their turn.
+        for their turn.
         """
         if "_caller" in self.__dict__:
             await self._caller.drain(GRACE_S)

@@ -327,8 +327,7 @@ class Answerers:
 
     def note(self, answerer: Answerer) -> str:
         """Return the key of an answerer. Beyond `MAX_ANSWERERS`, all further answerers of a known snapshot share a key,
-        and
-        so do those of all further snapshots of a model.
+        and so do those of all further snapshots of a model.
         """
         if (key := answerer.key) in self._known:
             return key

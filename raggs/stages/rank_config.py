@@ -99,8 +99,7 @@ class RankConfig(Settings):
     @property
     def alone(self) -> RankConfig:
         """The same settings for a query that is ranked without a shared budget. If there is one, `max_calls` is reduced
-        to at
-        most its usual default.
+        to at most its usual default.
         """
         if self.budget is None:
             return self

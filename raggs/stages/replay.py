@@ -343,8 +343,7 @@ class RankingProcess:
 @dataclass(frozen=True)
 class Replay:
     """Result of replaying a journal: a ranking, and the problem, if any. The ranking is None for an empty pool, a
-    missing
-    answer or an invalid human order.
+    missing answer or an invalid human order.
     """
 
     ranking: Ranking | None

@@ -68,8 +68,7 @@ class RetrieveConfig(Settings):
     @property
     def searched(self) -> tuple[RetrieverConfig, ...]:
         """The retrievers as used for all queries. With `depth`, rerankers search at the base cutoff, and all others at
-        the
-        deep cutoff.
+        the deep cutoff.
         """
         if (depth := self.depth) is None:
             return self.retrievers

@@ -80,7 +80,7 @@ def test_labels_of_a_run_make_a_calibration_that_costs_no_call(tmp_path: Path) -
         assert checked["left_out"]["fitted"] == count
         assert checked["whole"]["cases"] == len([row for row in rows(project) if not row.get("duplicate_of")][1::3])
         said = " ".join(call("judge", "check", project.run).stdout.split())
-        assert f"{count} labels of the calibration's fit are excluded." in said
+        assert f"Excluded: {count} labels that the calibration was fitted on." in said
         file.write_text(file.read_text().replace("fitted_on", "other"))
         said = " ".join(call("judge", "check", project.run, "--details").stdout.split())
         assert "missing or has changed since the run" in said

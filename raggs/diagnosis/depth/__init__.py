@@ -226,7 +226,7 @@ class DepthConfig(DiagnosisConfig):
     deep_cutoff: Annotated[int | None, Flag(value="K")] = Field(
         None,
         ge=1,
-        description="large cutoff, at which quality should rise; null for 30, or for `deep` without a reranker",
+        description="large cutoff, at which quality should rise; default: 30, or `deep` without a reranker",
     )
     max_share: Annotated[float, Flag(value="SHARE")] = Field(
         0.5, gt=0, le=1, description="maximum share of queries that are searched deeper"
@@ -237,7 +237,7 @@ class DepthConfig(DiagnosisConfig):
     slo_ms: Annotated[float | None, Flag(("--slo",), "MS")] = Field(
         None,
         gt=0,
-        description="maximum 95th percentile of a router's latency in milliseconds; null for no limit",
+        description="maximum 95th percentile of a router's latency in milliseconds; default: no limit",
     )
     timed: int = Field(50, ge=0, description="number of queries that are timed, one at a time; 0 measures no latency")
 

@@ -294,12 +294,12 @@ class IndexDiagnosisConfig(DiagnosisConfig):
     )
     measure: str | None = Field(
         None,
-        description="metric of the loss, without @k (needs a golden set); null for the recall of the exact neighbours",
+        description="metric of the loss, without @k (needs a golden set); default: recall of the exact neighbours",
     )
     depth: int | None = Field(
         None,
         ge=1,
-        description="number of neighbours per query when tuning; null for the dense retriever's k, or 50, "
+        description="number of neighbours per query when tuning; default: the dense retriever's k, or 50, "
         "but at least the largest cutoff",
     )
     constraint: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(

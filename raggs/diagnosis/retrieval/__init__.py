@@ -265,7 +265,7 @@ class RetrievalConfig(DiagnosisConfig):
         (), description="systems as run files, [NAME=]PATH; default: the golden set's retrievers"
     )
     values: Annotated[InputPath | None, Flag(value="FILE")] = Field(
-        None, description="eval.json of an earlier raggs eval, instead of run files"
+        None, description="file eval.json of an earlier raggs eval, instead of run files"
     )
     measure: Annotated[str | None, Flag(("--measure", "-m"))] = Field(
         None, description="metric that defines failure; default: ra_nwg@10, or ndcg@10 if grades are not 1 to 5"

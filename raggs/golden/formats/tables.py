@@ -236,8 +236,7 @@ class JsonlExporter(Exporter):
     `golden.jsonl` is sorted by query id and rank. Each line contains the query, the passage, its grade (1 to 5) and
     gain (0 to 4). `confidence` is the probability that the passage is truly better than the next one in the full order.
     `score` is the ranker's score. A set without an order (`rank: null`) lists every graded passage by grade, then fused
-    rank, with
-    `unordered: true`.
+    rank, with `unordered: true`.
 
     `judgments.jsonl` contains every graded passage with source and reason of the grade, and `unjudged.jsonl` the
     passages without a grade. `order.jsonl` contains every rank, `queries.jsonl` the queries with all additional data,

@@ -38,8 +38,7 @@ class Contents:
 
 class IndexDocument(NamedTuple):
     """A passage and its vector; `vector` is None if it would be zero (a text without any known word), or if the index
-    has
-    no vectors.
+    has no vectors.
     """
 
     passage: Passage

@@ -87,8 +87,7 @@ class WordLlamaEmbedder(Embedder):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return, for each text, the sum of its token vectors, scaled to unit length; shape (texts, dims). A text
-        without
-        tokens has a zero vector.
+        without tokens has a zero vector.
         """
         import numpy as np
 

@@ -42,8 +42,7 @@ class NameParts(NamedTuple):
 
 def name_parts(name: str) -> NameParts:
     """Return the parts of a name: ``Ludwig van Beethoven`` yields ("Ludwig", "van Beethoven"). A single word such as
-    ``Plato``
-    yields ("", "Plato").
+    ``Plato`` yields ("", "Plato").
     """
     words = name.split()
     start = len(words) - 1
