@@ -37,6 +37,7 @@ MAX_FILE_BYTES = 1 << 30  # maximum bytes of a file that is read at once
 MIN_UNPACK_LIMIT_BYTES = 1 << 24  # unpacked bytes that are allowed for every archive, even a small one
 RATIO = 200  # maximum unpack ratio of larger archives; text compresses 3 to 30 times, a malicious archive 1,000 times
 FREE_LINES = 1 << 19  # lines that are allowed for every archive; lines are limited because each costs time
+READ_BLOCK_BYTES = 1 << 20
 LINES = 8  # maximum lines per byte of a larger archive; text has one line in 3 to 50 bytes
 HANDLES = (errno.EMFILE, errno.ENFILE)
 PROBED = 8  # file handles that a library may need at once
@@ -164,6 +165,28 @@ def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
         raise unreadable(error, path) from error
 
 
+def read_blocks(path: Path, size: int = READ_BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield the content of a file (or of a ``.gz`` file) in blocks of at most `size` bytes.
+
+    Raises:
+        NotFoundError: the file is missing or unreadable.
+        DataError: the path is not a file, or an archive unpacks to far too much data.
+    """
+    packed = path.suffix == ".gz"
+    try:
+        bound = max(MIN_UNPACK_LIMIT_BYTES, RATIO * regular_file(path).stat().st_size) if packed else None
+        with gzip.open(path, "rb") if packed else path.open("rb") as file:
+            total = 0
+            while block := file.read(size):
+                total += len(block)
+                if bound is not None and total > bound:
+                    said = f"unpacks to more than {RATIO} times its size"
+                    raise DataError(said, where=path, remedy="if the file is correct, unpack it yourself")
+                yield block
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise unreadable(error, path) from error
+
+
 def table_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """Yield the nonblank rows of a CSV text, each with the number of its first line, from 1.
 
@@ -189,7 +212,6 @@ def table_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[in
 
 
 PREFIX = ".tmp-"
-READ_BLOCK_BYTES = 1 << 20
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 

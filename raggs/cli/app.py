@@ -215,7 +215,11 @@ COMMANDS: dict[str, str | CommandGroup] = {
     ),
     "questions": CommandGroup(
         "Generate queries from documents, or import them from logs.",
-        {"make": "questions:make", "import": "questions:import_", "calibrate": "questions:calibrate"},
+        {
+            "make": "questions:make",
+            "import": "user_queries:import_",
+            "calibrate": "questions:calibrate",
+        },
         usual="make",
     ),
     "cache": CommandGroup(

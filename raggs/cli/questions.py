@@ -1,11 +1,10 @@
-"""`raggs questions`: generate questions from documents, import them from logs, and calibrate thresholds."""
+"""`raggs questions`: generate questions from documents, and calibrate thresholds."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from raggs.cli.plain_text import is_quiet, prompt_user, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.question_results import QuestionsResult
-    from raggs.app.question_tools import Kind, QuestionImportResult, ThresholdCalibration, ThresholdPairs
+    from raggs.app.question_tools import Kind, ThresholdCalibration, ThresholdPairs
     from raggs.cli.options import RunFlags
     from raggs.config.load import LoadedConfig
     from raggs.llm import BudgetSpent
@@ -262,110 +261,6 @@ def _say_results(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, w
     say(f"run: {made.run.folder}")
     if made.kept:
         say(f"next: {replace(asked, verb='run', overrides=()).command()}")
-
-
-MAX_SHOWN_QUESTIONS = 5
-
-
-def import_(
-    logs: Annotated[
-        list[Path],
-        typer.Argument(metavar="LOG", help="Log files: .txt (one query per line), .csv, .tsv or .jsonl; also .gz."),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="File for the questions: .jsonl, .csv or .yaml.")
-    ] = Path("questions.jsonl"),
-    column: Annotated[
-        str | None, typer.Option("--column", metavar="NAME", help="Column with the texts; other columns are not read.")
-    ] = None,
-    allow: Annotated[
-        str, typer.Option("--allow", metavar="KINDS", help="Kinds of personal data to keep, e.g. email,phone.")
-    ] = "",
-    mask: Annotated[
-        bool, typer.Option("--mask", help="Replace personal data with placeholders such as [EMAIL].")
-    ] = False,
-    near: Annotated[
-        float,
-        typer.Option(
-            "--similarity",
-            metavar="COSINE",
-            min=0,
-            max=1,
-            help="Cosine above which two queries are merged; 1 merges none.",
-        ),
-    ] = 0.92,
-    language: Annotated[
-        str | None,
-        typer.Option("--language", metavar="CODE", help="Language of all questions [default: detected for each]."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the result; write nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Import questions from user logs, without personal data.
-
-    No data is sent to a server. Entries that are not questions are dropped, and duplicates are counted. Questions with
-    personal data (e-mail addresses, phone numbers, IBANs, cards, IP addresses, social security numbers, names) are
-    written to FILE.flagged.jsonl, unless they are allowed or masked.
-
-    \b
-    Examples:
-      raggs questions import search.log.gz --dry-run
-      raggs questions import chats.csv --column message --mask
-    """
-    from raggs.app.question_tools import ImportRequest, import_logs
-    from raggs.cli.progress import listener
-    from raggs.runs.events import ignore_event
-
-    kinds = [kind.strip() for kind in allow.split(",") if kind.strip()]
-    request = ImportRequest(
-        logs, None if dry_run else out, column, kinds, mask=mask, near=near, language=language, force=force
-    )
-    display = listener(quiet or as_json)
-    with display or nullcontext():
-        found = import_logs(request, display or ignore_event)
-    if as_json:
-        say_json(json.dumps(_as_json(found), indent=2))
-    elif not quiet:
-        say("\n".join(_lines(found)))
-
-
-def _as_json(found: QuestionImportResult) -> dict[str, object]:
-    return {
-        "entries": found.entries,
-        "questions": len(found.questions),
-        "same": found.same,
-        "near": found.near,
-        "dropped": dict(found.dropped),
-        "flagged": {"questions": found.flagged_questions, "entries": found.flagged_entries, **found.flagged},
-        "masked": dict(found.masked),
-        "languages": dict(found.languages),
-        "files": [str(path) for path in found.files],
-    }
-
-
-def _lines(found: QuestionImportResult) -> Iterator[str]:
-    from raggs.base.text import plural, shorten
-
-    yield f"{plural(found.entries, 'entry')}: {plural(len(found.questions), 'question')} ({_counts(found.languages)})"
-    if found.same or found.near:
-        yield f"duplicates: {found.same:,} with the same text, {found.near:,} with similar text"
-    if found.dropped:
-        yield f"not a question: {_counts(found.dropped)}"
-    if found.flagged:
-        aside = plural(found.flagged_questions, "question")
-        yield f"personal data: {aside} set aside ({_counts(found.flagged)}); --mask or --allow KINDS keeps them"
-    if found.masked:
-        yield f"personal data masked: {_counts(found.masked)}"
-    for query in found.questions[:MAX_SHOWN_QUESTIONS]:
-        yield f"  {query.metadata['frequency']:>7}  {shorten(query.text, 100)}"
-    yield "\n".join(map(str, found.files)) if found.files else "no file written"
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 PAIRS_EACH_SIDE = 5  # pairs shown on each side of a threshold

@@ -65,6 +65,7 @@ REGISTRY: Registry[QueryReader] = Registry(
     {
         "csv": "raggs.parts.queries.formats:CsvQueries",
         "jsonl": "raggs.parts.queries.formats:JsonlQueries",
+        "traces": "raggs.parts.queries.traces.log:TraceQueries",
         "yaml": "raggs.parts.queries.formats:YamlQueries",
     },
 )

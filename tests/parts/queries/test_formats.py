@@ -52,7 +52,7 @@ def fault(kind: str, folder: Path, content: str | bytes, **settings: Any) -> Dat
 
 
 def test_every_format_is_tested_here() -> None:
-    assert set(FORMATS) == set(REGISTRY)
+    assert {*FORMATS, "traces"} == set(REGISTRY)  # traces are in test_traces.py
 
 
 @pytest.mark.parametrize("kind", FORMATS)
