@@ -399,8 +399,7 @@ class RankingRecord(Record):
 
 class JournalRecord(Record):
     """rank.journal.jsonl: a batch that the judge ordered or failed on, human orders, or the judge profile. Sorted by
-    qid,
-    round, slot; in order of arrival until the stage has finished.
+    qid, round, slot; in order of arrival until the stage has finished.
     """
 
     ORDER = ("qid", "round", "slot")

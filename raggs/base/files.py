@@ -283,8 +283,7 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     """Write texts by file name into the folder given by ``--out``, created if missing, and return the paths of the
-    files.
-    Each file is written completely.
+    files. Each file is written completely.
 
     Raises:
         ProviderError: the folder is not writable.

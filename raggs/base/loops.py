@@ -1,6 +1,5 @@
 """Event loops, created only if enough file handles are available. A partly created loop prints errors when it is
-deleted.
-This module contains no asynchronous code.
+deleted. This module contains no asynchronous code.
 """
 
 from __future__ import annotations

@@ -197,8 +197,7 @@ class Budget:
 
     def _may_begin(self, model: str, usd: float) -> bool:
         """Return whether enough calls of a model have ended to start another one. Calls to free models may always
-        start,
-        and so may all calls if USD are not limited.
+        start, and so may all calls if USD are not limited.
         """
         slowly = bool(model) and usd > 0 and self._settings.limits_usd
         return not slowly or self._in_flight[model] < max(1, 2 * self._ended[model])

@@ -126,7 +126,7 @@ class CachedAnswer:
 
     @property
     def took(self) -> CallUsage:
-        """The usage when the answer was paid for. The number of calls is not stored."""
+        """The usage when the answer was paid for. The number of calls is not stored and counts as 1."""
         return CallUsage(1, self.prompt_tokens, self.ms, self.usd)
 
 
@@ -135,8 +135,7 @@ class AnswerCache:
 
     def __init__(self, folder: Path) -> None:
         """Open the cache in `folder`, which is created if missing. The mode of the folder is set to 0700 if possible,
-        even
-        if the folder already exists.
+        even if the folder already exists.
 
         Raises:
             ProviderError: the folder is not writable, or the database is damaged.

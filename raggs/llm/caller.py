@@ -285,8 +285,7 @@ class Caller:
 
     def limit(self, call: Call[A], reserved: Reservation, name: str) -> dict[str, int]:
         """Return the parameter that limits an answer to its reservation. It is empty if the user's own limit suffices,
-        if
-        USD are not limited, if answers are free, or if the server accepts no limit.
+        if USD are not limited, if answers are free, or if the server accepts no limit.
         """
         name = call.own_limit_name or name
         ours = self._capped and reserved.tokens and reserved.tokens != call.own_limit

@@ -296,7 +296,7 @@ class Fault(Exception):
 
 
 class Outage:
-    """Counter of failures in a row. After `limit` failures, the run stops; None for no limit."""
+    """Counter of calls in a row that failed temporarily. After `limit` such calls, the run stops; None: no limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit

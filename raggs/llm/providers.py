@@ -132,7 +132,9 @@ KEEP_ALIVE_S = 55.0  # below one minute, after which load balancers drop idle co
 
 
 class Refused(Exception):
-    """A response with an error status and the server's message. `status_code` is None if nothing was sent."""
+    """A refused request, with the server's message. `status_code` is None if nothing was sent, or if the server stated
+    an error without a status.
+    """
 
     def __init__(
         self, words: str, status_code: int | None = None, code: str = "", headers: Headers | None = None

@@ -80,8 +80,7 @@ class CanaryCase:
 
 def planned(share: float, judgments: int) -> int:
     """Return the number of canaries for this number of judgments: the share `share`, but at least one of each kind. It
-    is
-    0 if the share or the number of judgments is 0.
+    is 0 if the share or the number of judgments is 0.
     """
     return max(len(KINDS), math.ceil(share * judgments)) if share and judgments else 0
 
@@ -190,8 +189,8 @@ def cases_of(query: Query, kept: Mapping[str, PoolHead], samples: int) -> Iterat
 
 
 def unrelated_passages(query: Query, kept: Mapping[str, PoolHead]) -> list[Passage]:
-    """Return the best passages of other pools that are not in this pool; those that share the fewest words come
-    first.
+    """Return the best passages of other pools that are not in this pool. Those that share the fewest words with the
+    query come first.
     """
     words = set(WORD_PATTERN.findall(query.text.lower()))
     others = [other.top for other in kept.values() if other.top.doc_id not in kept[query.qid].ids]

@@ -76,9 +76,9 @@ class PoolWalk:
     """State of grading one pool from the top down until `stop_after` low grades occur in a row.
 
     If `k` more low grades are needed to stop, the next `k` passages must be graded in any case, so they are requested
-    together. No judgment is superfluous, and results do not depend on response times. A failure neither extends nor
-    breaks the row of low grades. If several passages are graded per call, a step contains whole groups, so the row of
-    low grades may become longer than `stop_after`.
+    together. Results do not depend on response times. A failure neither extends nor breaks the row of low grades. With
+    one passage per call, no judgment is superfluous. With several, a step contains whole groups, so the row of low
+    grades may become longer than `stop_after`.
 
     Args:
         total: passages in the pool.

@@ -1,6 +1,5 @@
 """Rank all queries from one shared budget, in waves. The first wave contains the first round of each ranking. Each
-later
-wave contains the rounds with the largest expected gain for their cost.
+later wave contains the rounds with the largest expected gain for their cost.
 
 `Waves` is a fold: which queries get their next round depends only on the answers of the earlier waves. A resumed run,
 an audit, and runs with any concurrency therefore choose the same rounds. `in_waves` requests the missing answers of a
