@@ -165,7 +165,7 @@ def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, MarginBoun
     """Return mean(above) / mean(below), both of shape (runs, questions), with its interval over questions.
 
     NaN if the mean of `below` is 0 or negative, because a ratio to such a margin is meaningless. The bounds are NaN if
-    this is so in any resample.
+    this is so in any resample, or if there is only one question.
     """
     upper, lower = above.mean(axis=0), below.mean(axis=0)
     draws = resampled_means([upper, lower], intervals_DRAWS, seed)

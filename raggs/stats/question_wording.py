@@ -387,7 +387,7 @@ def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tu
 
 
 def _lower_first_word(title: str) -> str:
-    """Return a heading with its first word in lower case, unless a later letter of the word is a capital."""
+    """Return a heading with its first word in lower case, unless it has one letter or a capital after the first."""
     first, space, rest = title.partition(" ")
     return (first.lower() if first[1:].islower() else first) + space + rest
 
