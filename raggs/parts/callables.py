@@ -154,7 +154,7 @@ class PythonRetriever(Retriever):
         """
         key = self.config.id_field
         named = [document.metadata.get(key)] if key is not None else [document.metadata.get("doc_id"), *document.ids]
-        ids = [each for each in named if isinstance(each, str) and each]
+        ids = [str(each) for each in named if isinstance(each, str | int) and not isinstance(each, bool) and each != ""]
         known = self.context.passages.known(ids)
         if (found := next((each for each in ids if each in known), None)) is not None:
             return found
@@ -184,7 +184,7 @@ class _FrameworkDocument:
 def _document(found: object) -> _FrameworkDocument | None:
     """Return the document of a framework, or None if `found` is none."""
     node = getattr(found, "node", found)
-    text = getattr(node, "page_content", None) or getattr(node, "text", None)
+    text = getattr(node, "page_content", getattr(node, "text", None))
     metadata = getattr(node, "metadata", None)
     if not isinstance(text, str) or not isinstance(metadata, Mapping):
         return None

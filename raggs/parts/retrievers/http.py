@@ -17,7 +17,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import ssl
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -39,7 +41,7 @@ from raggs.base.errors import (
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.secrets import add_secrets
 from raggs.base.settings import Effort, http_address
-from raggs.base.text import shorten
+from raggs.base.text import replace_surrogates, shorten
 from raggs.parts.indexes.passages import TextIds
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
@@ -52,6 +54,7 @@ QUERY, COUNT = "{query}", "{k}"
 TRANSIENT = frozenset({408, 425, 429})
 MAX_ANSWER_BYTES = 64 << 20  # maximum size of an answer
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0  # pauses before retries, if the server states none
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SHOWN_CHARS = 200  # maximum length of a server's message in an error
 
 
@@ -105,6 +108,16 @@ class HttpRetriever(Retriever):
             if fill_template(dict(template), "", 1) == fill_template(dict(template), "?", 1):
                 raise ValueError(f"it does not contain {QUERY!r}, so all queries would have the same hits")
             return template
+
+        @field_validator("headers")
+        @classmethod
+        def _can_be_sent(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+            for name, value in headers.items():
+                if not HEADER_NAME.fullmatch(name) or not value.isprintable():
+                    raise ValueError(f"{name!r} has a character that is not allowed in a header")
+                if value.startswith("$"):
+                    raise ValueError(f"{name!r} is sent as it is written; set api_key_env and api_key_header for a key")
+            return headers
 
         @model_validator(mode="after")
         def _parameters_are_flat(self) -> HttpRetriever.Config:
@@ -241,10 +254,10 @@ class HttpRetriever(Retriever):
 
         config, filled = self.config, self._filled(query)
         post = config.method == "POST"
-        headers = {**config.headers, **self._key_header()}
+        headers, session = {**config.headers, **self._key_header()}, self._session
         began = time.perf_counter()
         try:
-            async with self._session.request(
+            async with session.request(
                 config.method,
                 config.url,
                 headers=headers,
@@ -252,16 +265,25 @@ class HttpRetriever(Retriever):
                 json=filled if post else None,
                 params=None if post else _parameters(filled),
             ) as answer:
-                raw = await answer.content.read(MAX_ANSWER_BYTES + 1)
-                while len(raw) <= MAX_ANSWER_BYTES and (more := await answer.content.read(MAX_ANSWER_BYTES)):
-                    raw += more
+                content = bytearray()
+                while len(content) <= MAX_ANSWER_BYTES and (more := await answer.content.readany()):
+                    content += more
                 ms = 1000 * (time.perf_counter() - began)
-                if answer.status == 200 and len(raw) <= MAX_ANSWER_BYTES:
-                    return raw, ms
+                if answer.status == 200 and len(content) <= MAX_ANSWER_BYTES:
+                    return bytes(content), ms
                 status, pause = answer.status, answer.headers.get("Retry-After", "")
         except TimeoutError:
             raise TransientError(
                 f"no answer within {config.timeout_s:g} s", where=config.url, remedy="increase timeout_s"
+            ) from None
+        except aiohttp.ClientPayloadError:
+            raise TransientError(
+                "the answer ends too early", where=config.url, remedy="run again later; finished queries are kept"
+            ) from None
+        except aiohttp.ClientResponseError as error:
+            problem = shorten(" ".join(error.message.split()), SHOWN_CHARS)
+            raise TransientError(
+                f"the answer is not HTTP ({problem})", where=config.url, remedy="check url and port"
             ) from None
         except aiohttp.ClientError as error:
             raise TransientError(
@@ -269,14 +291,14 @@ class HttpRetriever(Retriever):
                 where=config.url,
                 remedy="start the service, or check url",
             ) from None
-        raise self._refusal(status, raw, pause)
+        raise self._refusal(status, bytes(content[:4096]), pause)
 
     def _refusal(self, status: int, raw: bytes, pause: str) -> RaggsError:
-        """Return the error for an answer that cannot be used."""
+        """Return the error for an answer that cannot be used. `raw`: its beginning."""
         where = self.config.url
         if status == 200:
             return DataError(f"the answer has more than {MAX_ANSWER_BYTES >> 20} MB", where=where, remedy="lower k")
-        shown = shorten(" ".join(raw[:4096].decode("utf-8", "replace").split()), SHOWN_CHARS) or "no message"
+        shown = shorten(" ".join(raw.decode("utf-8", "replace").split()), SHOWN_CHARS) or "no message"
         said = f"the service answers with status {status}: {shown}"
         if status in TRANSIENT or status >= 500:
             seconds = float(pause) if pause.isdecimal() else None
@@ -303,7 +325,8 @@ class HttpRetriever(Retriever):
         found = value_at(answer, config.results)
         if not isinstance(found, list):
             known = ", ".join(sorted(answer)[:8]) if isinstance(answer, dict) else type(answer).__name__
-            raise self._unusable(query, f"has no list at {config.results!r} (it has: {known})", "correct results")
+            held = f"it has: {shorten(known, SHOWN_CHARS)}" if found is None else f"but {shorten(repr(found), 60)}"
+            raise self._unusable(query, f"has no list at {config.results!r} ({held})", "correct results")
         return [self._result(each, rank, query) for rank, each in enumerate(found[: config.k], start=1)]
 
     def _result(self, each: object, rank: int, query: EmbedRecord) -> tuple[str, float]:
@@ -315,10 +338,12 @@ class HttpRetriever(Retriever):
         if not isinstance(identity, str) or not identity:
             setting = "id" if config.text is None else "text"
             raise self._unusable(query, f"has no text at {named!r} in {place}", f"correct {setting}")
+        if not identity.isascii() and replace_surrogates(identity) != identity:
+            raise self._unusable(query, f"has invalid Unicode at {named!r} in {place}", "correct the service")
         if config.score is None:
             return identity, 1 / rank
         score = value_at(each, config.score)
-        if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < float("inf"):
+        if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
             raise self._unusable(
                 query, f"has no finite number at {config.score!r} in {place}", "correct score, or set it to null"
             )
