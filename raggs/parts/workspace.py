@@ -517,12 +517,12 @@ class Workspace:
         """Close all parts that are open."""
         for each in self._lending.values():
             each.close()
+        while self._made:  # before the loop, in which retrievers close their connections
+            self._made.pop().close()
         if "llm" in self.__dict__:
             self.loop.run(self.llm.close())
         if "loop" in self.__dict__:
             self.loop.close()
-        while self._made:
-            self._made.pop().close()
 
     def __enter__(self) -> Self:
         return self

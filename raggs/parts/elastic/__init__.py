@@ -32,7 +32,7 @@ class IndexPlace(Settings):
     ca_certs: Effort[AnchoredPath | None] = Field(
         None, description="PEM file of the server's certificate authority; null: the system's certificates"
     )
-    timeout: Effort[float] = Field(30, gt=0, description="timeout of a request in seconds")
+    timeout: Effort[float] = Field(30.0, gt=0, description="timeout of a request in seconds")
     retries: Effort[int] = Field(4, ge=0, description="retries if the server fails or is busy")
     batch: Effort[int] = Field(500, ge=1, le=MAX_RESULTS // 2, description="documents per request")
 

@@ -91,7 +91,7 @@ class HttpRetriever(Retriever):
             description="header with the key; in Authorization, a key of one word is sent as `Bearer KEY`",
         )
         concurrency: Effort[int] = Field(8, ge=1, description="maximum number of concurrent requests")
-        timeout_s: Effort[float] = Field(30, gt=0, description="timeout of a request in seconds")
+        timeout_s: Effort[float] = Field(30.0, gt=0, description="timeout of a request in seconds")
         max_attempts: Effort[int] = Field(4, ge=1, description="maximum number of attempts per request")
         revision: str | None = Field(
             None, description="version of the service's index; another value sends all requests again"

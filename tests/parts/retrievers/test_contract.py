@@ -6,6 +6,7 @@ import pytest
 from support.contracts import cases, settings_of
 
 from raggs.parts.retrievers import REGISTRY, Hit
+from raggs.sweeps.config import Axes
 
 
 @pytest.fixture(params=cases("retrievers", REGISTRY))
@@ -54,3 +55,9 @@ def test_a_second_instance_finds_the_same(make, ask):
 def test_k_is_positive(make, k):
     with pytest.raises(ValueError, match="greater than or equal to 1"):
         make(k=k)
+
+
+def test_as_a_level_of_a_sweep_its_settings_are_written_without_a_warning(make):
+    config = make().config
+    (written,) = Axes(mode=[config]).model_dump(mode="json")["mode"]
+    assert written["type"] == config.type

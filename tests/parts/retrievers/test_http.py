@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cli import call
+from support.project import make_project, passages
 from support.search_service import SearchService, search
+from support.sweeping import make_sweep
 
 from raggs.base.errors import (
     AuthenticationError,
@@ -17,6 +24,7 @@ from raggs.base.errors import (
     ProviderError,
 )
 from raggs.base.secrets import mask
+from raggs.parts.retrievers import http
 from raggs.parts.retrievers.http import HttpRetriever, fill_template, value_at
 
 
@@ -151,6 +159,11 @@ def test_results_before_an_error_are_kept(make, service, ask):
         ({"results": [{"score": 1}]}, DataError, "has no text at 'id' in result 1"),
         ({"results": [{"id": "cat", "score": "high"}]}, DataError, "has no finite number at 'score' in result 1"),
         ((200, '{"results": [{"id": "cat", "score": NaN}]}'), DataError, "has no finite number"),
+        ((200, '{"results": [{"id": "\\ud800", "score": 1}]}'), DataError, "has invalid Unicode at 'id' in result 1"),
+        ((200, f'{{"results": [{{"id": "cat", "score": 1{"0" * 400}}}]}}'), DataError, "has no finite number"),
+        ((200, '{"results": [{"id": "cat",'), DataError, "is not JSON"),
+        ((200, b'{"results": [{"id": "c\xff"}]}'), DataError, "is not JSON"),
+        ({"results": "cat"}, DataError, r"has no list at 'results' \(but 'cat'\)"),
         ({"results": [{"id": "dog", "score": 1}]}, DataError, "contains dog, which the corpus does not contain"),
         ({"results": [{"id": "cat", "score": 1}] * 2}, DataError, "contains the passage 'cat' twice"),
         ((503, "busy"), ProviderError, "status 503: busy"),
@@ -172,6 +185,39 @@ def test_a_service_that_is_down_or_silent(make, service, ask):
         list(make(url="http://127.0.0.1:9/search", max_attempts=2).search([ask("a cat")]))
 
 
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"results": [', "the answer ends too early"),
+        (b"\x00\xffnoise\r\n\r\n", "the answer is not HTTP"),
+        (b"", "cannot be reached"),
+    ],
+)
+def test_connections_that_break_are_retried_and_named(make, ask, raw, message):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(raw)
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/search"
+        with pytest.raises(ProviderError, match=message):
+            list(make(url=url, max_attempts=2).search([ask("a cat")]))
+
+
+def test_an_answer_of_10_mb_is_read_and_a_larger_one_than_allowed_is_refused(make, service, ask, monkeypatch):
+    service.answer = lambda _: {"results": [{"id": "cat", "score": 1, "text": "x" * 10_000_000}]}
+    ((hit,),) = make().search([ask("a cat")])
+    assert hit.doc_id == "cat"
+    monkeypatch.setattr(http, "MAX_ANSWER_BYTES", 1 << 20)
+    with pytest.raises(DataError, match="more than 1 MB"):
+        list(make(revision="2").search([ask("a cat")]))
+
+
 def test_the_key_is_sent_and_never_shown(make, service, ask, monkeypatch):
     with pytest.raises(AuthenticationError, match="the environment variable SEARCHING is not set"):
         make(api_key_env="SEARCHING").check()
@@ -189,6 +235,13 @@ def test_settings_that_cannot_work():
         HttpRetriever.Config(url="http://localhost/s", request={"q": "cat"})
     with pytest.raises(ValueError, match=r"request\.filter is nested"):
         HttpRetriever.Config(url="http://localhost/s", method="GET", request={"q": "{query}", "filter": {"a": 1}})
+    for headers, message in (
+        ({"X-A": "a\nb"}, "not allowed in a header"),
+        ({"X A": "a"}, "not allowed in a header"),
+        ({"X-A": "$KEY"}, "set api_key_env"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HttpRetriever.Config(url="http://localhost/s", headers=headers)
     with pytest.raises(ValueError, match="http"):
         HttpRetriever.Config(url="localhost/s")
 
@@ -203,3 +256,51 @@ def test_paths():
     assert value_at(tree, "a[0].b.c") == value_at(tree, "$.a.0.b.c") == 2
     assert value_at(tree, "") == tree
     assert value_at(tree, "a.1") is value_at(tree, "x.y") is None
+
+
+# --- in a run and in a sweep ---
+
+SEARCH_KEY = "correct-horse-battery-staple"
+
+
+def first_passages(request):
+    """The first k passages of the corpus of `make_project` and `make_sweep`, after 30 ms."""
+    time.sleep(0.03)
+    return {"results": [{"id": each["_id"], "score": -place} for place, each in enumerate(passages(request["k"]))]}
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+def test_a_run_searches_the_service_once_and_its_files_hold_no_key(service, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEARCH_KEY", SEARCH_KEY)
+    service.answer = first_passages
+    entry = {"type": "http", "url": service.url, "api_key_env": "SEARCH_KEY", "k": 5}
+    project = make_project(tmp_path / "demo", retrieve={"retrievers": [entry]})
+    call("run", "--config", project.config)
+    sent = len(service.seen)
+    assert sent == 4 and all(headers["Authorization"] == f"Bearer {SEARCH_KEY}" for _, headers in service.seen)
+    assert "Nothing to do" in call("run", "--config", project.config).output
+    call("audit", project.run)
+    assert len(service.seen) == sent
+    assert files_with(tmp_path, "SEARCH_KEY") and not files_with(tmp_path, SEARCH_KEY)
+    service.answer = lambda _: (401, f"wrong key: Bearer {SEARCH_KEY}")
+    project.change(retrieve={"retrievers": [{**entry, "revision": "2"}]})
+    refused = call("run", "--config", project.config, code=3).output
+    assert "status 401: wrong key" in refused and SEARCH_KEY not in refused
+    assert not files_with(tmp_path, SEARCH_KEY)
+
+
+def test_a_sweep_measures_the_service_without_its_cache(service, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEARCH_KEY", SEARCH_KEY)
+    service.answer = first_passages
+    mode = {"type": "http", "url": service.url, "api_key_env": "SEARCH_KEY", "k": 5}
+    latency = {"passes": 2, "warmup": 1, "queries": 3}
+    project = make_sweep(tmp_path, axes={"mode": ["lexical", mode], "k": [5]}, latency=latency)
+    project.call("--quiet")
+    assert len(service.seen) == 6 + 2 * (1 + 3), "six queries, then two rounds of a warm-up and three queries"
+    rows = {row["name"]: row for row in json.loads((project.out / "sweep.json").read_text())["systems"]}
+    (found,) = [row for name, row in rows.items() if "http" in name]
+    assert 30 <= found["latency"]["retrieve"]["p50"] < 1000
+    assert not files_with(tmp_path, SEARCH_KEY)

@@ -134,6 +134,9 @@ CAT = "A cat sleeps on  the mat\\nfor most of the day."
 by_key = Chain([Document("x", {"source": "wing"}), Document("y", {"source": "cat"})])
 by_doc_id = Chain([Document("x", {"doc_id": "plate"}, "other")])
 by_id = Chain([Document("x", {}, "wing")])
+by_number = Chain([Document("x", {"page": 7})])
+empty = Chain([Document("", {}, "wing")])
+nested = Chain([Document("x", {"source": ["wing"]})])
 by_text = Chain([Document(CAT)])
 scored = Index([NodeWithScore(Node("x", {}, "plate"), 0.0), NodeWithScore(Node(CAT), 0.25)])
 strange = Chain([Document("A dog.", {"source": "dog"}, "dog")])
@@ -155,6 +158,7 @@ def framework(request, tmp_path, context):
         ("by_key", {"id_field": "source", "k": 1}, ["wing"]),
         ("by_doc_id", {}, ["plate"]),
         ("by_id", {}, ["wing"]),
+        ("empty", {}, ["wing"]),
         ("by_text", {}, ["cat"]),
         ("scored", {}, ["cat", "plate"]),
         ("scored.retrieve", {}, ["cat", "plate"]),
@@ -182,3 +186,15 @@ def test_a_document_that_is_not_in_the_corpus(framework, ask, options, message):
     with pytest.raises(DataError, match=message) as caught:
         list(framework("strange", **options).search([ask("a cat")]))
     assert caught.value.remedy.startswith("set id_field")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("by_number", {"id_field": "page"}, "metadata page '7'"),
+        ("nested", {"id_field": "source"}, "metadata source None"),
+    ],
+)
+def test_metadata_with_numbers_are_ids_and_lists_are_not(framework, ask, name, options, message):
+    with pytest.raises(DataError, match=message):
+        list(framework(name, **options).search([ask("a cat")]))
