@@ -232,7 +232,8 @@ def _entry(entries: Sequence[JudgeBenchEntry], request: CalibrationRequest) -> J
     """Return the entry of the requested judge, or of the only one with probabilities.
 
     Raises:
-        UsageError: there is no such entry, or several entries have probabilities.
+        DataError: no entry has probabilities.
+        UsageError: the requested judge has none, or several entries have probabilities and no judge is requested.
     """
     fit = {entry.judge: entry for entry in entries if entry.distributions}
     if not fit:

@@ -283,7 +283,7 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     """Write texts by file name into the folder given by ``--out``, created if missing, and return the paths of the
-    files. Each file is written completely.
+    files. Each file is written completely or not at all.
 
     Raises:
         ProviderError: the folder is not writable.

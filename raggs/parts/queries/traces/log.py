@@ -116,11 +116,11 @@ class LoggedQuery:
         language: ISO 639-1 code.
         place: file and line of the first search.
         first: number of the first search, from 1.
-        searches: number of searches.
+        searches: number of searches, and of requests without a search.
         negative, positive: searches with negative and with positive feedback.
         empty: searches without results.
         failed: searches that ended with an error.
-        low: searches whose best score is among the lowest tenth of the log.
+        low: searches whose first document has a score among the lowest tenth of the log.
         slow: searches whose latency is among the highest twentieth of the log.
         signals: searches with at least one of the signals negative, empty, failed, low or slow.
         latency_ms: median latency in milliseconds; None if not logged.
@@ -455,7 +455,7 @@ class TraceQueriesConfig(AdapterConfig):
     format: TraceFormatName = Field("auto", description="format of the file; auto: detected by its first records")
     skip_invalid: bool = Field(False, description="skip broken lines, and count them")
     retriever: str | None = Field(None, description="name of the spans to read; null: all searches")
-    min_searches: int = Field(1, ge=1, description="least number of searches of a query")
+    min_searches: int = Field(1, ge=1, description="minimum number of searches of a query")
 
 
 class TraceQueries(QueryReader):
