@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from base64 import b64encode
 from collections.abc import Callable, Collection
 from functools import cache, partial
 from hashlib import sha256
@@ -50,8 +51,9 @@ MAX_BODY_BYTES = 64 * 1024  # per request
 BODY_SECONDS = 15.0  # timeout of a request body
 PER_SECOND, BURST = 40.0, 200.0  # rate limit per client address
 MAX_ADDRESSES = 1_000
+POLICY = "content-security-policy"
 SAFE = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    POLICY: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -147,7 +149,7 @@ class AccessGate:
 
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return refusal(403, "access denied: wrong token")
+            return refusal(403, "access denied: wrong token; open the address that raggs review serve printed last")
         asked = request.scope["path"]
         answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
@@ -173,15 +175,18 @@ class Refusal(JSONResponse):
         self._why = why
 
     def page(self) -> Response:
-        """Return the answer as an HTML page."""
+        """Return the answer as an HTML page, with styles that need no further request, because that is refused, too."""
         title = "raggs review"
         words = escape(self._why[:1].upper() + self._why[1:])
-        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        style = _content("theme.css").decode() + _content("error.css").decode()
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
         scale = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         # Without the token, the start page is refused as well.
         link = "" if self.status_code in (400, 403) else '<p><a href="/">Open the start page</a></p>'
         body = f"<main><h1>{title}</h1><p>{words.removesuffix('.')}.</p>{link}</main>"
-        return HTMLResponse(f"{head}{scale}{body}</html>", self.status_code)
+        allowed = f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
+        policy = {POLICY: SAFE[POLICY].replace("style-src 'self'", f"style-src {allowed}")}
+        return HTMLResponse(f"{head}{scale}{body}</html>", self.status_code, headers=policy)
 
 
 def refusal(status: int, why: str) -> Refusal:
@@ -199,8 +204,10 @@ def _guarded(send: Send) -> Send:
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            extra = [(name.encode(), value.encode()) for name, value in SAFE.items()]
-            message = {**message, "headers": [*message.get("headers", []), *extra]}
+            given = message.get("headers", [])
+            own = {name.lower() for name, _ in given}  # an error page has a policy of its own
+            extra = [(name.encode(), value.encode()) for name, value in SAFE.items() if name.encode() not in own]
+            message = {**message, "headers": [*given, *extra]}
         await send(message)
 
     return guarded

@@ -123,7 +123,7 @@ def test_filters_are_remembered_and_a_link_is_copied(browser: Any, address: str)
     window.press("?")
     window.page.wait_for_selector("dialog[open]")
     named = set(window.page.locator("#keys-list kbd").all_inner_texts())
-    assert named == {"j", "k", "/", "↑", "↓", "Enter", "Escape", "?"}
+    assert named == {"j", "k", "/", "↑", "↓", "Enter", "Esc", "?"}
     window.press("Enter")
     window.page.wait_for_selector("dialog[open]", state="hidden")
     window.page.get_by_role("button", name="Copy link").focus()

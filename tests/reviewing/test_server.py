@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +269,17 @@ def test_names_that_differ_by_case_are_one_annotator(client: TestClient, tmp_pat
     store = ReviewStore(tmp_path / "reviews")
     assert {line.who for line in store.read()} == {ME["who"]}
     assert [[word.grade for word in words.values()] for words in store.held().grades.values()] == [[2]]
+
+
+def test_an_error_page_has_the_colours_of_the_other_pages(stranger: TestClient) -> None:
+    answer = stranger.get("/", headers={"accept": "text/html"})
+    style = re.search("<style>(.*?)</style>", answer.text, re.S)
+    assert style is not None
+    assert "--ground: #14161a" in style[1]
+    known = b64encode(sha256(style[1].encode()).digest()).decode()
+    policy = answer.headers.get_list("content-security-policy")
+    assert len(policy) == 1
+    assert f"style-src 'sha256-{known}'" in policy[0]
+    assert "unsafe" not in policy[0]
+    wrong = stranger.get("/?token=wrong", headers={"accept": "text/html"})
+    assert (wrong.status_code, "printed last" in wrong.text) == (403, True)

@@ -1,5 +1,5 @@
 // Passages with different grades, by annotators or by annotators and a model; one at a time, to be adjudicated.
-import { el, gradeButtons, keyed, marked, meanings, voice } from "./el.js";
+import { el, gradeButtons, keyed, meanings, passage, voice } from "./el.js";
 import { keep, kept, tab } from "./local.js";
 
 const AGAIN = 1_500; // milliseconds until the page asks again whether the order is computed
@@ -69,7 +69,7 @@ export async function decide(at) {
 
   function kinds() {
     const counts = { all: found.people + found.model, people: found.people, model: found.model };
-    const group = el("p", { className: "tools" }, ...Object.entries(counts).map(([kind, count]) => {
+    const group = el("p", { className: "tools kinds" }, ...Object.entries(counts).map(([kind, count]) => {
       const button = el("button", { type: "button", textContent: `${said.kinds[kind]} (${count})`, onclick: () => choose(kind) });
       button.setAttribute("aria-pressed", String(kind === wanted));
       return button;
@@ -88,13 +88,10 @@ export async function decide(at) {
       el("section", { className: "said" },
         el("p", { className: `kind ${first.kind}`, textContent: said.differ[first.kind] }),
         el("ul", { className: "voices" }, ...first.words.map((word) => voice(said, word)))),
-      el("article", {},
-        el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, on)),
-        view.source ? el("p", { className: "soft", textContent: view.source }) : null,
-        el("div", { className: "text", dir: "auto" }, ...marked(view.text, view.terms, on))),
+      el("article", {}, ...passage(said, view, on)),
       el("section", { className: "rest" },
         el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools()),
-        el("label", { htmlFor: "why-so", textContent: said.reason }), note,
+        el("label", { htmlFor: "why-so" }, said.reason, el("kbd", { textContent: "n", ariaHidden: "true" })), note,
         effect,
         meanings(said, at.rubric, at.rules)));
   }

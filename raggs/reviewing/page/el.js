@@ -16,6 +16,23 @@ export function marked(text, terms, on) {
     place % 2 && stems.some((stem) => plain(part).startsWith(stem)) ? el("mark", { textContent: part }) : part);
 }
 
+// Whether the first line of a passage is its title, with or without a mark of a heading.
+export const titled = (view) => Boolean(view.title.trim()) && firstLine(view.text).replace(/^#+\s*/, "").trim() === view.title.trim();
+const firstLine = (text) => text.split("\n", 1)[0];
+
+// The text as nodes; a first line that is the title is bold, so that the title need not stand above it.
+export function passageText(view, on) {
+  if (!titled(view)) return marked(view.text, view.terms, on);
+  const first = firstLine(view.text);
+  return [el("strong", {}, ...marked(first, view.terms, on)), ...marked(view.text.slice(first.length), view.terms, on)];
+}
+
+// Heading and text of a passage.
+export const passage = (said, view, on) => [
+  el("h2", { dir: "auto", className: titled(view) ? "unseen" : "" }, ...marked(view.title || said.untitled, view.terms, on)),
+  view.source ? el("p", { className: "soft", textContent: view.source }) : null,
+  el("div", { className: "text", dir: "auto" }, ...passageText(view, on))];
+
 // The label of an annotator or a model: grade, name, note.
 export const voice = (said, word) =>
   el("li", { className: word.model ? "model" : "" },

@@ -85,7 +85,7 @@ async function open(id, move = true) {
   if (move) history.pushState(null, "", id ? address(id) : `/look${state.run ? `?run=${state.run}` : ""}`);
   state.open = id || null;
   document.body.classList.toggle("open", Boolean(id));
-  for (const each of document.querySelectorAll("#questions a")) each.dataset.id === id ? each.setAttribute("aria-current", "page") : each.removeAttribute("aria-current");
+  current();
   $("hint").hidden = Boolean(id);
   $("link").hidden = !id;
   steps();
@@ -103,6 +103,18 @@ async function open(id, move = true) {
     state.sheet = null;
     $("question").hidden = true;
     trouble(error);
+  }
+}
+
+// Mark the query in the list, and bring it into view where the list scrolls beside the sheet.
+function current() {
+  const place = state.shown.findIndex((each) => each.id === state.open);
+  while (state.drawn <= place) drawMore();
+  for (const each of document.querySelectorAll("#questions a")) {
+    if (each.dataset.id !== state.open) { each.removeAttribute("aria-current"); continue; }
+    each.setAttribute("aria-current", "page");
+    const list = $("questions"), { offsetTop, offsetHeight } = each.parentElement, top = offsetTop - list.offsetTop;
+    if (top < list.scrollTop || top + offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
   }
 }
 

@@ -1,5 +1,5 @@
 // Five passages in order, ties allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
-import { el, keyed, marked } from "./el.js";
+import { el, keyed, passage } from "./el.js";
 import { keep, kept } from "./local.js";
 
 const START = 6; // pixels that a pointer moves before it drags
@@ -81,7 +81,7 @@ export async function order(at) {
     button.setAttribute("aria-pressed", String(group(place) >= 0));
     const unfolding = keyed(said.showAll, () => unfold(place), "a");
     unfolding.classList.add("whole", "plain");
-    return el("article", { className: "card" }, button, el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, at.marking())), el("div", { className: "text", dir: "auto" }, ...marked(view.text, view.terms, at.marking())), unfolding);
+    return el("article", { className: "card" }, button, ...passage(said, view, at.marking()), unfolding);
   }
 
   // --- the list: what is placed, then what is not ---------------------------------------------------------------------

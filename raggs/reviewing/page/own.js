@@ -6,7 +6,7 @@ const SNIPPET = 200; // characters of a passage in the list
 
 // The start of a passage on one line, without its title and lines that underline a heading.
 function start(view) {
-  const words = view.text.replace(/^[ \t]*[^\p{L}\p{N}\s]{3,}[ \t]*$/gmu, " ").replace(/\s+/g, " ").trim(), title = view.title.trim();
+  const words = view.text.replace(/^[ \t]*[^\p{L}\p{N}\s]{3,}[ \t]*$/gmu, " ").replace(/\s+/g, " ").trim().replace(/^#+ /, ""), title = view.title.trim();
   const rest = title && words.startsWith(title) ? words.slice(title.length).trim() : words;
   return (rest || words).slice(0, SNIPPET);
 }

@@ -1,5 +1,5 @@
 // The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
-import { copy, el, gradeButtons, keyed, keysDialog, marked } from "./el.js";
+import { copy, el, gradeButtons, keyed, keysDialog, marked, passageText, titled } from "./el.js";
 import { durable, keep, kept, names, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
@@ -167,7 +167,8 @@ function highlight() {
   const entry = current();
   if (!entry) return;
   const { view } = entry;
-  $("text").replaceChildren(...marked(view.text, view.terms, page.marking));
+  $("text").replaceChildren(...passageText(view, page.marking));
+  $("title").classList.toggle("unseen", titled(view));
   $("title").replaceChildren(...marked(view.title || words().untitled, view.terms, page.marking));
 }
 
@@ -459,7 +460,8 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
   }
   const enter = event.key === "Enter" && (event.ctrlKey || event.metaKey);
-  if ((event.ctrlKey || event.metaKey) && !enter) return;
+  const undoing = event.key === "z" && !event.shiftKey && (event.ctrlKey || event.metaKey) && !writing; // as in other tools
+  if ((event.ctrlKey || event.metaKey) && !enter && !undoing) return;
   if (enter && !page.keys?.Enter) return;
   if (writing && event.target.matches("#view input") && event.key === "ArrowDown" && page.keys?.ArrowDown) event.target.blur();
   else if (writing && !(enter && event.target.matches("textarea"))) { if (event.key === "Escape") event.target.blur(); return; }
@@ -473,7 +475,7 @@ document.addEventListener("keydown", (event) => {
   if (!enter && event.key === "Enter" && event.target.matches("button:not(.card button, .row)")) return; // Enter presses the button
   const keys = page.view === "grade" ? KEYS : page.keys || {}, number = digit && Number(digit[1]);
   if (page.view === "grade" && number) { event.preventDefault(); give(number); return; }
-  const act = keys[event.key] || (number ? keys.digit && (() => keys.digit(number)) : number === 0 ? keys[0] : { h: marking, v: () => beside(1), V: () => beside(-1) }[event.key]);
+  const act = keys[undoing ? "u" : event.key] || (number ? keys.digit && (() => keys.digit(number)) : number === 0 ? keys[0] : { h: marking, v: () => beside(1), V: () => beside(-1) }[event.key]);
   if (act && act(event) !== false) event.preventDefault();
 });
 

@@ -1,5 +1,5 @@
 // The model's grade of a passage that the annotator has labelled, and another grade after that.
-import { el, gradeButtons, keyed, marked, voice } from "./el.js";
+import { el, gradeButtons, keyed, passage, voice } from "./el.js";
 
 // `close` returns to grading; `changed(item, grade)` is called after a change.
 export async function reveal(at, item, close, changed) {
@@ -19,7 +19,7 @@ export async function reveal(at, item, close, changed) {
           el("ul", { className: "voices" }, voice(said, found.own), ...found.words.map((word) => voice(said, word))),
           found.words.length ? null : el("p", { className: "soft", textContent: said.silent }),
           el("p", { className: "soft", textContent: said.seen })),
-        el("article", {}, el("h2", { dir: "auto" }, ...marked(view.title || said.untitled, view.terms, on)), el("div", { className: "text", dir: "auto" }, ...marked(view.text, view.terms, on))),
+        el("article", {}, ...passage(said, view, on)),
         el("section", { className: "act" }, el("h2", { textContent: said.change }), grades, el("p", { className: "tools" }, back))));
     back.focus();
   }

@@ -1,4 +1,4 @@
-/* One question of a golden set, drawn from its sheet (raggs/golden/sheets.py), for the review page and the report. All
+/* One question of a golden set, drawn from its sheet (raggs/golden/views.py), for the review page and the report. All
    of a sheet is foreign text: it is set as textContent alone, and no markup is ever made of it. */
 const sheets = (() => {
   const ENGLISH = {
@@ -6,7 +6,7 @@ const sheets = (() => {
     rank: (n) => `rank ${n}`, plausible: (low, high) => `possible ranks ${low} to ${high}`, above: (share) => `${share}%`, locked: 'certain',
     columns: ['rank', 'possible ranks', 'grade', 'better than next', 'passage'],
     legend: 'The line spans the possible ranks (95%). “Better than next”: probability that this passage is better than the one below it. Numbers in boxes are grades, 5 is best.',
-    doubt: (n, top) => `about ${n} pairs of the top ${top} are in the wrong order`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages that systems found are not shown here.`, empty: 'No retriever found a passage.',
+    doubt: (n, top) => `about ${n} pairs of the top ${top} are in the wrong order`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages are in the order of their fused rank.', labels: 'Nothing is ranked; passages are in the order of their grade.', hidden: (n) => `${n} more passages that systems found are not shown here.`, empty: 'No retriever found a passage.',
     rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the ${top} best`, strip: (n) => `Boxes: grades of the first ${n} passages, in the order of the system; 5 is best, · has no grade.`, first: (n) => `its first ${n}`,
     more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'certainly better than', sources: 'found by', where: 'place', score: 'score', words: 'annotators', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'no grade: it was not among the passages for grading',
   };

@@ -4,6 +4,7 @@ import { copy, el } from "./el.js";
 import { order } from "./order.js";
 import { own } from "./own.js";
 
+const MOST_PAIRS = 10; // pairs of annotators with a matrix
 const HALF_WIDTH = 0.1; // of a 95% interval that is narrow enough to name the agreement
 const LEVELS = [[0, 0], [0.2, 1], [0.4, 2], [0.6, 3], [0.8, 4], [Infinity, 5]]; // Landis and Koch 1977
 
@@ -14,20 +15,39 @@ const table = (caption, head, rows, shade = () => "") =>
       el("thead", {}, el("tr", {}, ...head.map((cell, place) => el("th", { scope: "col", textContent: cell, className: place ? shade(null, place - 1) : "" })))),
       el("tbody", {}, ...rows.map((row, line) => el("tr", {}, ...row.map((cell, place) => el(place ? "td" : "th", { textContent: cell ?? "–", ...(place ? { className: shade(line, place - 1) } : { scope: "row" }) })))))));
 
+const level = (figure) => (figure.value === null ? null : LEVELS.find(([limit]) => figure.value < limit)[1]);
+
+// How many shared passages the interval needs: 0 if it is narrow enough, null if unknown.
+function needed(figure) {
+  if (figure.value === null || figure.low === null) return null;
+  const half = (figure.high - figure.low) / 2;
+  return half <= HALF_WIDTH ? 0 : Math.ceil((figure.cases * (half / HALF_WIDTH) ** 2) / 10) * 10;
+}
+
 // The coefficient in words, and how many shared passages its interval needs.
 function inWords(said, figure) {
   if (figure.value === null) return said.undefinedAgreement(figure.cases);
-  const name = said.levels[LEVELS.find(([limit]) => figure.value < limit)[1]];
-  const half = figure.low === null ? Infinity : (figure.high - figure.low) / 2;
-  if (half <= HALF_WIDTH) return name;
-  const needed = Number.isFinite(half) ? Math.ceil((figure.cases * (half / HALF_WIDTH) ** 2) / 10) * 10 : null;
-  return said.tooFew(name, figure.cases, needed);
+  const name = said.levels[level(figure)], wanted = needed(figure);
+  return wanted === 0 ? name : said.tooFew(name, figure.cases, wanted);
 }
 
-// Cells with the same grade are blue and others orange; the more passages, the stronger.
+// The same for a row of the table of pairs, which states the number of passages in a column.
+function pairWords(said, figure) {
+  const wanted = needed(figure), name = said.levels[level(figure)];
+  return level(figure) === null ? said.unknown : wanted ? said.needs(name, wanted) : wanted === null ? said.unsureLevel(name) : name;
+}
+
+// What to do next: more shared passages, a talk about the differences, or the check of the judge.
+const step = (said, figure) => (needed(figure) !== 0 ? said.share(needed(figure)) : level(figure) < 3 ? said.discuss : said.machine);
+
+// Cells with the same grade are blue, one grade apart orange, and further apart red; the more passages, the stronger.
 function shade(counts) {
   const most = Math.max(1, ...counts.flat());
-  return (row, column) => (row === null ? "" : counts[row][column] ? `${row === column ? "same" : "other"}${Math.ceil((3 * counts[row][column]) / most)}` : "zero");
+  return (row, column) => {
+    if (row === null) return "";
+    const distance = Math.min(2, Math.abs(row - column));
+    return counts[row][column] ? `${["same", "near", "far"][distance]}${Math.ceil(2 * Math.sqrt(counts[row][column] / most))}` : "zero";
+  };
 }
 
 // The shares of equal and differing grades in words, for readers who do not see the colours.
@@ -49,19 +69,22 @@ async function agree(at) {
   const range = (figure) => (figure.low === null ? "–" : `${figure.low.toFixed(2)} … ${figure.high.toFixed(2)}`);
   const columns = [(each) => each.who, (each) => each.graded, (each) => each.unsure || null, (each) => each.mean, (each) => each.lenient, (each) => each.again || null, (each) => share(each), (each) => each.drift];
   const share = (person) => (person.again ? `${person.same} / ${person.again}` : null);
-  // The words of a single pair are those of the sentence above the table.
   const pairs = (rows) => {
-    const several = rows.length > 1, cells = rows.map((pair) => [`${pair.one} · ${pair.other}`, ...(several ? [inWords(said, pair.kappa)] : []), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]);
-    return table(said.pairs, said.pairColumns.filter((_, place) => several || place !== 1), cells, (_, column) => (several && !column ? "words" : ""));
+    const cells = rows.map((pair) => [`${pair.one} · ${pair.other}`, pairWords(said, pair.kappa), pair.kappa.cases, told(pair.kappa), range(pair.kappa)]);
+    return table(said.pairs, said.pairColumns, cells, (_, column) => (column ? "" : "words"));
   };
+  const differ = found.pairs.length === 1 && level(found.alpha) !== level(found.pairs[0].kappa);
   at.box.replaceChildren(
     el("h1", { textContent: said.agree }),
     ...(found.pairs.length ? [
-      el("p", {}, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) }), found.alpha.value === null ? "" : ` ${said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases)}`),
+      el("p", { className: "lead" }, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) })),
+      el("p", {}, el("strong", { textContent: said.nextStep }), ` ${step(said, found.alpha)}`),
+      found.alpha.value === null ? "" : el("p", { className: "soft", textContent: said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases) }),
       pairs(found.pairs),
-      found.pairs.some((pair) => pair.kappa.value !== null) ? el("p", { className: "soft", textContent: said.kappa }) : "",
-      el("div", { className: "matrices" }, ...found.pairs.slice(0, 10).map((pair) => el("div", {}, table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)), el("p", { className: "soft", textContent: counted(said, pair.table) })))),
-      el("p", { className: "soft", textContent: said.colours }),
+      found.pairs.some((pair) => pair.kappa.value !== null) ? el("p", { className: "soft", textContent: differ ? `${said.kappa} ${said.apart}` : said.kappa }) : "",
+      el("div", { className: "matrices" }, ...found.pairs.slice(0, MOST_PAIRS).map((pair) => el("div", {}, table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)), el("p", { className: "soft", textContent: counted(said, pair.table) })))),
+      el("p", { className: "soft colours" }, ...said.colours.map((text, place) => el("span", {}, el("span", { className: `swatch ${["same2", "near2", "far2"][place]}`, ariaHidden: "true" }), text)), said.stronger),
+      found.pairs.length > MOST_PAIRS ? el("p", { className: "soft", textContent: said.morePairs(MOST_PAIRS, found.pairs.length) }) : "",
     ] : [
       el("p", { textContent: found.people.length ? said.nothing : said.noLabelsYet }),
       el("p", {}, el("strong", { textContent: said.nextStep }), ` ${said.second(found.people.map((each) => each.who))}`),
@@ -69,7 +92,7 @@ async function agree(at) {
     ]),
     ...(found.people.length ? people(said, found.people, columns) : []),
     found.stale ? el("p", { textContent: said.stale(found.stale) }) : "",
-    found.people.length ? el("p", { className: "soft", textContent: said.machine }) : "");
+    found.people.length && step(said, found.alpha) !== said.machine ? el("p", { className: "soft", textContent: `${said.machine[0].toUpperCase()}${said.machine.slice(1)}` }) : "");
   return {};
 }
 
