@@ -68,7 +68,24 @@ def test_every_key_of_the_grade_view(browser: Any, tmp_path: Path) -> None:
     run = judge_run(write_run(tmp_path / "runs" / "demo", 2, 6), lambda each: 3)
     with served(run, overlap=0, repeats=0, reveal=True) as address:
         ada = Annotator(browser, address)
-        assert ada.listed() == {*"12345", "0", "j", "→", "k", "←", "n", "u", "Ctrl+z", "s", "c", "m", "h", "v", "V", "?"}
+        assert ada.listed() == {
+            *"12345",
+            "0",
+            "j",
+            "→",
+            "k",
+            "←",
+            "n",
+            "u",
+            "Ctrl+z",
+            "s",
+            "c",
+            "m",
+            "h",
+            "v",
+            "V",
+            "?",
+        }
         seen = []
         for key in "123450":
             seen.append(ada.text())
@@ -225,6 +242,36 @@ def test_an_answer_that_was_not_sent_is_sent_after_a_reload(browser: Any, tmp_pa
         ada.page.get_by_role("button", name="Dismiss").focus()
         ada.press("Enter")
         sync_api.expect(ada.page.locator("#refused")).to_be_hidden()
+
+
+def test_two_tabs_of_one_annotator_send_their_own_answers(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 2, 6)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        other = ada.context.new_page()
+        other.goto(address)
+        other.wait_for_selector("#hello:not([hidden])")
+        other.keyboard.press("Enter")
+        other.wait_for_selector("#work:not([hidden])")
+        for _ in range(4):  # at the same time
+            ada.press("2")
+            other.keyboard.press("4")
+            ada.page.wait_for_timeout(260)
+        for page in (ada.page, other):
+            sync_api.expect(page.locator("#saved")).to_have_text("saved", timeout=15_000)
+        assert sorted(line.grade for line in grades(tmp_path)) == [2] * 4 + [4] * 4
+        assert len({(line.query, line.passage) for line in grades(tmp_path)}) == 8
+        ada.page.route("**/api/grade", lambda route: route.abort())
+        ada.press("5")
+        ada.has("#saved", "1 not saved yet")
+        ada.page.close()
+        other.reload()
+        other.wait_for_selector("#work:not([hidden])")
+        for _ in range(50):
+            if len(grades(tmp_path)) == 9:
+                break
+            other.wait_for_timeout(100)
+        assert grades(tmp_path)[-1].grade == 5, "the answer of a closed tab is sent by another one"
 
 
 def test_the_next_annotator_is_asked_for_a_name(browser: Any, tmp_path: Path) -> None:
@@ -414,3 +461,33 @@ def test_grades_are_readable(browser: Any, tmp_path: Path, scheme: str) -> None:
             assert (high + 0.05) / (low + 0.05) >= 4.5
         ada.press("Tab")
         assert ada.page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "3px"
+
+
+def test_a_decision_on_its_way_is_not_called_saved_and_takes_no_further_key(browser: Any, tmp_path: Path) -> None:
+    run = judge_run(write_run(tmp_path / "runs" / "demo", 1, 5), lambda each: 5)
+    slow = """{ const sent = fetch; window.fetch = async (url, options) => {
+      if (/settle|order$/.test(url)) await new Promise((done) => setTimeout(done, 800));
+      return sent(url, options); }; 0; }"""
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        for key in "12121":
+            ada.press(key)
+            ada.saved()
+        ada.page.evaluate(slow)
+        ada.view("Decide", ".voices")
+        first = ada.text("#view .text")
+        ada.press("3")
+        ada.has("#saved", "1 not saved yet")
+        ada.press("4", "n")
+        ada.page.keyboard.type("too late")
+        assert ada.page.input_value("#why-so") == ""
+        ada.press("Escape")
+        ada.saved()
+        assert ada.text("#view .text") != first
+        assert [(line.grade, line.note) for line in grades(tmp_path) if line.settles] == [(3, "")]
+        ada.view("Order", ".row")
+        ada.press(*"31245", "Enter", "u", "Enter")
+        ada.has("#saved", "1 not saved yet")
+        ada.has("#view h1", "Nothing left to put in order")
+        assert [line.kind for line in ReviewStore(tmp_path / "reviews").read()].count("order") == 1
+        assert ada.complaints == []

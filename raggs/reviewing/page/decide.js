@@ -103,7 +103,7 @@ export async function decide(at) {
   // One request at a time; `after` is called when the server has answered. Decisions are sent until they arrive.
   async function step(path, body, after = () => {}) {
     if (busy) return;
-    busy = true;
+    sending(true);
     const asked = { ...choice(), ...body };
     try {
       found = await (path === "/api/settle" ? at.waiting.send(path, asked) : at.post(path, asked));
@@ -117,7 +117,13 @@ export async function decide(at) {
         shown();
       }
     }
-    busy = false;
+    sending(false);
+  }
+
+  // While a decision is on its way, the page takes no key for it, and shows so.
+  function sending(now) {
+    busy = note.readOnly = now;
+    at.box.classList.toggle("sending", now);
   }
 
   function choose(kind) {

@@ -181,12 +181,13 @@ export async function order(at) {
   }
 
   function put(place, focus = `row-${place + 1}`) {
-    if (place >= found.views.length || group(place) >= 0) return;
+    if (busy || place >= found.views.length || group(place) >= 0) return;
     change(equal && placed.length ? placed.with(-1, [...placed.at(-1), place]) : [...placed, [place]], focus);
   }
 
   // Half a step up or down: equal to the neighbour first, then past it.
   function nudge(place, step) {
+    if (busy) return;
     const mine = group(place), rest = without(place), focus = `row-${place + 1}`;
     if (mine < 0) { if (step < 0) put(place, focus); return; }
     if (placed[mine].length > 1) return change(rest.toSpliced(mine + (step > 0 ? 1 : 0), 0, [place]), focus);
@@ -198,6 +199,7 @@ export async function order(at) {
   }
 
   function tying() {
+    if (busy) return;
     equal = !equal && count() > 0;
     shown();
   }
@@ -211,7 +213,7 @@ export async function order(at) {
 
   async function step(path, body, after) {
     if (busy) return;
-    busy = true;
+    sending(true);
     try {
       const asked = { ...at.me(), ...body };
       found = await (path === "/api/order" ? at.waiting.send(path, asked) : at.post(path, asked));
@@ -228,10 +230,17 @@ export async function order(at) {
     } catch (error) {
       at.trouble(error.status ? said.refused(error.message) : said.offline);
     }
-    busy = false;
+    sending(false);
+  }
+
+  // While an order is on its way, its rows take no key, and the page shows so.
+  function sending(now) {
+    busy = now;
+    at.box.classList.toggle("sending", now);
   }
 
   function back() {
+    if (busy) return;
     if (past.length) {
       ({ placed, equal } = past.pop());
       shown();

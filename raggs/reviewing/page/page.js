@@ -1,9 +1,9 @@
 // The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
 import { copy, el, gradeButtons, keyed, keysDialog, marked, passageText, titled } from "./el.js";
-import { durable, keep, kept, names, setPlace, tab } from "./local.js";
+import { durable, identify, keep, kept, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
-import { Waiting, post } from "./waiting.js";
+import { Waiting, post, takeOver } from "./waiting.js";
 import { WORDS } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -355,7 +355,7 @@ async function fetchNext() {
 
 function state(who, name, why) {
   const said = words();
-  if (who === page.who) trouble(name === "ok" ? "" : name === "offline" ? said.offline : name === "closed" ? said.closed : said.refused(why));
+  if (who === page.who && name !== "waiting") trouble(name === "ok" ? "" : name === "offline" ? said.offline : name === "closed" ? said.closed : said.refused(why));
   standing();
 }
 
@@ -536,7 +536,13 @@ $("enter").addEventListener("submit", async (event) => {
   } catch (error) { fault(error); }
 });
 
-const queue = (who) => new Waiting(who, (name, why) => state(who, name, why), (step, answer) => arrived(who, step, answer), refused);
+const queues = new Map(); // one per annotator and tab
+
+function queue(who, from = page.tab) {
+  const name = `${from} ${who}`;
+  if (!queues.has(name)) queues.set(name, new Waiting(who, from, (state_, why) => state(who, state_, why), (step, answer) => arrived(who, step, answer), refused));
+  return queues.get(name);
+}
 
 function begin(who) {
   keep("who", who);
@@ -555,8 +561,7 @@ async function start() {
   try { page.language = localStorage.getItem("raggs.language") || (navigator.language.startsWith("fr") ? "fr" : "en"); } catch { /* storage is disabled */ }
   page.about = await (await fetch("/api/about")).json();
   setPlace(page.about.place);
-  page.tab = tab.get("tab") || crypto.getRandomValues(new Uint32Array(2)).join("-");
-  tab.set("tab", page.tab);
+  page.tab = await identify();
   page.marking = kept("marking", false);
   $("rubric").open = kept("rubric", !window.matchMedia("(max-width: 56rem)").matches);
   document.title = `raggs review: ${page.about.title}`;
@@ -565,8 +570,7 @@ async function start() {
   $("name").value = who || "";
   speak();
   showRefused();
-  // Answers of others who used this browser.
-  for (const each of names("waiting.")) if (each !== `waiting.${who}`) queue(each.slice("waiting.".length)).drain();
+  takeOver(who, page.tab, queue);
   const here = tab.get("who") === who && Date.now() - Number(tab.get("active")) < IDLE;
   if (who && (page.about.who || here)) begin(who); else { show("hello"); $("name").focus(); $("name").select(); }
 }

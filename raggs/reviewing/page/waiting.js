@@ -1,6 +1,7 @@
 // Answers that the server has not confirmed: stored in the browser, sent in order, and sent again until they arrive.
-// The server stores a repeated answer once.
-import { keep, kept } from "./local.js";
+// The server stores a repeated answer once. Each answer has a place of its own in the storage, so that two tabs that
+// write at once keep both. A tab sends its own answers; those of a tab that was closed are sent by another one.
+import { alone, keep, kept, names } from "./local.js";
 
 const LONGEST = 15_000; // milliseconds between attempts
 const TIMEOUT = 120_000; // milliseconds for an answer of the server
@@ -17,20 +18,32 @@ export async function post(path, body, timeout = TIMEOUT) {
   return told;
 }
 
+const all = () => names("waiting.").map((name) => kept(name)).filter(Boolean).sort((one, other) => one.at - other.at);
+
+// Send the answers that other annotators left in this tab, and those of other tabs as soon as they are closed.
+export function takeOver(me, tab, queue) {
+  const left = new Map(all().map((step) => [`${step.tab} ${step.who}`, step]));
+  for (const { tab: other, who } of left.values()) {
+    if (other !== tab) alone(other, () => queue(who, other).idle());
+    else if (who !== me) queue(who).drain();
+  }
+}
+
 export class Waiting {
-  // tell(state, why): "ok", "offline", "closed" or "refused"; done(step, answer): a step arrived; refused(step, why).
-  constructor(who, tell, done, refused) {
-    this.place = `waiting.${who}`;
-    Object.assign(this, { tell, done, refused, sending: null, pause: 500, running: false, timer: null });
+  // tell(state, why): "waiting", "ok", "offline", "closed" or "refused"; done(step, answer): a step arrived; refused(step, why).
+  constructor(who, tab, tell, done, refused) {
+    Object.assign(this, { who, tab, tell, done, refused, sending: null, pause: 500, running: false, timer: null, last: 0 });
     this.waiters = new Map(); // by step id: resolve and reject
     this.idlers = [];
   }
 
-  get steps() { return kept(this.place, []); }
+  get steps() { return all().filter((step) => step.who === this.who && step.tab === this.tab); }
 
   add(path, body) {
-    const step = { id: crypto.getRandomValues(new Uint32Array(3)).join("-"), path, body };
-    keep(this.place, [...this.steps, step]);
+    this.last = Math.max(Date.now(), this.last + 0.001); // also several in the same millisecond have an order
+    const step = { id: crypto.getRandomValues(new Uint32Array(3)).join("-"), at: this.last, who: this.who, tab: this.tab, path, body };
+    keep(`waiting.${step.id}`, step);
+    this.tell("waiting", "");
     this.drain();
     return step.id;
   }
@@ -50,7 +63,7 @@ export class Waiting {
   unsent(id) {
     const steps = this.steps;
     if (steps.at(-1)?.id !== id || this.sending === id) return false;
-    keep(this.place, steps.slice(0, -1));
+    this.drop(steps.at(-1));
     return true;
   }
 
@@ -59,9 +72,7 @@ export class Waiting {
     this.running = true;
     clearTimeout(this.timer);
     try {
-      // Of several windows, one sends at a time.
-      const locks = navigator.locks;
-      await (locks ? locks.request(`raggs.${this.place}`, () => this.sendAll()) : this.sendAll());
+      await this.sendAll();
     } finally {
       this.running = false;
     }
@@ -95,7 +106,7 @@ export class Waiting {
   }
 
   drop(step) {
-    keep(this.place, this.steps.filter((each) => each.id !== step.id));
+    keep(`waiting.${step.id}`, null);
   }
 
   later(state, why) {
