@@ -175,7 +175,7 @@ class Refusal(JSONResponse):
         self._why = why
 
     def page(self) -> Response:
-        """Return the answer as an HTML page, with styles that need no further request, because that is refused, too."""
+        """Return the answer as an HTML page that contains its styles, because a request for them is refused, too."""
         title = "raggs review"
         words = escape(self._why[:1].upper() + self._why[1:])
         style = _content("theme.css").decode() + _content("error.css").decode()
