@@ -205,7 +205,7 @@ def _guarded(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = message.get("headers", [])
-            own = {name.lower() for name, _ in given}  # an error page has a policy of its own
+            own = {name.lower() for name, _ in given}  # error pages set their policy themselves
             extra = [(name.encode(), value.encode()) for name, value in SAFE.items() if name.encode() not in own]
             message = {**message, "headers": [*given, *extra]}
         await send(message)
